@@ -1,0 +1,70 @@
+"""Machine learning with individual privacy budgets.
+
+A collegium of teachers, each trained on some of the sensitive records, votes on labels for public data;
+the votes are noised, every person's loss is accounted individually, voting stops before anybody's budget
+is exceeded, and only a student trained on the released labels leaves the house.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Budget": "budgets",
+    "Budgets": "budgets",
+    "Policy": "budgets",
+    "PATEClassifier": "pate",
+    "PrivacyStatement": "privacy",
+    "Uniform": "personalisation",
+    "Upsampling": "personalisation",
+    "Vanishing": "personalisation",
+    "Weighting": "personalisation",
+    "LNMax": "voting.aggregators",
+    "GNMax": "voting.aggregators",
+    "ConfidentGNMax": "voting.aggregators",
+    "InteractiveGNMax": "voting.aggregators",
+    "VoteTable": "voting.votes",
+    "CollegiumError": "errors",
+    "PrivacyWarning": "errors",
+    "load_dataset": "datasets",
+}
+
+if TYPE_CHECKING:
+    from collegium.budgets import Budget, Budgets, Policy
+    from collegium.datasets import load_dataset
+    from collegium.errors import CollegiumError, PrivacyWarning
+    from collegium.pate import PATEClassifier
+    from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
+    from collegium.privacy import PrivacyStatement
+    from collegium.voting.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+    from collegium.voting.votes import VoteTable
+
+__all__ = [
+    "Budget",
+    "Budgets",
+    "CollegiumError",
+    "ConfidentGNMax",
+    "GNMax",
+    "InteractiveGNMax",
+    "LNMax",
+    "PATEClassifier",
+    "Policy",
+    "PrivacyStatement",
+    "PrivacyWarning",
+    "Uniform",
+    "Upsampling",
+    "Vanishing",
+    "VoteTable",
+    "Weighting",
+    "__version__",
+    "load_dataset",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import names when they are first used, so that the command line starts quickly."""
+    if name in _HOME:
+        from importlib import import_module
+
+        return getattr(import_module(f"collegium.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'collegium' has no attribute {name!r}")

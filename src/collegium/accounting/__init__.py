@@ -1,0 +1,1 @@
+"""What answering costs whom: pure mathematics, without I/O, randomness or hidden state."""

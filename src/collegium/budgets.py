@@ -1,0 +1,391 @@
+"""Who granted how much: levels in words, budgets in numbers, and the owner of every record.
+
+A :class:`Policy` says what each privacy level means; :meth:`Policy.assign` turns a column of levels into
+:class:`Budgets`, which tie every record to its owner, every owner to one group, and every group (by
+name, never by position) to one :class:`Budget`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.errors import InputError, PrivacyWarning
+
+DEFAULT_DELTA = 1e-5
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one owner allows to be learnt about all of his or her records together.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bound on the owner's privacy loss, > 0. ``inf`` is allowed and means *no privacy*.
+    delta : float
+        Probability with which the bound may fail, in (0, 1).
+
+    Raises
+    ------
+    InputError
+        If ``epsilon`` is not positive or NaN, or ``delta`` is outside (0, 1).
+
+    Examples
+    --------
+    >>> Budget(1.0, 1e-5).in_words()
+    'somebody who is 50 % sure that a person took part can become at most 73.1 % sure'
+    """
+
+    epsilon: float
+    delta: float = DEFAULT_DELTA
+
+    def __post_init__(self) -> None:
+        epsilon = _as_float(self.epsilon, "epsilon")
+        delta = _as_float(self.delta, "delta")
+        if math.isnan(epsilon) or epsilon <= 0:
+            raise InputError(
+                f"epsilon must be greater than 0 (or infinite, for no privacy), got {epsilon:g}: "
+                "give a positive budget, or leave these people out of the data"
+            )
+        if math.isnan(delta) or not 0 < delta < 1:
+            raise InputError(
+                f"delta must lie strictly between 0 and 1, got {delta:g}: "
+                "choose one well below 1 / number of people, for instance 1e-5"
+            )
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
+
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether epsilon is infinite, that is: no privacy."""
+        return math.isinf(self.epsilon)
+
+    def in_words(self) -> str:
+        """Say what the budget means for an attacker's belief (Wasserman & Zhou 2010: posterior odds)."""
+        if self.is_unlimited:
+            return "no privacy: anything about these people may be revealed"
+        sure = 100 / (1 + math.exp(-self.epsilon))
+        shown = f"{sure:.1f} %" if sure < 99.95 else "more than 99.9 %"
+        return f"somebody who is 50 % sure that a person took part can become at most {shown} sure"
+
+
+class Policy:
+    """The meaning of each privacy level.
+
+    Parameters
+    ----------
+    levels : mapping of str to float or Budget
+        Level name to ε, or to a whole :class:`Budget`.
+    delta : float, default=1e-5
+        δ of the levels that are given as a number.
+
+    Raises
+    ------
+    InputError
+        If there is no level, a name is empty, or a budget is not allowed.
+
+    Examples
+    --------
+    >>> policy = Policy({"high": 1.0, "average": 2.0, "low": 3.0}, delta=1e-5)
+    >>> budgets = policy.assign(["low", "high", "high"])
+    >>> budgets.group_sizes()
+    {'high': 2, 'average': 0, 'low': 1}
+    """
+
+    def __init__(self, levels: Mapping[str, float | Budget], delta: float = DEFAULT_DELTA) -> None:
+        if not levels:
+            raise InputError("a policy needs at least one level, got none: give {'name': epsilon}")
+        checked: dict[str, Budget] = {}
+        for name, value in levels.items():
+            if not isinstance(name, str) or not name.strip():
+                raise InputError(f"a level's name must be a word, got {name!r}")
+            try:
+                checked[name] = value if isinstance(value, Budget) else Budget(value, delta)
+            except InputError as error:
+                raise InputError(f"level {name!r}: {error}") from None
+        self._levels = checked
+
+    @property
+    def levels(self) -> Mapping[str, Budget]:
+        """Level name to budget, read-only, in the order given."""
+        return MappingProxyType(self._levels)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(
+            f"{name!r}: ε={budget.epsilon:g}" for name, budget in self._levels.items()
+        )
+        return f"Policy({inside})"
+
+    def assign(self, levels: ArrayLike, owners: ArrayLike | None = None) -> Budgets:
+        """Give every record the budget of its level.
+
+        Parameters
+        ----------
+        levels : array-like of str, shape (n_records,)
+            The privacy level of each record's owner.
+        owners : array-like, shape (n_records,), optional
+            Whose record it is. Default: every record has an owner of its own, named by its position.
+
+        Returns
+        -------
+        Budgets
+
+        Raises
+        ------
+        InputError
+            If a level is unknown or missing, the lengths differ, or an owner has two levels.
+        """
+        column = _one_dimensional(levels, "privacy levels")
+        names = list(self._levels)
+        codes = pd.Index(names).get_indexer(pd.Index(column.astype(object)))
+        unknown = np.flatnonzero(codes < 0)
+        if unknown.size:
+            missing = bool(pd.isna(column[unknown[0]]))
+            given = "no level at all" if missing else f"level {str(column[unknown[0]])!r}"
+            raise InputError(
+                f"{unknown.size} record(s) with a privacy level that the policy does not know, first "
+                f"{given} in row {unknown[0]} (counted from 0): allowed are {', '.join(names)}"
+            )
+        return Budgets(dict(self._levels), codes, owners)
+
+
+class Budgets:
+    """Every record's owner, every owner's group, every group's budget.
+
+    Parameters
+    ----------
+    groups : mapping of str to Budget
+        The groups by name.
+    record_groups : array-like of int, shape (n_records,)
+        Position in ``groups`` for each record.
+    owners : array-like, shape (n_records,), optional
+        Whose record it is; default: the record's position.
+
+    Attributes
+    ----------
+    owners : ndarray, shape (n_owners,)
+        The different owners, in order of appearance.
+    record_owner : ndarray of int, shape (n_records,)
+        Position in ``owners`` for each record.
+    owner_group : ndarray of int, shape (n_owners,)
+        Position in ``group_names`` for each owner.
+
+    Raises
+    ------
+    InputError
+        If an owner belongs to two groups, has no name, or the lengths differ.
+
+    Notes
+    -----
+    Budgets index like an array of records (``budgets[train]``), so scikit-learn's cross-validation
+    can split them; owners keep their names, so they keep their teachers as well.
+    """
+
+    def __init__(
+        self,
+        groups: Mapping[str, Budget],
+        record_groups: ArrayLike,
+        owners: ArrayLike | None = None,
+    ) -> None:
+        codes = np.asarray(record_groups, dtype=np.intp)
+        if codes.ndim != 1 or codes.size == 0:
+            raise InputError(f"budgets need at least one record, got shape {codes.shape}")
+        if owners is None:
+            names: NDArray[Any] = np.arange(codes.size)
+        else:
+            names = _one_dimensional(_as_named(owners), "owners")
+        if names.size != codes.size:
+            raise InputError(
+                f"{codes.size} privacy levels, but {names.size} owners: give one owner per record"
+            )
+        unnamed = np.flatnonzero(pd.isna(names))
+        if unnamed.size:
+            raise InputError(
+                f"{unnamed.size} record(s) without an owner, first in row {unnamed[0]} (counted "
+                "from 0): name the owner of each record"
+            )
+        self._groups = dict(groups)
+        self.group_names: tuple[str, ...] = tuple(self._groups)
+        record_owner, unique = pd.factorize(names)
+        self.record_owner: NDArray[np.intp] = np.asarray(record_owner, dtype=np.intp)
+        self.owners: NDArray[Any] = np.asarray(unique)
+        self.owner_group: NDArray[np.intp] = np.zeros(len(unique), dtype=np.intp)
+        self.owner_group[self.record_owner] = codes
+        self._refuse_two_groups(codes)
+        self._warn()
+
+    @classmethod
+    def from_epsilons(
+        cls,
+        epsilons: ArrayLike,
+        delta: float = DEFAULT_DELTA,
+        owners: ArrayLike | None = None,
+    ) -> Budgets:
+        """Group records by the number that their owner chose.
+
+        Parameters
+        ----------
+        epsilons : array-like of float, shape (n_records,)
+            ε of each record's owner; ``inf`` means no privacy.
+        delta : float, default=1e-5
+            δ for everybody.
+        owners : array-like, shape (n_records,), optional
+            Whose record it is; default: the record's position.
+
+        Examples
+        --------
+        >>> Budgets.from_epsilons([1, 2, 2, 0.5]).group_sizes()
+        {'ε=0.5': 1, 'ε=1': 1, 'ε=2': 2}
+        """
+        try:
+            values = np.asarray(_one_dimensional(epsilons, "privacy budgets"), dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                "privacy budgets must be numbers, got text: give ε per record, or name the levels in "
+                "a policy"
+            ) from None
+        bad = np.flatnonzero(np.isnan(values) | (values <= 0))
+        if bad.size:
+            raise InputError(
+                f"{bad.size} record(s) with a privacy budget that is not greater than 0, first "
+                f"{values[bad[0]]:g} in row {bad[0]} (counted from 0): give a positive ε, or leave "
+                "these people out of the data"
+            )
+        unique, codes = np.unique(values, return_inverse=True)
+        named = {
+            "ε=" + repr(value).removesuffix(".0"): Budget(value, delta) for value in unique.tolist()
+        }
+        return cls(named, codes, owners)
+
+    def _refuse_two_groups(self, codes: NDArray[np.intp]) -> None:
+        torn = np.flatnonzero(self.owner_group[self.record_owner] != codes)
+        if torn.size:
+            first = int(torn[0])
+            same = np.flatnonzero(self.record_owner == self.record_owner[first])
+            other = int(same[codes[same] != codes[first]][0])
+            count = len(np.unique(self.record_owner[torn]))
+            raise InputError(
+                f"{count} owner(s) with two budgets, first in rows {min(first, other)} and "
+                f"{max(first, other)} (counted from 0): all records of one owner need the same level"
+            )
+
+    def _warn(self) -> None:
+        for name, size in self.group_sizes().items():
+            budget = self.groups[name]
+            if size and budget.is_unlimited:
+                warnings.warn(
+                    f"group {name!r} has ε = ∞: NO PRIVACY for its {size} owner(s)",
+                    PrivacyWarning,
+                    stacklevel=4,
+                )
+            elif size and budget.delta > 1 / self.n_owners:
+                warnings.warn(
+                    f"group {name!r} has δ = {budget.delta:g}, more than 1 / number of people "
+                    f"({1 / self.n_owners:.2g}): such a guarantee would allow publishing somebody's "
+                    "record outright; choose a smaller δ",
+                    PrivacyWarning,
+                    stacklevel=4,
+                )
+
+    @property
+    def groups(self) -> Mapping[str, Budget]:
+        """Group name to budget, read-only, in the order given."""
+        return MappingProxyType(self._groups)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return int(self.record_owner.size)
+
+    @property
+    def n_owners(self) -> int:
+        """Number of different owners."""
+        return int(self.owners.size)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n_records,)``, so that tools which split arrays can split budgets."""
+        return (self.n_records,)
+
+    def __len__(self) -> int:
+        return self.n_records
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.record_groups())
+
+    def __getitem__(self, records: Any) -> Budgets:
+        chosen = np.atleast_1d(np.arange(self.n_records)[records])
+        owner = self.record_owner[chosen]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            return Budgets(self.groups, self.owner_group[owner], self.owners[owner])
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name!r}: {size}" for name, size in self.group_sizes().items())
+        return f"Budgets({self.n_records} records, {self.n_owners} owners, {{{sizes}}})"
+
+    def group_sizes(self) -> dict[str, int]:
+        """Count the owners (not the records) of each group."""
+        counts = np.bincount(self.owner_group, minlength=len(self.group_names))
+        return dict(zip(self.group_names, counts.tolist(), strict=True))
+
+    def record_groups(self) -> NDArray[Any]:
+        """Name the group of each record, shape (n_records,)."""
+        return np.asarray(self.group_names, dtype=object)[self.owner_group[self.record_owner]]
+
+    def strictest(self) -> Budgets:
+        """Give everybody the smallest ε and the smallest δ that anybody chose (uniform PATE)."""
+        used = [self.groups[name] for name, size in self.group_sizes().items() if size]
+        least = Budget(min(b.epsilon for b in used), min(b.delta for b in used))
+        owners = self.owners[self.record_owner]
+        return Budgets({"everybody": least}, np.zeros(self.n_records, dtype=np.intp), owners)
+
+
+def as_budgets(given: Any, delta: float = DEFAULT_DELTA) -> Budgets:
+    """Accept :class:`Budgets`, or one ε per record.
+
+    Raises
+    ------
+    InputError
+        If ``given`` is neither.
+    """
+    if isinstance(given, Budgets):
+        return given
+    if given is None:
+        raise InputError(
+            "budgets are missing: pass budgets=policy.assign(column), or one ε per record"
+        )
+    return Budgets.from_epsilons(given, delta)
+
+
+def _as_float(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, got {value!r}") from None
+
+
+def _as_named(owners: ArrayLike) -> ArrayLike:
+    """Keep names of several kinds apart: NumPy alone would turn [1, "x"] into text, and so rename 1."""
+    if hasattr(owners, "dtype") or not isinstance(owners, (list, tuple)):
+        return owners
+    kinds = {type(owner) for owner in owners}
+    return owners if len(kinds) <= 1 else np.asarray(owners, dtype=object)
+
+
+def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one column, got an array of shape {array.shape}")
+    return array

@@ -1,0 +1,197 @@
+"""The account command: what would this cost, and what can be afforded. Arithmetic only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from collegium.accounting.accountant import WorstCaseCost
+from collegium.budgets import Budget
+from collegium.cli.console import out, plan_table, print_json
+from collegium.errors import InputError
+from collegium.pate import default_aggregator
+from collegium.personalisation import as_personalisation
+from collegium.personalisation.plan import Plan
+from collegium.privacy import ceil_decimals
+from collegium.voting.aggregators import Aggregator, CheckedAggregator, aggregator_from
+from collegium.voting.pricing import WorstCasePricing
+
+Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]
+SigmaThreshold = Annotated[float | None, typer.Option(help="Noise of the check.")]
+Threshold = Annotated[float | None, typer.Option(help="Threshold of the check.")]
+Gamma = Annotated[float | None, typer.Option(help="LNMax: inverse scale of the noise.")]
+AggregatorName = Annotated[
+    str, typer.Option("--aggregator", help="lnmax, gnmax, confident or interactive.")
+]
+Method = Annotated[
+    str, typer.Option("--personalisation", help="uniform, upsampling, weighting or vanishing.")
+]
+Rule = Annotated[str, typer.Option(help="Weight rule of the personalisation.")]
+
+
+def account(
+    level: Annotated[
+        list[str],
+        typer.Option(
+            help="A level as NAME=EPSILON:PEOPLE, once for each; EPSILON may be inf.",
+            show_default=False,
+        ),
+    ],
+    delta: Annotated[float, typer.Option(help="δ of every level.")] = 1e-5,
+    teachers: Annotated[int, typer.Option(help="Nominal number of teachers.")] = 250,
+    personalisation: Method = "weighting",
+    rule: Rule = "exact",
+    aggregator: AggregatorName = "confident",
+    sigma: Sigma = None,
+    sigma_threshold: SigmaThreshold = None,
+    threshold: Threshold = None,
+    gamma: Gamma = None,
+    checks: Annotated[int | None, typer.Option(help="Checks made; default: as answers.")] = None,
+    answers: Annotated[
+        int | None, typer.Option(help="Answers given; default: as many as can be afforded.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Tell what queries would cost each person, worst case. Needs no data, spends nothing.
+
+    Example: collegium account --level high=1:540 --level average=2:370 --level low=3:90
+    --teachers 250 --checks 640 --answers 283
+    """
+    budgets, sizes = _levels(level, delta)
+    plan = as_personalisation(personalisation, rule).plan(budgets, sizes, teachers)
+    mechanism = aggregator_options(
+        aggregator,
+        teachers,
+        sigma=sigma,
+        sigma_threshold=sigma_threshold,
+        threshold=threshold,
+        gamma=gamma,
+    )
+    most = affordable_answers(mechanism, plan)
+    given = (most if checks is None else min(most, checks)) if answers is None else answers
+    asked = given if checks is None else checks
+    if min(asked, given) < 0 or asked < given:
+        raise InputError(
+            f"{asked} checks and {given} answers: give numbers of at least 0, and at least as many checks "
+            "as answers"
+        )
+    spent = cost_of(mechanism, plan, asked, given)
+    if as_json:
+        print_json(
+            {
+                "guarantee": "worst-case",
+                "checks": asked if isinstance(mechanism, CheckedAggregator) else 0,
+                "answers": given,
+                "answers_affordable": most,
+                "aggregator": {"name": mechanism.name, **vars(mechanism)},
+                "groups": {
+                    name: {
+                        "epsilon": group.budget.epsilon,
+                        "delta": group.budget.delta,
+                        "sensitivity": group.sensitivity,
+                        "epsilon_spent": spent[name],
+                        "within_budget": bool(spent[name] <= group.budget.epsilon),
+                    }
+                    for name, group in plan.groups.items()
+                },
+            }
+        )
+        return
+    out.print(plan_table(plan))
+    out.print(f"{mechanism}: {most:,} answers can be afforded if every query is answered.")
+    checked = f"{asked:,} checks and " if isinstance(mechanism, CheckedAggregator) else ""
+    out.print(f"{checked}{given:,} answers cost each person, worst case:")
+    for name, group in plan.groups.items():
+        over = "" if spent[name] <= group.budget.epsilon else "  [red]more than the budget[/red]"
+        out.print(
+            f"  {name}: ε = {ceil_decimals(spent[name])} of {group.budget.epsilon:g} at δ = "
+            f"{group.budget.delta:g}{over}"
+        )
+
+
+def aggregator_options(name: str, teachers: int, **given: float | None) -> Aggregator:
+    """Build an aggregator from options, with defaults that follow the number of teachers.
+
+    Raises
+    ------
+    InputError
+        If an option does not belong to the aggregator.
+    """
+    usual = default_aggregator(teachers)
+    defaults: dict[str, dict[str, float]] = {
+        "lnmax": {"gamma": 12.5 / teachers},
+        "gnmax": {"sigma": usual.sigma},
+        "confident": dict(vars(usual)),
+        "interactive": {**vars(usual), "threshold": usual.threshold / 2},
+    }
+    chosen = {key: value for key, value in given.items() if value is not None}
+    return aggregator_from(name, **{**defaults.get(name, {}), **chosen})
+
+
+def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int:
+    """Count the queries that all budgets pay for if each is answered (at most a million)."""
+    electorate = plan.electorate(seed)
+    pricing = WorstCasePricing(aggregator, electorate)
+    position = 0
+    while position < 1_000_000:
+        pricing.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
+        cost = pricing.check(position) + pricing.answer(position)
+        if not pricing.accountant.affords(cost):
+            break
+        pricing.accountant.charge(cost)
+        position += 1
+    return position
+
+
+def cost_of(
+    aggregator: Aggregator, plan: Plan, checks: int, answers: int, seed: int = 0
+) -> dict[str, float]:
+    """ε that each owner of each group would have spent, whatever the budgets are.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        The mechanism.
+    plan : Plan
+        Budgets in it only set the weights here.
+    checks, answers : int
+        Queries asked (in order of the schedule), and how many of the first were answered.
+    """
+    electorate = plan.electorate(seed)
+    free = {name: Budget(float("inf"), b.delta) for name, b in electorate.groups.items()}
+    pricing = WorstCasePricing(aggregator, replace(electorate, groups=free))
+    account_: Any = pricing.accountant
+    for position in range(max(checks, answers)):
+        pricing.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
+        cost: WorstCaseCost = pricing.check(position)
+        if position < answers:
+            cost = cost + pricing.answer(position)
+        account_.charge(cost)
+    spent = account_.epsilon_spent()
+    names = np.asarray(electorate.cohort_groups, dtype=object)
+    return {name: float(spent[names == name].max()) for name in electorate.groups}
+
+
+def _levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dict[str, int]]:
+    budgets: dict[str, Budget] = {}
+    sizes: dict[str, int] = {}
+    for text in given:
+        name, equals, rest = text.partition("=")
+        epsilon, colon, people = rest.partition(":")
+        try:
+            if not (name and equals and colon):
+                raise ValueError
+            value, size = float(epsilon), int(people)
+        except ValueError:
+            raise InputError(
+                f"--level {text!r} is not NAME=EPSILON:PEOPLE: write, for instance, --level high=1:540"
+            ) from None
+        if name in budgets:
+            raise InputError(f"level {name!r} was given twice: give each level once")
+        if size < 1:
+            raise InputError(f"level {name!r} has {size} people: give at least 1")
+        budgets[name], sizes[name] = Budget(value, delta), size
+    return budgets, sizes

@@ -1,0 +1,154 @@
+"""What the command line shows: tables, progress, and one line for each error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from collegium.personalisation.plan import Plan
+from collegium.privacy import PrivacyStatement, ceil_decimals, floor_decimals, percent
+from collegium.study.run import StudyObserver
+
+out = Console(highlight=False, soft_wrap=False)
+err = Console(stderr=True, highlight=False)
+
+STOPPED = {
+    "budget": "voting stopped before the next query, which somebody could not have afforded",
+    "queries": "every public record was asked about",
+    "labels": "the wanted number of labels was reached",
+}
+
+
+def show_warnings() -> None:
+    """Print each warning as one line, without file names and line numbers."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: Any = None,
+        line: str | None = None,
+    ) -> None:
+        err.print(f"[yellow]warning:[/yellow] {message}", soft_wrap=True)
+
+    warnings.showwarning = show
+
+
+def print_json(content: Any) -> None:
+    """Print JSON to the standard output, and nothing else."""
+    sys.stdout.write(json.dumps(_finite(content), indent=2, ensure_ascii=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(v) for v in value]
+    return value
+
+
+def privacy_table(privacy: PrivacyStatement) -> Table:
+    """Tabulate level, people, budget, spent and guarantee."""
+    table = Table(title="What each person granted, and paid", title_justify="left")
+    table.add_column("level")
+    table.add_column("people", justify="right")
+    table.add_column("budget ε", justify="right")
+    table.add_column("δ", justify="right")
+    table.add_column("spent ε", justify="right")
+    table.add_column("of budget", justify="right")
+    table.add_column("guarantee")
+    for row, share in zip(privacy.groups, percent([g.share for g in privacy.groups]), strict=True):
+        hidden = not privacy.may_publish_spending
+        table.add_row(
+            row.group,
+            f"{row.owners:,}",
+            floor_decimals(row.budget.epsilon),
+            f"{row.budget.delta:g}",
+            "in the vault" if hidden else ceil_decimals(row.epsilon_spent),
+            "in the vault" if hidden else share,
+            "none: ε = ∞" if row.budget.is_unlimited else privacy.title,
+        )
+    table.caption = f"ε and δ per person; neighbouring data sets: {privacy.adjacency}"
+    table.caption_justify = "left"
+    return table
+
+
+def plan_table(plan: Plan) -> Table:
+    """Tabulate who gets which teachers and how much influence."""
+    table = Table(title=f"Plan: {plan.personalisation}, rule {plan.rule}", title_justify="left")
+    for name in ("level", "people", "budget ε", "teachers", "teachers per person", "weight",
+                 "takes part", "sensitivity Δ", "budget used"):  # fmt: skip
+        table.add_column(name, justify="left" if name == "level" else "right")
+    for name, group in plan.groups.items():
+        table.add_row(
+            name,
+            f"{group.owners:,}",
+            floor_decimals(group.budget.epsilon),
+            f"{group.teachers:,}",
+            str(group.duplicates),
+            f"{group.weight:.4g}",
+            f"{100 * group.frequency:.3g} %",
+            f"{group.sensitivity:.4g}",
+            f"{100 * group.utilisation:.1f} % of μ",
+        )
+    table.caption = (
+        f"{plan.n_teachers:,} teachers are trained; {100 * plan.efficiency:.1f} % of all granted budgets "
+        "turn into votes"
+    )
+    table.caption_justify = "left"
+    return table
+
+
+class ProgressObserver(StudyObserver):
+    """Shows a progress bar for each stage, on the standard error."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description:<12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=err,
+        )
+        self._task: Any = None
+
+    def __enter__(self) -> ProgressObserver:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._finish()
+        self._progress.stop()
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Learn that a stage begins."""
+        self._finish()
+        self._task = self._progress.add_task(name, total=total)
+
+    def advanced(self, done: int, total: int | None = None) -> None:
+        """Learn that so many steps of the stage are done."""
+        if self._task is not None:
+            self._progress.update(self._task, completed=done)
+
+    def skipped(self, name: str) -> None:
+        """Learn that a stage was finished in an earlier run."""
+        self._finish()
+        err.print(f"{name:<12} done in an earlier run")
+
+    def _finish(self) -> None:
+        if self._task is not None:
+            for task in self._progress.tasks:
+                if task.id == self._task and task.total is None:
+                    self._progress.update(self._task, total=1, completed=1)
+            self._progress.stop_task(self._task)
+            self._task = None

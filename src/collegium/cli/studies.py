@@ -1,0 +1,251 @@
+"""Commands about studies: demo, init, plan, run, report."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from collegium.cli.console import (
+    STOPPED,
+    ProgressObserver,
+    err,
+    out,
+    plan_table,
+    print_json,
+    privacy_table,
+)
+from collegium.errors import InputError
+from collegium.study.baselines import measure_baselines
+from collegium.study.config import StudyConfig, example_config, read_config
+from collegium.study.run import StudyObserver, StudyResult, plan_study, run_study
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+StudyFile = Annotated[Path, typer.Argument(help="The study's TOML file.", show_default=False)]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="The study's folder. Default: beside the TOML file, without .toml."),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Folder with named data sets. Default: COLLEGIUM_DATA."),
+]
+
+
+def init(
+    path: Annotated[Path, typer.Argument(help="Where to write the example.")] = Path("study.toml"),
+) -> None:
+    """Write a commented example of a study's TOML file, with every key.
+
+    Example: collegium init study.toml
+    """
+    if path.exists():
+        raise InputError(f"{path} exists already and is left as it is: give another name")
+    try:
+        path.write_text(example_config(path.stem), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror})") from None
+    out.print(f"wrote {path}: edit it, then `collegium plan {path}` and `collegium run {path}`")
+
+
+def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Show who would get which teachers, and what the budgets can buy. Spends nothing.
+
+    Example: collegium plan study.toml
+    """
+    from collegium.cli.account import affordable_answers
+
+    config = _with_data_dir(read_config(study), data_dir)
+    made, aggregator, data = plan_study(config)
+    most = (
+        affordable_answers(aggregator, made, config["study.seed"])
+        if config["privacy.guarantee"] == "worst-case"
+        else None
+    )
+    if as_json:
+        print_json(
+            {
+                "personalisation": made.personalisation,
+                "rule": made.rule,
+                "teachers": made.n_teachers,
+                "efficiency": made.efficiency,
+                "answers_affordable": most,
+                "groups": {
+                    name: {
+                        "people": group.owners,
+                        "epsilon": group.budget.epsilon,
+                        "delta": group.budget.delta,
+                        "teachers": group.teachers,
+                        "teachers_per_person": group.duplicates,
+                        "weight": group.weight,
+                        "frequency": group.frequency,
+                        "sensitivity": group.sensitivity,
+                        "utilisation": group.utilisation,
+                    }
+                    for name, group in made.groups.items()
+                },
+            }
+        )
+        return
+    out.print(plan_table(made))
+    out.print(
+        f"{len(data.X):,} private records of {data.budgets.n_owners:,} people, "
+        f"{len(data.X_public):,} public records, {len(data.classes)} classes; {aggregator}"
+    )
+    if most is not None:
+        out.print(f"The budgets pay for {most:,} answers if every query is answered.")
+
+
+def run(
+    study: StudyFile, out_folder: Out = None, data_dir: DataDir = None, as_json: Json = False
+) -> None:
+    """Run a study, or go on with it where it was interrupted.
+
+    What is private lies in the folder's vault/, what may be published in its release/.
+
+    Example: collegium run study.toml
+    """
+    config = _with_data_dir(read_config(study), data_dir)
+    result = _run(config, out_folder or study.with_suffix(""), as_json)
+    _show(result, as_json)
+
+
+def demo(
+    out_folder: Annotated[Path, typer.Option("--out", help="The demo's folder.")] = Path(
+        "collegium-demo"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Run the main job on embedded data (handwritten digits), with three privacy levels.
+
+    Example: collegium demo
+    """
+    with as_file(files("collegium.study").joinpath("demo.toml")) as path:
+        config = read_config(path)
+    levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in config["privacy.levels"].items())
+    if not as_json:
+        out.print(
+            "Handwritten digits (1,797 small images, embedded in scikit-learn). Each person chose a "
+            f"privacy level: {levels}.\nThese budgets are 1-2-3 scaled up fourfold: so few people "
+            f"({config['data.private_records']:,}) make only {config['teachers.number']} teachers.\n"
+        )
+    result = _run(config, out_folder, as_json)
+    baselines = measure_baselines(config)
+    comparison = {
+        "individual budgets (this study)": (len(result.labels.labels), result.student_accuracy),
+        "uniform PATE at the strictest budget": (
+            baselines.uniform_labels,
+            baselines.uniform_accuracy,
+        ),
+        "no privacy: the same model on all private records": (None, baselines.non_private_accuracy),
+    }
+    _show(result, as_json, comparison)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="A study's folder.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Say what a finished study released, and where its report is. Spends nothing.
+
+    Example: collegium report study/
+    """
+    path = folder / "release" / "privacy.json"
+    if not path.exists():
+        raise InputError(
+            f"{folder} holds no finished study: there is no {path}; `collegium run` makes one"
+        )
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error})") from None
+    if as_json:
+        print_json(summary)
+        return
+    for sentence in summary["statement"]:
+        out.print(f"• {sentence}", soft_wrap=True)
+    out.print(
+        f"• {summary['labels_released']} labels were released after {summary['queries_asked']} queries; "
+        f"{STOPPED.get(summary['stopped_by'], summary['stopped_by'])}."
+    )
+    page = folder / "release" / "report.html"
+    if page.exists():
+        out.print(f"Report: {page}", soft_wrap=True)
+
+
+def _with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
+    if data_dir is None:
+        return config
+    run_section = {**config.values["run"], "data_dir": str(data_dir.resolve())}
+    return StudyConfig({**config.values, "run": run_section}, config.folder)
+
+
+def _run(config: StudyConfig, folder: Path, quiet: bool) -> StudyResult:
+    if quiet or not err.is_terminal:
+        return run_study(config, folder, StudyObserver())
+    with ProgressObserver() as observer:
+        return run_study(config, folder, observer)
+
+
+def _show(
+    result: StudyResult,
+    as_json: bool,
+    comparison: dict[str, tuple[int | None, float | None]] | None = None,
+) -> None:
+    labels = result.labels
+    if as_json:
+        content: dict[str, Any] = {
+            **result.privacy.to_dict(),
+            "queries_asked": labels.n_asked,
+            "labels_released": len(labels.labels),
+            "stopped_by": labels.stop_reason,
+            "label_accuracy": result.label_accuracy,
+            "student_accuracy": result.student_accuracy,
+            "release": str(result.folder.release),
+            "report": str(result.report),
+        }
+        if comparison is not None:
+            content["comparison"] = {
+                name: {"labels": n, "student_accuracy": accuracy}
+                for name, (n, accuracy) in comparison.items()
+            }
+        print_json(content)
+        return
+    if not result.privacy.noise_is_private:
+        out.print("[bold red]NOT PRIVATE: the noise was drawn from a seed.[/bold red]")
+    out.print(privacy_table(result.privacy))
+    right = "" if result.label_accuracy is None else f", {result.label_accuracy:.1%} of them right"
+    out.print(
+        f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries{right}; "
+        f"{STOPPED[labels.stop_reason]}."
+    )
+    if comparison is not None:
+        out.print(_comparison_table(comparison, result.n_test))
+    elif result.student_accuracy is not None:
+        out.print(
+            f"The student is right on {result.student_accuracy:.1%} of {result.n_test:,} public test "
+            "records."
+        )
+    out.print(f"Published: {result.folder.release}", soft_wrap=True)
+    out.print(f"Report:    {result.report}", soft_wrap=True)
+
+
+def _comparison_table(comparison: dict[str, tuple[int | None, float | None]], n_test: int) -> Any:
+    from rich.table import Table
+
+    table = Table(title=f"Students on {n_test:,} public test records", title_justify="left")
+    table.add_column("trained with")
+    table.add_column("labels", justify="right")
+    table.add_column("accuracy", justify="right")
+    for name, (n_labels, accuracy) in comparison.items():
+        table.add_row(
+            name,
+            "—" if n_labels is None else f"{n_labels:,}",
+            "no label" if accuracy is None else f"{accuracy:.1%}",
+        )
+    table.caption = "Baselines: a second use of the same records, on this public data set only."
+    table.caption_justify = "left"
+    return table

@@ -1,0 +1,164 @@
+"""Bytes on disk: opening plain and gzip files alike, checksums, and the one-line refusals."""
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from collegium.errors import InputError
+
+ALLOWED_FORMATS = (
+    "tables: .csv, .csv.gz, .parquet or a folder of .parquet files; "
+    "arrays: .npy, IDX named .idx or -ubyte (also .gz)"
+)
+GZIP_MAGIC = b"\x1f\x8b"
+CHUNK_BYTES = 1 << 20
+#: What reading and unpacking a missing, forbidden, truncated or damaged file raises.
+UNREADABLE = (OSError, EOFError, zlib.error)
+
+
+def refusal(path: str | os.PathLike[str], problem: str, advice: str) -> InputError:
+    """Make the one-line error about a file: what was given, what is allowed, what to do.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file or folder that was given.
+    problem : str
+        What is wrong with it, without any of its content.
+    advice : str
+        What the user can do.
+
+    Returns
+    -------
+    InputError
+        To be raised by the caller.
+    """
+    # repr() keeps a line break in a file's name from breaking the line.
+    return InputError(f"{os.fspath(path)!r} {problem}; allowed are {ALLOWED_FORMATS}; {advice}")
+
+
+def reason_of(error: BaseException) -> str:
+    """Say in one short line why something failed.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was caught.
+
+    Returns
+    -------
+    str
+        The error's text without line breaks, cut at 160 characters.
+    """
+    strerror = getattr(error, "strerror", None)
+    text = " ".join(str(strerror or error).split()) or type(error).__name__
+    return text if len(text) <= 160 else text[:157] + "..."
+
+
+def existing_file(path: str | os.PathLike[str]) -> Path:
+    """Check that a path names a file that is there and is not empty.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    pathlib.Path
+        The same path.
+
+    Raises
+    ------
+    InputError
+        If nothing is there, if it is not a file, or if the file is empty.
+    """
+    path = Path(path)
+    try:
+        if not path.exists():
+            raise refusal(path, "does not exist", "check the name and the folder")
+        if not path.is_file():
+            raise refusal(path, "is not a file", "give a file")
+        if path.stat().st_size == 0:
+            raise refusal(path, "is empty", "give a file with content")
+    except OSError as error:
+        raise refusal(path, f"cannot be looked up ({reason_of(error)})", "check it") from error
+    return path
+
+
+@contextmanager
+def open_raw(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for reading its raw bytes, through gzip if the content (not the name) says so.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Yields
+    ------
+    BinaryIO
+        The uncompressed bytes.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened.
+    """
+    with Path(path).open("rb") as stream:
+        magic = stream.read(len(GZIP_MAGIC))
+        stream.seek(0)
+        if magic == GZIP_MAGIC:
+            with gzip.GzipFile(fileobj=stream, mode="rb") as unpacked:
+                yield cast(BinaryIO, unpacked)
+        else:
+            yield stream
+
+
+def sha256_of(path: str | os.PathLike[str], *, decompressed: bool = False) -> str:
+    """Compute the SHA-256 of a file, one chunk at a time.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    decompressed : bool, default=False
+        Whether a gzip file's content is hashed instead of the file as it lies there, so that
+        ``table.csv`` and ``table.csv.gz`` agree.
+
+    Returns
+    -------
+    str
+        64 lower-case hexadecimal digits.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, or cannot be read or unpacked.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "abc.txt")
+    ...     _ = path.write_bytes(b"abc")
+    ...     sha256_of(path)[:12]
+    'ba7816bf8f01'
+    """
+    path = Path(path)
+    digest = hashlib.sha256()
+    try:
+        with open_raw(path) if decompressed else path.open("rb") as stream:
+            while chunk := stream.read(CHUNK_BYTES):
+                digest.update(chunk)
+    except UNREADABLE as error:
+        raise InputError(
+            f"{os.fspath(path)!r} cannot be read for its checksum ({reason_of(error)}); "
+            "a readable file is needed; check its name, or get it again"
+        ) from error
+    return digest.hexdigest()

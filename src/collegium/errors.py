@@ -1,0 +1,34 @@
+"""What can go wrong, in one line each: what was given, what is allowed, what to do.
+
+Every error that Collegium raises on purpose is a :class:`CollegiumError`; the command line prints its
+message as one line and exits with 2. Messages never contain private records, votes or
+data-dependent costs.
+"""
+
+
+class CollegiumError(ValueError):
+    """Base of every error that Collegium raises on purpose."""
+
+
+class InputError(CollegiumError):
+    """Something that was given cannot be used: a value, a column, a file or a table."""
+
+
+class ConfigError(InputError):
+    """A study's TOML file names an unknown key, lacks one, or holds a value that is not allowed."""
+
+
+class BudgetExceededError(CollegiumError):
+    """A query was refused because it would overspend somebody's privacy budget."""
+
+
+class NothingReleasedError(CollegiumError):
+    """The budgets were spent (or the queries used up) before enough labels could be released."""
+
+
+class StudyMismatchError(CollegiumError):
+    """A study folder was made from other inputs or another configuration, and is left untouched."""
+
+
+class PrivacyWarning(UserWarning):
+    """A choice is allowed, but weakens or voids somebody's privacy, or may not mean what was meant."""

@@ -1,0 +1,422 @@
+"""The scikit-learn face of Collegium: private records and budgets in, a publishable student out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from collegium.budgets import DEFAULT_DELTA, Budgets, as_budgets
+from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
+from collegium.personalisation import Personalisation, as_personalisation
+from collegium.personalisation.plan import Plan
+from collegium.privacy import statement
+from collegium.students.supervised import RefittedStudent, fit_student
+from collegium.tables import as_records, encode_classes, like_private
+from collegium.teachers.ensemble import TeacherEnsemble
+from collegium.voting.aggregators import Aggregator, ConfidentGNMax, InteractiveGNMax
+from collegium.voting.labelling import LabellingJob, Labels
+from collegium.voting.noise import SecureNoise, SeededNoise
+from collegium.voting.pricing import GUARANTEES, pricing_for
+from collegium.voting.votes import VoteTable
+
+ADVICE = "the statement in `privacy_` tells what was spent"
+
+
+def default_aggregator(n_teachers: int) -> ConfidentGNMax:
+    """Confident-GNMax with the published MNIST settings (T = 200, σ_T = 150, σ = 40 for 250 teachers).
+
+    Scaled to the number of teachers.
+
+    Examples
+    --------
+    >>> default_aggregator(250)
+    ConfidentGNMax(threshold=200.0, sigma_threshold=150.0, sigma=40.0)
+    """
+    return ConfidentGNMax(
+        threshold=0.8 * n_teachers, sigma_threshold=0.6 * n_teachers, sigma=0.16 * n_teachers
+    )
+
+
+def default_model() -> Any:
+    """Logistic regression on standardised features: what is used where no model is given."""
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+def refuse_unaffordable(aggregator: Aggregator, plan: Plan, guarantee: str, seed: int = 0) -> None:
+    """Refuse, before anything is trained, a plan under which no query could be answered.
+
+    Raises
+    ------
+    InputError
+        If some group cannot afford a single query.
+    """
+    if guarantee != "worst-case":
+        return
+    electorate = plan.electorate(seed)
+    pricing = pricing_for(guarantee, aggregator, electorate)
+    pricing.begin(0, [electorate.ballot(0)], np.empty((0, 2)))
+    over = pricing.accountant.overspent(pricing.check(0) + pricing.answer(0))
+    if over.any():
+        name = electorate.cohort_groups[int(np.flatnonzero(over)[0])]
+        raise InputError(
+            f"group {name!r} (ε = {plan.groups[name].budget.epsilon:g} per owner) cannot afford a single "
+            f"answer of {aggregator}: use more noise with more teachers, or ask for larger budgets"
+        )
+
+
+def _student_has(method: str) -> Any:
+    def check(self: PATEClassifier) -> bool:
+        student = getattr(self, "student_", None)
+        if student is None:
+            student = self.student if self.student is not None else default_model()
+        return hasattr(student, method)
+
+    return check
+
+
+class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier trained under individual privacy budgets.
+
+    Teachers are trained on disjoint (or, when upsampling, overlapping) shards of the private records;
+    they vote on public records; the votes are noised and accounted for each owner; voting stops before
+    any owner's budget is exceeded; a student learns from the released labels. The fitted object holds the
+    student and the statement, not the teachers or votes: under a worst-case guarantee with secure noise
+    it may be published as it is.
+
+    Parameters
+    ----------
+    teacher : estimator, optional
+        Model of each teacher: any object with ``fit`` and ``predict``. Preprocessing belongs into its
+        pipeline, or into ``preprocessing``. Default: logistic regression on standardised features.
+    n_teachers : int, default=250
+        Nominal number of teachers k, for which the aggregator's numbers are given.
+    personalisation : {"uniform", "upsampling", "weighting", "vanishing"} or Personalisation
+        How budgets become influence.
+    weight_rule : str, optional
+        Weight rule of a personalisation given by name; default ``"exact"``.
+    aggregator : Aggregator, optional
+        Default: :func:`default_aggregator`.
+    guarantee : {"worst-case", "data-dependent"}
+        ``worst-case`` holds whatever the data are. ``data-dependent`` is the papers' account of this one
+        data set: what it spends is sensitive, and so is the number of labels.
+    student : estimator, optional
+        Any scikit-learn classifier. Default: as ``teacher``'s.
+    preprocessing : transformer, optional
+        Fitted on the public records only, applied to all.
+    classes : array-like, optional
+        The public list of classes. Default: those that occur in ``y``, treated as public.
+    delta : float, default=1e-5
+        δ of budgets that are given as numbers.
+    assignment : {"hash", "balanced"}
+        ``hash``: adding or removing an owner changes that owner's teachers only. ``balanced``: shards of
+        equal size, protecting against replacement only.
+    max_queries, max_labels : int, optional
+        Stop after so many queries or labels.
+    orders : array-like, optional
+        Rényi orders of the data-dependent account.
+    conversion : {"canonne", "mironov"}
+        From Rényi DP to (ε, δ), for the data-dependent account.
+    noise_seed : int, optional
+        Seeded noise for experiments: **the result is not private**. Default: noise from the operating
+        system.
+    random_state : int, RandomState or None
+        Public randomness: assignment of owners, training, order of the queries.
+    keep_sensitive : bool, default=False
+        Keep ``sensitive_teachers_``, ``sensitive_votes_`` and, under a data-dependent guarantee, the
+        amounts spent. An object that keeps them must not be published.
+    n_jobs : int, optional
+        Parallel training, as in joblib.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        Class labels.
+    student_ : estimator
+        The student, trained on class numbers.
+    privacy_ : PrivacyStatement
+        Budgets and spending by group: ``privacy_.by_group()``.
+    plan_ : Plan
+        Teachers, weights, duplicates and frequencies.
+    labelled_indices_ : ndarray of int, shape (n_labels,)
+        Rows of ``X_public`` that got a label.
+    labels_ : ndarray, shape (n_labels,)
+        Their released labels.
+    n_queries_ : int
+        Queries asked.
+    stop_reason_ : {"budget", "queries", "labels"}
+        Why voting ended.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    References
+    ----------
+    Papernot et al., *Semi-supervised knowledge transfer…*, arXiv:1610.05755v4; Papernot et al., *Scalable
+    private learning with PATE*, arXiv:1802.08908v1; Boenisch et al., *Individualized PATE*, PoPETs 2023.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from collegium import GNMax, PATEClassifier, Policy
+    >>> X, y = load_digits(return_X_y=True)
+    >>> policy = Policy({"high": 8.0, "low": 16.0}, delta=1e-5)
+    >>> budgets = policy.assign(["high"] * 400 + ["low"] * 800)
+    >>> model = PATEClassifier(n_teachers=40, aggregator=GNMax(sigma=8), noise_seed=1, random_state=1)
+    >>> model = model.fit(X[:1200], y[:1200], budgets=budgets, X_public=X[1200:1500])
+    >>> model.privacy_.by_group()["epsilon"].to_dict()
+    {'high': 8.0, 'low': 16.0}
+    >>> bool((model.privacy_.by_group()["spent_share"] <= 1).all())
+    True
+    """
+
+    def __init__(
+        self,
+        teacher: Any = None,
+        *,
+        n_teachers: int = 250,
+        personalisation: str | Personalisation = "weighting",
+        weight_rule: str | None = None,
+        aggregator: Aggregator | None = None,
+        guarantee: str = "worst-case",
+        student: Any = None,
+        preprocessing: Any = None,
+        classes: ArrayLike | None = None,
+        delta: float = DEFAULT_DELTA,
+        assignment: str = "hash",
+        max_queries: int | None = None,
+        max_labels: int | None = None,
+        orders: ArrayLike | None = None,
+        conversion: str = "canonne",
+        noise_seed: int | None = None,
+        random_state: Any = None,
+        keep_sensitive: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.teacher = teacher
+        self.n_teachers = n_teachers
+        self.personalisation = personalisation
+        self.weight_rule = weight_rule
+        self.aggregator = aggregator
+        self.guarantee = guarantee
+        self.student = student
+        self.preprocessing = preprocessing
+        self.classes = classes
+        self.delta = delta
+        self.assignment = assignment
+        self.max_queries = max_queries
+        self.max_labels = max_labels
+        self.orders = orders
+        self.conversion = conversion
+        self.noise_seed = noise_seed
+        self.random_state = random_state
+        self.keep_sensitive = keep_sensitive
+        self.n_jobs = n_jobs
+
+    def fit(
+        self, X: Any, y: ArrayLike, *, budgets: Budgets | ArrayLike, X_public: Any
+    ) -> PATEClassifier:
+        """Train teachers, let them vote, and train the student.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_records, n_features)
+            Private records.
+        y : array-like, shape (n_records,)
+            Their labels.
+        budgets : Budgets or array-like of float, shape (n_records,)
+            From :meth:`Policy.assign <collegium.Policy.assign>`, or one ε per record.
+        X_public : array-like or DataFrame, shape (n_public, n_features)
+            Public records without labels.
+
+        Returns
+        -------
+        PATEClassifier
+
+        Raises
+        ------
+        InputError
+            If anything given cannot be used; nothing has been spent then.
+        NothingReleasedError
+            If no label was released; ``privacy_`` tells what was spent.
+        """
+        self._forget()
+        if self.guarantee not in GUARANTEES:
+            raise InputError(
+                f"unknown guarantee {self.guarantee!r}: allowed are {', '.join(GUARANTEES)}"
+            )
+        records = as_records(X, "private")
+        public = like_private(as_records(X_public, "public"), records)
+        self.classes_, codes = encode_classes(y, self.classes)
+        granted = as_budgets(budgets, self.delta)
+        for what, length in (("labels", len(codes)), ("budgets", len(granted))):
+            if length != records.shape[0]:
+                raise InputError(
+                    f"{records.shape[0]} private records, but {length} {what}: give one per record"
+                )
+        self._remember_features(X, records)
+        generator = check_random_state(self.random_state)
+        key_seed, training_seed, order_seed = generator.randint(2**31 - 1, size=3).tolist()
+        aggregator = self.aggregator or default_aggregator(self.n_teachers)
+        personalisation = as_personalisation(self.personalisation, self.weight_rule)
+        self.plan_ = personalisation.plan_for(granted, self.n_teachers)
+        refuse_unaffordable(aggregator, self.plan_, self.guarantee)
+        assignment = self.plan_.assign(granted, str(key_seed).encode(), self.assignment)
+        student = self.student if self.student is not None else default_model()
+        self.preprocessing_ = self._fit_preprocessing(public)
+        public = self._prepared(public)
+        ensemble = TeacherEnsemble(
+            self.teacher if self.teacher is not None else default_model(),
+            training_seed,
+            self.n_jobs,
+        )
+        sensitive_teachers = ensemble.train(self._prepared(records), codes, assignment)
+        sensitive_votes = VoteTable.from_predictions(
+            ensemble.ask(sensitive_teachers, public), len(self.classes_), allow_abstention=True
+        )
+        warn_of_unseen_classes(codes, self.classes_)
+        if self.keep_sensitive:
+            self.sensitive_teachers_ = sensitive_teachers
+            self.sensitive_votes_ = sensitive_votes
+        order = np.random.default_rng(order_seed).permutation(public.shape[0])
+        labels = self._label(sensitive_votes, aggregator, student, public, granted, order, key_seed)
+        self.labelled_indices_ = labels.queries
+        self.labels_ = self.classes_[labels.labels]
+        self.n_queries_ = labels.n_asked
+        self.stop_reason_ = labels.stop_reason
+        try:
+            self.student_ = fit_student(student, _rows(public, labels.queries), labels.labels)
+        except NothingReleasedError as error:
+            raise NothingReleasedError(f"{error} ({ADVICE})") from None
+        return self
+
+    def _label(
+        self,
+        votes: VoteTable,
+        aggregator: Aggregator,
+        student: Any,
+        public: Any,
+        budgets: Budgets,
+        order: NDArray[np.intp],
+        seed: int,
+    ) -> Labels:
+        electorate = self.plan_.electorate(seed)
+        options = {} if self.orders is None else {"orders": self.orders}
+        pricing = pricing_for(
+            self.guarantee, aggregator, electorate, conversion=self.conversion, **options
+        )
+        noise = SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
+        interactive = None
+        if isinstance(aggregator, InteractiveGNMax):
+            interactive = RefittedStudent(student, public, votes.n_classes)
+        job = LabellingJob(
+            votes,
+            electorate,
+            aggregator,
+            pricing,
+            noise,
+            order[: self.max_queries],
+            student=interactive,
+            max_labels=self.max_labels,
+        )
+        labels = job.run()
+        sizes = budgets.group_sizes()
+        self.privacy_ = statement(
+            pricing.accountant,
+            owners=sizes,
+            budgets={name: group.budget for name, group in self.plan_.groups.items()},
+            adjacency=self.plan_.adjacency(self.assignment),
+            noise_is_private=noise.is_private,
+        )
+        if self.guarantee != "worst-case" and not self.keep_sensitive:
+            self.privacy_ = self.privacy_.without_spending()
+        return labels
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict with the student.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_records, n_features)
+            Any records.
+
+        Returns
+        -------
+        ndarray, shape (n_records,)
+            Class labels.
+        """
+        student, prepared = self._ready(X)
+        return np.asarray(self.classes_[np.asarray(student.predict(prepared), dtype=np.intp)])
+
+    @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict probabilities with the student, shape (n_records, n_classes)."""
+        student, prepared = self._ready(X)
+        predicted = np.asarray(student.predict_proba(prepared), dtype=np.float64)
+        probabilities = np.zeros((len(predicted), len(self.classes_)))
+        probabilities[:, np.asarray(student.classes_, dtype=np.intp)] = predicted
+        return probabilities
+
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        check_is_fitted(self, "student_")
+        records = as_records(X, "new")
+        if records.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and hasattr(records, "columns"):
+            if set(names) != set(records.columns):
+                raise InputError(
+                    "the feature names should match those that were passed during fit: expected "
+                    f"{', '.join(map(str, names))}"
+                )
+            records = records[list(names)]
+        return self.student_, self._prepared(records)
+
+    def _fit_preprocessing(self, public: Any) -> Any:
+        if self.preprocessing is None:
+            return None
+        return clone(self.preprocessing).fit(public)
+
+    def _prepared(self, records: Any) -> Any:
+        if self.preprocessing_ is None:
+            return records
+        return self.preprocessing_.transform(records)
+
+    def _remember_features(self, X: Any, records: Any) -> None:
+        self.n_features_in_ = int(records.shape[1])
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit learnt: a refit that fails must leave no student of other data."""
+        for name in [
+            name for name in vars(self) if name.endswith("_") and not name.startswith("_")
+        ]:
+            delattr(self, name)
+
+
+def warn_of_unseen_classes(codes: NDArray[np.intp], classes: NDArray[Any]) -> None:
+    """Warn, on the steward's screen only, of classes in the public list that no record has."""
+    unseen = np.setdiff1d(np.arange(len(classes)), codes)
+    if unseen.size:
+        names = ", ".join(str(classes[number]) for number in unseen)
+        warnings.warn(
+            f"no teacher saw class {names}: it cannot get a vote; shorten the class list, or add records",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

@@ -1,0 +1,55 @@
+"""Budgets become influence: uniform, upsampling, weighting and vanishing."""
+
+from collegium.errors import InputError
+from collegium.personalisation.electorate import Ballot, Electorate, Participation
+from collegium.personalisation.plan import Assignment, GroupPlan, Personalisation, Plan
+from collegium.personalisation.uniform import Uniform
+from collegium.personalisation.upsampling import Upsampling
+from collegium.personalisation.vanishing import Vanishing
+from collegium.personalisation.weighting import Weighting
+
+PERSONALISATIONS: dict[str, type[Personalisation]] = {
+    cls.name: cls for cls in (Uniform, Upsampling, Weighting, Vanishing)
+}
+
+
+def as_personalisation(given: str | Personalisation, rule: str | None = None) -> Personalisation:
+    """Look a personalisation up by name, or pass one through.
+
+    Parameters
+    ----------
+    given : str or Personalisation
+        ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``, or an object.
+    rule : str, optional
+        Weight rule for a personalisation that is given by name.
+
+    Raises
+    ------
+    InputError
+        If the name or the rule is unknown.
+    """
+    if isinstance(given, Personalisation):
+        return given
+    if given not in PERSONALISATIONS:
+        raise InputError(
+            f"unknown personalisation {given!r}: allowed are {', '.join(PERSONALISATIONS)}"
+        )
+    cls = PERSONALISATIONS[given]
+    return cls() if rule is None else cls(rule=rule)
+
+
+__all__ = [
+    "PERSONALISATIONS",
+    "Assignment",
+    "Ballot",
+    "Electorate",
+    "GroupPlan",
+    "Participation",
+    "Personalisation",
+    "Plan",
+    "Uniform",
+    "Upsampling",
+    "Vanishing",
+    "Weighting",
+    "as_personalisation",
+]

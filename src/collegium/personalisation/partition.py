@@ -1,0 +1,144 @@
+"""Who teaches whom: a keyed hash of the owner, so that nobody's presence moves anybody else.
+
+The assignment of an owner depends on the owner's name and on a public key alone. Adding or removing one
+owner therefore changes that owner's teachers and no other (tested with fingerprints of every teacher's
+training set). The key is public randomness: it need not be secret, only fixed before the data are seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.errors import InputError
+
+_WEYL = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def owner_hashes(owners: NDArray[Any], key: bytes) -> NDArray[np.uint64]:
+    """Hash owners' names with BLAKE2b under a key.
+
+    Parameters
+    ----------
+    owners : ndarray, shape (n_owners,)
+        Integers or text; ``7`` and ``"7"`` are different owners, ``7``, ``7.0`` and
+        ``numpy.int64(7)`` are not.
+    key : bytes
+        Up to 64 bytes of public randomness.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n_owners,)
+    """
+    hashed = np.empty(len(owners), dtype=np.uint64)
+    keyed = hashlib.blake2b(key=key, digest_size=8, person=b"collegium-owner")
+    for position, owner in enumerate(owners.tolist()):
+        hasher = keyed.copy()
+        hasher.update(_spelling(owner))
+        hashed[position] = int.from_bytes(hasher.digest(), "little")
+    return hashed
+
+
+def _spelling(owner: Any) -> bytes:
+    """Spell equal names alike, whatever type the column of owners has: others must not change it."""
+    plain = owner.item() if isinstance(owner, np.generic) else owner
+    if isinstance(plain, (bool, float)) and plain == plain // 1:
+        plain = int(plain)
+    return f"{type(plain).__name__}:{plain}".encode()
+
+
+def _stream(hashes: NDArray[np.uint64], step: int) -> NDArray[np.uint64]:
+    """Derive the ``step``-th independent-looking value of each hash (SplitMix64, Steele et al. 2014)."""
+    with np.errstate(over="ignore"):
+        mixed = hashes + np.uint64(step + 1) * _WEYL
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX_1
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX_2
+        return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def choose_teachers(
+    hashes: NDArray[np.uint64], n_teachers: int, n_chosen: int
+) -> NDArray[np.int32]:
+    """Choose different teachers for each owner by hash alone.
+
+    Parameters
+    ----------
+    hashes : ndarray of uint64, shape (n_owners,)
+        From :func:`owner_hashes`.
+    n_teachers : int
+        Teachers to choose from, numbered from 0.
+    n_chosen : int
+        How many different teachers each owner gets.
+
+    Returns
+    -------
+    ndarray of int32, shape (n_owners, n_chosen)
+        Without repetition in a row; every teacher is equally likely.
+
+    Raises
+    ------
+    InputError
+        If more teachers are to be chosen than there are.
+    """
+    _refuse_too_many(n_teachers, n_chosen)
+    chosen = np.full((len(hashes), n_chosen), -1, dtype=np.int32)
+    for column in range(n_chosen):
+        pending = np.arange(len(hashes))
+        attempt = 0
+        while pending.size:
+            drawn = _stream(hashes[pending], column * 1_000_003 + attempt) % np.uint64(n_teachers)
+            teacher = drawn.astype(np.int32)
+            taken = (chosen[pending, :column] == teacher[:, None]).any(axis=1)
+            chosen[pending[~taken], column] = teacher[~taken]
+            pending = pending[taken]
+            attempt += 1
+    return chosen
+
+
+def deal_teachers(
+    hashes: NDArray[np.uint64], n_teachers: int, n_chosen: int, first: int = 0
+) -> NDArray[np.int32]:
+    """Deal owners to teachers like cards, so that shards differ little in size.
+
+    An owner's teachers depend on how many others come before it in the order of the hashes: adding or
+    removing an owner moves others. Only for neighbours that *replace* one owner's records.
+
+    Parameters
+    ----------
+    hashes, n_teachers, n_chosen
+        As in :func:`choose_teachers`.
+    first : int, default=0
+        The teacher who gets the first card.
+
+    Returns
+    -------
+    ndarray of int32, shape (n_owners, n_chosen)
+        Without repetition in a row. For one card each, shard sizes differ by one at most; with more,
+        the few owners dealt twice to a teacher take the next one instead.
+    """
+    _refuse_too_many(n_teachers, n_chosen)
+    chosen = np.full((len(hashes), n_chosen), -1, dtype=np.int32)
+    for column in range(n_chosen):
+        order = np.argsort(_stream(hashes, column), kind="stable")
+        teacher = np.empty(len(hashes), dtype=np.int32)
+        start = first + column * len(hashes)
+        teacher[order] = (start + np.arange(len(hashes))) % n_teachers
+        taken = (chosen[:, :column] == teacher[:, None]).any(axis=1)
+        while taken.any():
+            teacher[taken] = (teacher[taken] + 1) % n_teachers
+            taken = (chosen[:, :column] == teacher[:, None]).any(axis=1)
+        chosen[:, column] = teacher
+    return chosen
+
+
+def _refuse_too_many(n_teachers: int, n_chosen: int) -> None:
+    if n_chosen > n_teachers:
+        raise InputError(
+            f"an owner was to be taught to {n_chosen} teachers, but there are only {n_teachers}: "
+            "use more teachers, or fewer duplicates"
+        )

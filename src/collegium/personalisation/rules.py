@@ -1,0 +1,60 @@
+"""How much influence a budget buys, relative to the other budgets.
+
+Everywhere else in the package influence is a plain number per group; here is the only place where it is
+derived from (ε, δ).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from collegium.accounting.gaussian import gdp_mu
+from collegium.budgets import Budget
+from collegium.errors import InputError
+
+RULES = ("exact", "budget", "sqrt")
+
+
+def relative_influence(budgets: Mapping[str, Budget], rule: str = "exact") -> dict[str, float]:
+    """Influence of each group that lets the budgets run out together, up to a common factor.
+
+    Parameters
+    ----------
+    budgets : mapping of str to Budget
+        The groups that have members.
+    rule : {"exact", "budget", "sqrt"}
+        ``exact``: ∝ μ(ε, δ), the Gaussian-DP parameter that the budget allows. An owner of
+        sensitivity Δ has μ² = Δ² · (checks/σ_T² + 2 · answers/σ²), so all groups meet their μ at the
+        same query exactly when Δ ∝ μ (Dong, Roth & Su 2022, Cor. 2.13 and 3.3).
+        ``budget``: ∝ ε, as the PoPETs 2023 paper sets its weights (Appendix C) and the thesis its
+        experiments (§6.2.2). ``sqrt``: ∝ √ε, the thesis's reading of the loose bound.
+
+    Returns
+    -------
+    dict of str to float
+        Positive numbers, the largest is 1. A group with ε = ∞ gets as much influence as the most
+        generous finite budget, not more: unlimited influence would silence everybody else.
+
+    Raises
+    ------
+    InputError
+        If the rule is unknown.
+
+    Examples
+    --------
+    >>> groups = {"high": Budget(1.0), "low": Budget(3.0)}
+    >>> round(relative_influence(groups)["high"], 4), round(relative_influence(groups, "budget")["high"], 4)
+    (0.3728, 0.3333)
+    """
+    if rule not in RULES:
+        raise InputError(f"unknown weight rule {rule!r}: allowed are {', '.join(RULES)}")
+
+    def raw(budget: Budget) -> float:
+        if rule == "exact":
+            return gdp_mu(budget.epsilon, budget.delta)
+        return budget.epsilon if rule == "budget" else math.sqrt(budget.epsilon)
+
+    finite = {name: raw(budget) for name, budget in budgets.items() if not budget.is_unlimited}
+    largest = max(finite.values(), default=1.0)
+    return {name: finite.get(name, largest) / largest for name in budgets}

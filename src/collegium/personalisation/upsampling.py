@@ -1,0 +1,130 @@
+"""Upsampling: the more an owner grants, the more teachers see the owner's records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import ClassVar
+
+from collegium.budgets import Budget
+from collegium.errors import InputError
+from collegium.personalisation.plan import Personalisation, Plan, finish_plan, members_only
+from collegium.personalisation.rules import relative_influence
+
+
+@dataclass(frozen=True)
+class Upsampling(Personalisation):
+    """Teach an owner to u teachers; Δ = u.
+
+    Every teacher sees as many records as it would without duplicates, so there are more teachers, and
+    threshold and noise grow with them (PoPETs 2023, §4.1; thesis, §6.2).
+
+    Parameters
+    ----------
+    rule : {"exact", "budget", "sqrt", "algorithm1"}
+        ``exact``, ``budget`` and ``sqrt``: the whole numbers up to ``max_duplicates`` whose ratios come
+        nearest to the groups' :func:`~collegium.personalisation.rules.relative_influence`; the plan's
+        ``utilisation`` and ``efficiency`` state what rounding wastes. Each duplicate costs training
+        time, so the smallest numbers within ``tolerance`` of the best are taken. ``algorithm1``:
+        Algorithm 1 of the PoPETs 2023 paper, ε·10^p divided by their greatest common divisor.
+    max_duplicates : int, default=6
+        Most teachers for one owner, for the rules that round. Training time grows with it.
+    tolerance : float, default=0.02
+        Efficiency that may be given up for fewer duplicates.
+    precision : int, default=2
+        p of Algorithm 1: decimals of ε that count.
+
+    Notes
+    -----
+    *Sensitivity.* With or without an owner who is taught to u teachers, each of these may vote
+    otherwise. In L2 the count vector moves most when all u move from one class to one other: √2·u; the
+    maximum moves by u (PoPETs 2023, Prop. 2; thesis, Thm. 5.1).
+
+    Examples
+    --------
+    >>> groups = {"high": Budget(1.0), "average": Budget(2.0), "low": Budget(3.0)}
+    >>> plan = Upsampling().plan(groups, {"high": 540, "average": 370, "low": 90}, 100)
+    >>> [g.duplicates for g in plan.groups.values()], plan.n_teachers, round(plan.efficiency, 2)
+    ([1, 2, 3], 155, 0.94)
+    """
+
+    max_duplicates: int = 6
+    tolerance: float = 0.02
+    precision: int = 2
+    name: ClassVar[str] = "upsampling"
+    rules: ClassVar[tuple[str, ...]] = ("exact", "budget", "sqrt", "algorithm1")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_duplicates < 1:
+            raise InputError(f"max_duplicates must be at least 1, got {self.max_duplicates}")
+        if not 0 <= self.tolerance < 1:
+            raise InputError(f"tolerance must lie in [0, 1), got {self.tolerance}")
+        if not 0 <= self.precision <= 6:
+            raise InputError(f"precision must lie between 0 and 6, got {self.precision}")
+
+    def plan(self, groups: Mapping[str, Budget], sizes: Mapping[str, int], n_teachers: int) -> Plan:
+        """Give each group its number of duplicates; see :meth:`Personalisation.plan`."""
+        used = members_only(groups, sizes, n_teachers)
+        if self.rule == "algorithm1":
+            duplicates = self._algorithm1(used)
+        else:
+            duplicates = self._nearest(relative_influence(used, self.rule), sizes)
+        people = sum(sizes[g] for g in used)
+        copies = sum(sizes[g] * duplicates[g] for g in used)
+        total = max(round(n_teachers * copies / people), max(duplicates.values()))
+        return finish_plan(
+            self,
+            n_nominal=n_teachers,
+            n_teachers=total,
+            mixed=True,
+            used=used,
+            sizes=sizes,
+            teachers=dict.fromkeys(used, total),
+            duplicates=duplicates,
+        )
+
+    def _nearest(self, influence: Mapping[str, float], sizes: Mapping[str, int]) -> dict[str, int]:
+        """Choose the smallest whole numbers that waste little.
+
+        Waste is measured as the plan's efficiency is: copies · min_g(influence_g / u_g) is what all
+        owners together can spend before the first group runs out. For each value of the most generous
+        group's number, the two integers beside each ideal are tried.
+        """
+        names = list(influence)
+        top = max(names, key=lambda g: influence[g])
+        granted = sum(sizes[g] * influence[g] for g in names)
+        candidates: list[tuple[int, float, dict[str, int]]] = []
+        for most in range(1, self.max_duplicates + 1):
+            ideals = {g: most * influence[g] / influence[top] for g in names}
+            choices = [
+                sorted({max(1, math.floor(x)), max(1, math.ceil(x))}) for x in ideals.values()
+            ]
+            if math.prod(len(c) for c in choices) > 4096:
+                choices = [[max(1, round(x))] for x in ideals.values()]
+            for numbers in product(*choices):
+                duplicates = dict(zip(names, numbers, strict=True))
+                copies = sum(sizes[g] * duplicates[g] for g in names)
+                spendable = copies * min(influence[g] / duplicates[g] for g in names)
+                candidates.append((copies, spendable / granted, duplicates))
+        enough = max(efficiency for _, efficiency, _ in candidates) - self.tolerance - 1e-9
+        good = [candidate for candidate in candidates if candidate[1] >= enough]
+        return min(good, key=lambda candidate: (candidate[0], -candidate[1]))[2]
+
+    def _algorithm1(self, used: Mapping[str, Budget]) -> dict[str, int]:
+        if any(budget.is_unlimited for budget in used.values()):
+            raise InputError(
+                "Algorithm 1 divides budgets, which ε = ∞ does not allow: use rule 'exact'"
+            )
+        scaled = {
+            g: round(Fraction(budget.epsilon) * 10**self.precision) for g, budget in used.items()
+        }
+        if min(scaled.values()) == 0:
+            raise InputError(
+                f"a budget is 0 when rounded to {self.precision} decimals: raise the precision"
+            )
+        divisor = math.gcd(*scaled.values())
+        return {g: value // divisor for g, value in scaled.items()}

@@ -1,0 +1,79 @@
+"""Vanishing: teachers of stricter groups stay away from some of the votes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from collegium.budgets import Budget
+from collegium.errors import InputError
+from collegium.personalisation.plan import (
+    Personalisation,
+    Plan,
+    finish_plan,
+    members_only,
+    teachers_by_size,
+)
+from collegium.personalisation.rules import relative_influence
+
+_POWERS = {"exact": 2, "budget": 2, "sqrt": 2, "algorithm3": 1, "footnote2": 4}
+
+
+@dataclass(frozen=True)
+class Vanishing(Personalisation):
+    """Let a group's teachers take part in a share of the queries; Δ = 1 when they do, else 0.
+
+    Parameters
+    ----------
+    rule : {"exact", "budget", "sqrt", "algorithm3", "footnote2"}
+        Frequency f of a group whose budget is c times smaller than the most generous one.
+        ``exact``: f = (μ/μ_max)², with which all budgets run out together under the worst-case
+        account, since μ² grows by the same amount in each vote in which an owner takes part.
+        ``budget``: f = (ε/ε_max)², the text of Appendix C of the PoPETs 2023 paper; ``sqrt``: the
+        thesis's loose bound, f = ε/ε_max; ``algorithm3``: the same, as that algorithm is printed;
+        ``footnote2``: f = (ε/ε_max)⁴, which both sources used in their experiments.
+    shuffle_every : int, default=100
+        Queries after which the order of participation is dealt anew from public randomness.
+
+    Notes
+    -----
+    *Sensitivity.* Threshold and noise are scaled to the number of teachers who take part. An owner's
+    one teacher moves at most 1 vote when it takes part (PoPETs 2023, Prop. 4). Participation is
+    periodic and public, so nothing is gained from subsampling; each teacher's owners have an account of
+    their own, since participation counts may differ by a few. Vanishing is the least efficient of the
+    personalisations: with the same total influence, unequal participation costs more (μ² adds up
+    squares, Cauchy-Schwarz).
+
+    Examples
+    --------
+    >>> plan = Vanishing().plan({"a": Budget(1.0), "b": Budget(2.0)}, {"a": 500, "b": 500}, 100)
+    >>> round(plan.groups["a"].frequency, 3), round(plan.efficiency, 2)
+    (0.286, 0.84)
+    """
+
+    shuffle_every: int = 100
+    name: ClassVar[str] = "vanishing"
+    rules: ClassVar[tuple[str, ...]] = tuple(_POWERS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.shuffle_every < 1:
+            raise InputError(f"shuffle_every must be at least 1, got {self.shuffle_every}")
+
+    def plan(self, groups: Mapping[str, Budget], sizes: Mapping[str, int], n_teachers: int) -> Plan:
+        """Give each group its own teachers and frequency; see :meth:`Personalisation.plan`."""
+        used = members_only(groups, sizes, n_teachers)
+        base = self.rule if self.rule in ("exact", "sqrt") else "budget"
+        influence = relative_influence(used, base)
+        return finish_plan(
+            self,
+            n_nominal=n_teachers,
+            n_teachers=n_teachers,
+            mixed=False,
+            used=used,
+            sizes=sizes,
+            teachers=teachers_by_size({g: sizes[g] for g in used}, n_teachers, self.name),
+            frequencies={g: influence[g] ** _POWERS[self.rule] for g in used},
+            shuffle_every=self.shuffle_every,
+        )

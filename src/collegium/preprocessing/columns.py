@@ -1,0 +1,168 @@
+"""The columns of a table as plain arrays: which are numbers, which are categories."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import is_complex_dtype, is_numeric_dtype
+
+from collegium.errors import InputError
+
+#: The category of a missing value; always reserved, whether or not the public records miss any.
+MISSING = "<missing>"
+
+
+def listed(columns: Collection[str]) -> str:
+    """Name columns in an error, the first few in alphabetical order.
+
+    Parameters
+    ----------
+    columns : collection of str
+        The columns.
+
+    Returns
+    -------
+    str
+        For example ``"'age', 'sex'"``, or ``"none"``.
+
+    Examples
+    --------
+    >>> listed({"sex", "age"})
+    "'age', 'sex'"
+    """
+    names = sorted(map(str, columns))
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(map(repr, names[:5])) + more if names else "none"
+
+
+def is_number(column: pd.Series) -> bool:
+    """Tell whether a column is treated as numbers.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        The column.
+
+    Returns
+    -------
+    bool
+        True if its type is numeric (not complex) or boolean.
+    """
+    return bool(is_numeric_dtype(column.dtype)) and not is_complex_dtype(column.dtype)
+
+
+def check_columns(frame: Any) -> None:
+    """Check that something is a table whose columns have names of their own.
+
+    Parameters
+    ----------
+    frame : object
+        What was given.
+
+    Raises
+    ------
+    InputError
+        If it is no DataFrame, or a column's name is not text or occurs twice.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(
+            f"a {type(frame).__name__} was given; allowed is a pandas DataFrame; "
+            "convert it, or use PixelScaler for images"
+        )
+    if not all(isinstance(column, str) for column in frame.columns):
+        raise InputError(
+            "the table has columns whose names are not text; allowed are text names; "
+            "convert them with frame.columns.astype(str)"
+        )
+    if not frame.columns.is_unique:
+        raise InputError(
+            f"the table has several columns named {listed(set(_repeated(frame)))}; "
+            "allowed is each name once; rename or drop columns"
+        )
+
+
+def numbers_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.float64]:
+    """Return numeric columns as one array, missing values as NaN.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n_records, any)
+        The table.
+    columns : list of str
+        The numeric columns, or columns without any value.
+
+    Returns
+    -------
+    ndarray of float64, of shape (n_records, n_columns)
+        The numbers.
+
+    Raises
+    ------
+    InputError
+        If a column holds infinite values.
+    """
+    numbers = np.empty((len(frame), len(columns)), dtype=np.float64)
+    for position, column in enumerate(columns):
+        numbers[:, position] = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+    names = [column for i, column in enumerate(columns) if np.isinf(numbers[:, i]).any()]
+    if names:
+        raise InputError(
+            f"columns {listed(names)} hold infinite values; allowed are finite and missing ones; "
+            "replace them"
+        )
+    return numbers
+
+
+def texts_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.object_]:
+    """Return categorical columns as one array of texts, missing values as :data:`MISSING`.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n_records, any)
+        The table.
+    columns : list of str
+        The categorical columns.
+
+    Returns
+    -------
+    ndarray of object, of shape (n_records, n_columns)
+        The categories, as text.
+    """
+    texts = np.empty((len(frame), len(columns)), dtype=object)
+    for position, column in enumerate(columns):
+        values = frame[column]
+        texts[:, position] = values.astype(object).map(str).to_numpy(dtype=object)
+        texts[values.isna().to_numpy(), position] = MISSING
+    return texts
+
+
+def frequent_categories(texts: NDArray[np.object_], limit: int | None) -> list[str]:
+    """Return the categories of a column, at most so many, and then the one for missing values.
+
+    Parameters
+    ----------
+    texts : ndarray of object, of shape (n_records,)
+        The column, as :func:`texts_of` returns it.
+    limit : int or None
+        How many categories are kept, not counting the missing one; ties go by the alphabet.
+
+    Returns
+    -------
+    list of str
+        The kept categories in alphabetical order, then :data:`MISSING`.
+
+    Examples
+    --------
+    >>> frequent_categories(np.array(["b", "a", "b", "c"], dtype=object), 2)
+    ['a', 'b', '<missing>']
+    """
+    counts = pd.Series(texts, dtype=object).value_counts()
+    by_frequency = sorted((-int(count), category) for category, count in counts.items())
+    kept = [category for _, category in by_frequency if category != MISSING][:limit]
+    return [*sorted(kept), MISSING]
+
+
+def _repeated(frame: pd.DataFrame) -> list[str]:
+    return list(frame.columns[frame.columns.duplicated()])

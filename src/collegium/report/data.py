@@ -1,0 +1,75 @@
+"""What a report shows: only what may be published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from collegium.personalisation.plan import Plan
+from collegium.privacy import PrivacyStatement
+from collegium.voting.history import SpendingPoint
+
+HistoryPoint = SpendingPoint
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """All numbers and words of a report. Nothing in it depends on votes except through noise.
+
+    Attributes
+    ----------
+    title : str
+        Name of the study.
+    privacy : PrivacyStatement
+        What was promised and (worst-case only) spent.
+    plan : Plan
+        Teachers, duplicates, weights and frequencies of each group.
+    aggregator : mapping of str to str or float
+        ``name`` and parameters, as configured.
+    scale : float
+        Total vote weight / nominal number of teachers: parameters were multiplied by it (by its
+        average, where teachers vanish).
+    stop_reason : str
+        "budget", "queries", "labels" or "interrupted".
+    n_public, n_asked, n_answered, n_reinforced, n_lost : int
+        Public records; queries asked; answered by the teachers; taken from a confident student;
+        charged but lost in a crash.
+    class_names : sequence of str
+        The public class list.
+    labels_per_class : sequence of int
+        Released labels of each class.
+    history : sequence of HistoryPoint
+        Empty under a data-dependent guarantee.
+    teacher, student : str
+        The models, in words.
+    label_accuracy, student_accuracy : float or None
+        Against public truth, where it is known.
+    n_test : int
+        Public test records behind ``student_accuracy``.
+    settings : mapping of str to str
+        Further public settings, in the order in which they are shown.
+    versions : mapping of str to str
+        Software versions.
+    """
+
+    title: str
+    privacy: PrivacyStatement
+    plan: Plan
+    aggregator: Mapping[str, str | float]
+    scale: float
+    stop_reason: str
+    n_public: int
+    n_asked: int
+    n_answered: int
+    n_reinforced: int
+    n_lost: int
+    class_names: Sequence[str]
+    labels_per_class: Sequence[int]
+    history: Sequence[HistoryPoint]
+    teacher: str
+    student: str
+    label_accuracy: float | None
+    student_accuracy: float | None
+    n_test: int
+    settings: Mapping[str, str]
+    versions: Mapping[str, str]

@@ -1,0 +1,146 @@
+"""How a report writes numbers: budgets rounded down, costs rounded up, names made harmless to look at."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+
+from collegium.privacy import ceil_decimals, floor_decimals
+
+_PLAIN = (0.1, 1e6)
+_UNWANTED = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufffe\uffff")
+
+
+def down(value: float) -> str:
+    """Write a budget, rounded down; small and large ones with four significant digits.
+
+    Examples
+    --------
+    >>> down(0.69314718), down(3.0), down(0.00123456), down(1e-5), down(float("inf"))
+    ('0.6931', '3', '0.001234', '1e-5', '∞')
+    """
+    if not math.isfinite(value):
+        return "∞"
+    if _PLAIN[0] <= value < _PLAIN[1]:
+        return floor_decimals(value)
+    return _significant(value, ROUND_FLOOR)
+
+
+def up(value: float) -> str:
+    """Write a cost, rounded up; small and large ones with four significant digits.
+
+    Examples
+    --------
+    >>> up(0.98761), up(0.0), up(0.00123456), up(12345678.9), up(float("nan"))
+    ('0.9877', '0', '0.001235', '1.235e7', '∞')
+    """
+    if not math.isfinite(value):
+        return "∞"
+    if _PLAIN[0] <= value < _PLAIN[1]:
+        return ceil_decimals(value)
+    return _significant(value, ROUND_CEILING)
+
+
+def plain(value: float) -> str:
+    """Write a setting or a measurement, to the nearest of six significant digits.
+
+    Examples
+    --------
+    >>> plain(200.0), plain(1.25), plain(1e-5)
+    ('200', '1.25', '1e-5')
+    """
+    return _short_exponent(f"{value:g}")
+
+
+def count(value: int) -> str:
+    """Write a whole number with separated thousands.
+
+    Examples
+    --------
+    >>> count(1234567)
+    '1,234,567'
+    """
+    return f"{value:,}"
+
+
+def share(value: float | None, decimals: int = 1) -> str:
+    """Write a share as a percentage; a dash where there is none.
+
+    Examples
+    --------
+    >>> share(0.9876), share(None), share(float("nan"))
+    ('98.8 %', '—', '—')
+    """
+    if value is None or math.isnan(value):
+        return "—"
+    return f"{100 * value:.{decimals}f} %"
+
+
+def interval(rate: float, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a success rate in ``n`` independent trials.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in interval(0.9, 100)]
+    [0.826, 0.945]
+    """
+    z = 1.959963984540054
+    centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def clean(text: str) -> str:
+    """Take out what cannot be shown or reorders the text around it (control and direction marks).
+
+    Examples
+    --------
+    >>> clean("high\\n\\u202eprivacy")
+    'high privacy'
+    """
+    shown = "".join(
+        " " if unicodedata.category(letter) in ("Cc", "Cs") else letter
+        for letter in text
+        if letter not in _UNWANTED
+    )
+    return " ".join(shown.split())
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut a name to a width in letters; East Asian letters count twice.
+
+    Examples
+    --------
+    >>> shorten("a rather long name", 10), shorten("short", 10)
+    ('a rather…', 'short')
+    """
+    text = clean(text)
+    if display_width(text) <= width:
+        return text
+    while display_width(text) > width - 1:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def display_width(text: str) -> int:
+    """Count letters, East Asian ones twice.
+
+    Examples
+    --------
+    >>> display_width("abc"), display_width("日本")
+    (3, 4)
+    """
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _significant(value: float, rounding: str) -> str:
+    rounded = Context(prec=4, rounding=rounding).create_decimal(repr(value)).normalize()
+    if not rounded:
+        return "0"
+    return f"{rounded:f}" if -4 < rounded.adjusted() < 0 else _short_exponent(f"{rounded:e}")
+
+
+def _short_exponent(text: str) -> str:
+    mantissa, letter, exponent = text.lower().partition("e")
+    return f"{mantissa}e{int(exponent)}" if letter else mantissa

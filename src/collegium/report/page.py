@@ -1,0 +1,271 @@
+"""The page about a study: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from collegium.errors import InputError
+from collegium.privacy import GroupSpending
+from collegium.report import words
+from collegium.report.data import ReportData
+from collegium.report.numbers import clean, count, down, interval, plain, share, up
+from collegium.report.plots import MOST_GROUPS, classes_figure, history_figure
+from collegium.report.svg import inline_svg
+from collegium.report.verdict import banners, spending_of, stop_sentence, verdict
+
+
+def render_report(data: ReportData) -> str:
+    """Write the report as one HTML page, without scripts and without anything from outside.
+
+    Parameters
+    ----------
+    data : ReportData
+        Only what may be published. What was spent is shown under the worst-case guarantee alone; under
+        a data-dependent one it is not even read.
+
+    Returns
+    -------
+    str
+        The same for the same data.
+
+    Raises
+    ------
+    InputError
+        If groups or classes do not fit together.
+    """
+    _validate(data)
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        title=data.title,
+        verdict=verdict(data.privacy)["heading"],
+        banners=banners(data.privacy),
+        stop=stop_sentence(data),
+        unit=unit(data),
+        publishable=data.privacy.may_publish_spending,
+        guarantee=data.privacy.title,
+        adjacency=data.privacy.adjacency,
+        groups=[_group(row, data) for row in data.privacy.groups],
+        headlines=_headlines(data),
+        figures=_figures(data),
+        classes=_classes(data),
+        aggregator=_aggregator(data),
+        personalisation=_personalisation(data),
+        statement=data.privacy.sentences(),
+        private_noise=data.privacy.noise_is_private,
+        run=_run(data),
+        settings=data.settings,
+        versions=data.versions,
+        words=words,
+    )
+
+
+def unit(data: ReportData) -> str:
+    """Say what every ε on the page is about.
+
+    Parameters
+    ----------
+    data : ReportData
+        Of any guarantee.
+    """
+    return (
+        "Every ε is per owner: it covers all records of one person together, at the δ written beside it. "
+        f"Neighbouring data sets: {data.privacy.adjacency}. Guarantee: {data.privacy.title}."
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("collegium", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_finalize,
+    )
+    environment.filters.update(count=count, plain=plain)
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """Clean every text that a template writes."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _validate(data: ReportData) -> None:
+    missing = [row.group for row in data.privacy.groups if row.group not in data.plan.groups]
+    if missing:
+        raise InputError(
+            f"group {missing[0]!r} is in the privacy statement, but not in the plan: give the plan of "
+            "the same study"
+        )
+    if len(data.class_names) != len(data.labels_per_class):
+        raise InputError(
+            f"{len(data.class_names)} classes, but {len(data.labels_per_class)} counts of labels: give "
+            "one count per class"
+        )
+
+
+def _group(row: GroupSpending, data: ReportData) -> dict[str, Any]:
+    planned = data.plan.groups[row.group]
+    return {
+        "name": row.group,
+        "owners": count(row.owners),
+        "unlimited": row.budget.is_unlimited,
+        "epsilon": down(row.budget.epsilon),
+        "delta": down(row.budget.delta),
+        "meaning": row.budget.in_words(),
+        **spending_of(row, data.privacy),
+        "teachers": count(planned.teachers),
+        "duplicates": count(planned.duplicates),
+        "weight": plain(planned.weight),
+        "frequency": share(planned.frequency),
+        "sensitivity": plain(planned.sensitivity),
+        "utilisation": share(planned.utilisation),
+    }
+
+
+def _headlines(data: ReportData) -> list[dict[str, str]]:
+    released = sum(data.labels_per_class)
+    student = "of the student, on public test records"
+    if data.student_accuracy is None:
+        student = "of the student: no public truth to compare with"
+    elif data.n_test > 0:
+        low, high = interval(min(1.0, max(0.0, data.student_accuracy)), data.n_test)
+        student += f" (n = {count(data.n_test)}; 95 % interval {share(low)} to {share(high)})"
+    known = data.label_accuracy is not None
+    return [
+        {
+            "name": "Labels released",
+            "value": count(released),
+            "note": f"from {count(data.n_asked)} queries; {count(data.n_public)} public records",
+        },
+        {
+            "name": "Label accuracy",
+            "value": share(data.label_accuracy),
+            "note": "released labels that agree with public truth"
+            if known
+            else "no public truth to compare with",
+        },
+        {"name": "Student accuracy", "value": share(data.student_accuracy), "note": student},
+        {
+            "name": "Efficiency of the plan",
+            "value": share(data.plan.efficiency),
+            "note": words.EFFICIENCY,
+        },
+    ]
+
+
+def _figures(data: ReportData) -> dict[str, Any]:
+    figures: dict[str, Any] = {"history": None, "history_note": "", "classes": None, "undrawn": 0}
+    if not data.privacy.may_publish_spending:
+        figures["history_note"] = (
+            f"There is no plot of the amounts spent: they are {words.KEPT_IN_VAULT}."
+        )
+    elif not data.history:
+        figures["history_note"] = "There is no plot of the amounts spent: no history was recorded."
+    else:
+        figures["undrawn"] = max(0, len(data.privacy.groups) - MOST_GROUPS)
+        figures["history"] = inline_svg(
+            history_figure(data),
+            "history",
+            "ε spent against queries asked",
+            _describe_history(data),
+        )
+    if sum(data.labels_per_class):
+        counts = list(data.labels_per_class)
+        description = (
+            f"{count(sum(counts))} labels in {len(counts)} classes; between {count(min(counts))} and "
+            f"{count(max(counts))} per class. All counts are in the table below the figure."
+        )
+        figures["classes"] = inline_svg(
+            classes_figure(data), "classes", "Labels released, by class", description
+        )
+    return figures
+
+
+def _describe_history(data: ReportData) -> str:
+    asked = max(point.asked for point in data.history)
+    ends = "; ".join(
+        f"{clean(row.group)}: {up(row.epsilon_spent)} of {down(row.budget.epsilon)}"
+        for row in data.privacy.groups[:MOST_GROUPS]
+    )
+    return f"After {count(asked)} queries, ε spent by each owner and budget, by group: {ends}. {unit(data)}"
+
+
+def _classes(data: ReportData) -> list[tuple[str, str, str]]:
+    total = sum(data.labels_per_class)
+    return [
+        (name, count(value), share(value / total if total else math.nan))
+        for name, value in zip(data.class_names, data.labels_per_class, strict=True)
+    ]
+
+
+def _aggregator(data: ReportData) -> dict[str, Any]:
+    name = str(data.aggregator.get("name", "unknown"))
+    title, explanation = words.AGGREGATORS.get(
+        name, (name, "See the documentation of this aggregator.")
+    )
+    rows = []
+    for key, value in data.aggregator.items():
+        if key == "name":
+            continue
+        symbol, meaning, scaling = words.PARAMETERS.get(key, ("", "", "as it is"))
+        used = "not scaled" if isinstance(value, str) else plain(value)
+        if not isinstance(value, str) and scaling == "times":
+            used = plain(value * data.scale)
+        elif not isinstance(value, str) and scaling == "divided":
+            used = plain(value / data.scale) if data.scale else "—"
+        rows.append(
+            {
+                "key": key,
+                "symbol": symbol,
+                "meaning": meaning,
+                "configured": value if isinstance(value, str) else plain(value),
+                "used": used,
+            }
+        )
+    return {
+        "name": name,
+        "title": title,
+        "explanation": explanation,
+        "rows": rows,
+        "scale": plain(data.scale),
+        "average": any(group.frequency != 1.0 for group in data.plan.groups.values()),
+        "gaussian": name in ("gnmax", "confident", "interactive"),
+        "checked": name in ("confident", "interactive"),
+    }
+
+
+def _personalisation(data: ReportData) -> dict[str, Any]:
+    plan = data.plan
+    return {
+        "name": plan.personalisation,
+        "sentences": words.PERSONALISATIONS.get(
+            plan.personalisation, ("See the documentation of this personalisation.",)
+        ),
+        "rule": plan.rule,
+        "rule_words": words.RULES.get(plan.rule, "see the documentation of this rule"),
+        "n_nominal": count(plan.n_nominal),
+        "n_teachers": count(plan.n_teachers),
+        "mixed": plan.mixed,
+        "efficiency": share(plan.efficiency),
+    }
+
+
+def _run(data: ReportData) -> list[tuple[str, str]]:
+    return [
+        ("Teacher model", data.teacher),
+        ("Student model", data.student),
+        ("Public records", count(data.n_public)),
+        ("Queries asked", count(data.n_asked)),
+        ("Answered by the teachers", count(data.n_answered)),
+        ("Kept from a confident student", count(data.n_reinforced)),
+        ("Charged, but lost in a crash", count(data.n_lost)),
+        ("Voting stopped by", data.stop_reason),
+        ("Public test records", count(data.n_test)),
+    ]

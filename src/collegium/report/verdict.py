@@ -1,0 +1,169 @@
+"""What a report says first: does a guarantee hold, for whom, and why the voting stopped."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from collegium.privacy import MEANING, GroupSpending, PrivacyStatement
+from collegium.report.data import ReportData
+from collegium.report.numbers import count, down, share, up
+from collegium.report.words import KEPT_IN_VAULT
+
+_STOPS = {
+    "queries": "Voting stopped because every public record had been asked about.",
+    "labels": "Voting stopped because the number of labels asked for had been released.",
+    "interrupted": "Voting was interrupted from outside; what had been charged until then is accounted for.",
+}
+
+
+def verdict(privacy: PrivacyStatement) -> dict[str, str]:
+    """Sum up the guarantee: ``tone`` (good, caution or danger), ``heading`` and ``text``.
+
+    Parameters
+    ----------
+    privacy : PrivacyStatement
+        What was promised.
+    """
+    if not privacy.noise_is_private:
+        return {
+            "tone": "danger",
+            "heading": "NOT PRIVATE: seeded noise",
+            "text": "The noise was drawn from a seed, so it can be computed and taken away again. This is "
+            "an experiment: no ε on this page holds for anybody until the study is run with secure "
+            "noise. Do not publish its labels or its student if the records are confidential.",
+        }
+    if _overspent(privacy):
+        return {
+            "tone": "danger",
+            "heading": "GUARANTEE BROKEN: a budget was overspent",
+            "text": "This must not happen. Do not publish this study, and report it to the makers of "
+            "this software.",
+        }
+    if all(row.budget.is_unlimited for row in privacy.groups):
+        return {
+            "tone": "danger",
+            "heading": "NO PRIVACY: every budget is unlimited",
+            "text": "Nothing is promised to anybody: every group has ε = ∞.",
+        }
+    some = any(row.budget.is_unlimited for row in privacy.groups)
+    suffix = ", but not for everybody" if some else ""
+    meaning = MEANING[privacy.guarantee]
+    if privacy.may_publish_spending:
+        return {
+            "tone": "caution" if some else "good",
+            "heading": f"Worst-case guarantee{suffix}",
+            "text": f"It {meaning}.",
+        }
+    return {
+        "tone": "caution",
+        "heading": f"Data-dependent guarantee{suffix}",
+        "text": f"It is {meaning}.",
+    }
+
+
+def banners(privacy: PrivacyStatement) -> list[dict[str, str]]:
+    """Put together the verdict and all notices, the alarming ones first.
+
+    Parameters
+    ----------
+    privacy : PrivacyStatement
+        What was promised.
+    """
+    order = ("danger", "good", "caution")
+    return sorted([verdict(privacy), *notices(privacy)], key=lambda item: order.index(item["tone"]))
+
+
+def notices(privacy: PrivacyStatement) -> list[dict[str, str]]:
+    """Name the groups for which something is wrong: ``tone``, ``heading`` and ``text`` each.
+
+    Parameters
+    ----------
+    privacy : PrivacyStatement
+        What was promised.
+    """
+    found = []
+    people = sum(row.owners for row in privacy.groups)
+    for row in privacy.groups:
+        budget = row.budget
+        if budget.is_unlimited:
+            found.append(
+                {
+                    "tone": "danger",
+                    "heading": f"NO PRIVACY for group {row.group}: ε = ∞",
+                    "text": f"{count(row.owners)} owner(s) granted an unlimited budget: anything about "
+                    "them may be revealed.",
+                }
+            )
+            continue
+        if people and budget.delta > 1 / people:
+            found.append(
+                {
+                    "tone": "caution",
+                    "heading": f"δ is large for group {row.group}",
+                    "text": f"δ = {down(budget.delta)} is more than 1 / number of people "
+                    f"({count(people)}): such a guarantee would allow publishing somebody's record "
+                    "outright.",
+                }
+            )
+        if row in _overspent(privacy):
+            found.append(
+                {
+                    "tone": "danger",
+                    "heading": f"OVERSPENT: group {row.group}",
+                    "text": f"Each owner granted ε = {down(budget.epsilon)} and spent "
+                    f"{up(row.epsilon_spent)} (per owner, δ = {down(budget.delta)}, "
+                    f"{privacy.title}).",
+                }
+            )
+    return found
+
+
+def spending_of(row: GroupSpending, privacy: PrivacyStatement) -> dict[str, Any]:
+    """Give ``spent``, ``share`` and ``bar`` (0 to 100) of a group, all None where they are sensitive.
+
+    Parameters
+    ----------
+    row : GroupSpending
+        The group.
+    privacy : PrivacyStatement
+        Decides whether the amount may be shown.
+    """
+    if not privacy.may_publish_spending:
+        return {"spent": None, "share": None, "bar": None, "reason": KEPT_IN_VAULT}
+    part = math.nan if math.isnan(row.share) else math.ceil(1000 * row.share) / 1000
+    bar = None if math.isnan(part) else round(100 * min(1.0, max(0.0, part)), 2)
+    return {"spent": up(row.epsilon_spent), "share": share(part), "bar": bar, "reason": ""}
+
+
+def stop_sentence(data: ReportData) -> str:
+    """Say why the voting stopped, and no more than may be said.
+
+    Parameters
+    ----------
+    data : ReportData
+        Of any guarantee.
+    """
+    if data.stop_reason != "budget":
+        return _STOPS.get(data.stop_reason, f"Voting stopped: {data.stop_reason}.")
+    if not data.privacy.may_publish_spending:
+        return (
+            "Voting stopped because the next query could have overspent somebody's budget under the "
+            "data-dependent account; whose, and how much was left, stays in the vault."
+        )
+    limited = [row for row in data.privacy.groups if not row.budget.is_unlimited]
+    sentence = "Voting stopped because the next query could have overspent somebody's budget."
+    if not limited:
+        return sentence
+    nearest = max(limited, key=lambda row: row.share)
+    return (
+        f"{sentence} Closest to its limit is group {nearest.group}: each owner has spent ε = "
+        f"{up(nearest.epsilon_spent)} of {down(nearest.budget.epsilon)} (per owner, δ = "
+        f"{down(nearest.budget.delta)}, {data.privacy.title})."
+    )
+
+
+def _overspent(privacy: PrivacyStatement) -> list[GroupSpending]:
+    if not privacy.may_publish_spending:
+        return []
+    return [row for row in privacy.groups if not row.epsilon_spent <= row.budget.epsilon]

@@ -1,0 +1,136 @@
+"""The explanations of a report, in plain language."""
+
+from __future__ import annotations
+
+AGGREGATORS = {
+    "lnmax": (
+        "Noisy maximum (LNMax)",
+        "The teachers' votes for each class are added up, Laplace noise of scale 1/γ is added to every "
+        "class, and the class with the largest noisy total becomes the label. Every query is answered "
+        "and paid for.",
+    ),
+    "gnmax": (
+        "Gaussian noisy maximum (GNMax)",
+        "The teachers' votes for each class are added up, Gaussian noise of standard deviation σ is "
+        "added to every class, and the class with the largest noisy total becomes the label. Every "
+        "query is answered and paid for.",
+    ),
+    "confident": (
+        "Confident Gaussian noisy maximum (Confident-GNMax)",
+        "First a check: the largest vote total plus Gaussian noise σ_T must reach the threshold T, so "
+        "that only queries on which the teachers agree are answered. Then fresh Gaussian noise σ is "
+        "added to every class and the largest noisy total becomes the label. The check is paid for at "
+        "every query, the answer where there is one.",
+    ),
+    "interactive": (
+        "Interactive Gaussian noisy maximum (Interactive-GNMax)",
+        "First a check: the teachers' votes are compared with what the student already believes, and "
+        "only where they differ by the threshold T, after Gaussian noise σ_T, do the teachers answer, "
+        "with fresh Gaussian noise σ. Otherwise a student that is sure enough keeps its own label, at no "
+        "further cost. The check is paid for at every query, the answer where there is one.",
+    ),
+}
+
+PARAMETERS = {
+    "threshold": ("T", "votes that the check asks for", "times"),
+    "sigma_threshold": ("σ_T", "standard deviation of the check's noise", "times"),
+    "sigma": ("σ", "standard deviation of the answer's noise", "times"),
+    "gamma": ("γ", "inverse scale of the Laplace noise", "divided"),
+    "confidence": ("", "how sure a student must be to keep its own label", "as it is"),
+    "refit_every": ("", "labels between two refits of the student", "as it is"),
+}
+
+PERSONALISATIONS = {
+    "uniform": (
+        "Everybody is treated alike: each person is taught to one teacher, and all votes weigh the same.",
+        "The strictest budget ends the voting for all, so more generous budgets are not used up.",
+    ),
+    "upsampling": (
+        "The more a person grants, the more teachers see that person's records; all votes weigh the "
+        "same.",
+        "A person can move as many votes as there are teachers who saw the person, and pays for just "
+        "that many.",
+    ),
+    "weighting": (
+        "Each group has teachers of its own, and the more the group grants, the more their votes weigh.",
+        "A person can move one vote of that weight, and pays for just that weight.",
+    ),
+    "vanishing": (
+        "Each group has teachers of its own, and the less the group grants, the more often they stay "
+        "away from a vote; who votes when is public and does not depend on data.",
+        "A person pays only for the queries in which that person's teacher takes part.",
+    ),
+    "hybrid": (
+        "The more a person grants, the more teachers see that person's records and the more these "
+        "teachers' votes weigh.",
+        "A person can move the weights of all teachers who saw the person, and pays for just their sum.",
+    ),
+}
+
+RULES = {
+    "exact": (
+        "in proportion to the Gaussian-DP parameter μ(ε, δ) that a budget allows, with which budgets "
+        "run out together, up to rounding"
+    ),
+    "budget": "in proportion to ε",
+    "sqrt": "in proportion to √ε",
+    "algorithm1": "Algorithm 1 of Boenisch et al. (2023)",
+    "algorithm2": "Algorithm 2 of Boenisch et al. (2023), as printed",
+    "algorithm3": "Algorithm 3 of Boenisch et al. (2023), as printed",
+    "footnote2": "the fourth power of ε/ε_max, as in the experiments of Boenisch et al. (2023)",
+}
+
+EFFICIENCY = (
+    "Share of all budgets granted (in units of μ, which add up) that this plan can turn into votes; the "
+    "rest is left over with groups whose budget is larger than their influence could use."
+)
+
+KEPT_IN_VAULT = (
+    "kept in the vault: under a data-dependent guarantee the amount is computed from the raw votes and "
+    "would itself reveal something about the people"
+)
+
+NOT_COVERED = (
+    (
+        "Budgets are public.",
+        "Levels, group sizes, weights and all settings are treated as known to everybody. The guarantee "
+        "does not hide which level a person chose.",
+    ),
+    (
+        "Budgets may go together with the data.",
+        "If, for instance, the sick choose stricter levels, knowing somebody's level tells something "
+        "about that person, whatever noise is added here.",
+    ),
+    (
+        "Choices made by looking at private data.",
+        "Thresholds, noise, models and their settings must come from public data, simulation or "
+        "experience. Whatever was tuned on the private records would have to be charged to the same "
+        "budgets; this account does not contain it.",
+    ),
+    (
+        "Side channels.",
+        "Running times, memory, logs of the machine and access to the vault are outside the mathematics. "
+        "The records, the teachers and their votes must stay in the vault.",
+    ),
+    (
+        "Facts about people in general.",
+        "A student may learn that smokers fall ill more often, and this then holds for a smoker who never "
+        "took part. Differential privacy limits what taking part adds.",
+    ),
+)
+
+REFERENCES = (
+    "N. Papernot, M. Abadi, Ú. Erlingsson, I. Goodfellow, K. Talwar: Semi-supervised Knowledge Transfer "
+    "for Deep Learning from Private Training Data. ICLR 2017. arXiv:1610.05755 (PATE, LNMax)",
+    "N. Papernot, S. Song, I. Mironov, A. Raghunathan, K. Talwar, Ú. Erlingsson: Scalable Private "
+    "Learning with PATE. ICLR 2018. arXiv:1802.08908 (GNMax, Confident- and Interactive-GNMax)",
+    "F. Boenisch, C. Mühl, R. Rinberg, J. Ihrig, A. Dziedzic: Individualized PATE: Differentially "
+    "Private Machine Learning with Individual Privacy Guarantees. PoPETs 2023 (upsampling, weighting, "
+    "vanishing)",
+    "J. Dong, A. Roth, W. J. Su: Gaussian Differential Privacy. Journal of the Royal Statistical Society "
+    "B 84, 2022 (μ, and its conversion to ε and δ)",
+    "A. Smith, A. Thakurta: Fully Adaptive Composition for Gaussian Differential Privacy. 2022. "
+    "arXiv:2210.17520 (stopping before a budget is exceeded)",
+    "A. Koskela, M. Tobaben, A. Honkela: Individual Privacy Accounting with Gaussian Differential "
+    "Privacy. ICLR 2023. arXiv:2209.15596 (individual accounts)",
+)

@@ -1,0 +1,1 @@
+"""Students, the only models that leave the house."""

@@ -1,0 +1,1 @@
+"""Studies on disk: configuration, vault and release, resume."""

@@ -1,0 +1,84 @@
+"""What the same records would give without individual budgets, and without privacy.
+
+For comparisons on public data only: a baseline is a second use of the records, which nobody's budget
+pays for, and the accuracy of a non-private model is a statement about private records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+from collegium.errors import NothingReleasedError
+from collegium.pate import PATEClassifier
+from collegium.personalisation import Uniform
+from collegium.study.config import StudyConfig
+from collegium.study.data import load_study_data
+from collegium.study.models import build_model, build_preprocessing
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Student accuracies on the public test records.
+
+    Attributes
+    ----------
+    uniform_labels : int
+        Labels that uniform PATE releases at the strictest budget.
+    uniform_accuracy : float or None
+        Accuracy of its student; None if no label was released.
+    non_private_accuracy : float
+        Accuracy of one model (the student's kind) trained on all private records and true labels.
+    """
+
+    uniform_labels: int
+    uniform_accuracy: float | None
+    non_private_accuracy: float
+
+
+def measure_baselines(config: StudyConfig) -> Baselines:
+    """Run uniform PATE at everybody's strictest budget, and train a model without privacy.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        A study with public test records.
+    """
+    data = load_study_data(config)
+    assert data.X_test is not None and data.y_test is not None
+    seed = config["study.seed"]
+    student = build_model("student.model", config["student.model"], config["student.params"])
+    preprocessing = build_preprocessing(
+        config["preprocessing.kind"],
+        categorical=config["preprocessing.categorical"],
+        components=config["preprocessing.components"],
+        random_state=seed,
+    )
+    uniform = PATEClassifier(
+        build_model("teachers.model", config["teachers.model"], config["teachers.params"]),
+        n_teachers=config["teachers.number"],
+        personalisation=Uniform(),
+        aggregator=config.aggregator(),
+        guarantee=config["privacy.guarantee"],
+        student=student,
+        preprocessing=preprocessing,
+        classes=data.classes,
+        assignment=config["teachers.assignment"],
+        random_state=seed,
+        n_jobs=config["run.jobs"],
+    )
+    y = data.classes[data.codes]
+    try:
+        uniform.fit(data.X, y, budgets=data.budgets.strictest(), X_public=data.X_public)
+        accuracy: float | None = float(uniform.score(data.X_test, data.y_test))
+        n_labels = len(uniform.labels_)
+    except NothingReleasedError:
+        accuracy, n_labels = None, 0
+    X, X_test = data.X, data.X_test
+    if preprocessing is not None:
+        fitted = clone(preprocessing).fit(data.X_public)
+        X, X_test = fitted.transform(X), fitted.transform(X_test)
+    predicted = clone(student).fit(X, y).predict(X_test)
+    return Baselines(n_labels, accuracy, float(np.mean(predicted == data.y_test)))

@@ -1,0 +1,272 @@
+"""A study's configuration: read from TOML, checked key by key, with nothing silently ignored."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from collegium.budgets import Policy
+from collegium.errors import ConfigError, InputError
+from collegium.personalisation import PERSONALISATIONS, Personalisation
+from collegium.study.schema import KEYS, SECTIONS, Key
+from collegium.voting.aggregators import Aggregator, aggregator_from
+
+_RELEVANT = {
+    "lnmax": ("gamma",),
+    "gnmax": ("sigma",),
+    "confident": ("threshold", "sigma_threshold", "sigma"),
+    "interactive": ("threshold", "sigma_threshold", "sigma", "confidence", "refit_every"),
+}
+_PERSONALISATION_EXTRAS = {
+    "upsampling": ("max_duplicates", "tolerance", "precision"),
+    "vanishing": ("shuffle_every",),
+}
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """All settings of a study, with defaults filled in.
+
+    Attributes
+    ----------
+    values : mapping of str to mapping of str to object
+        Section, key, value; None where an optional key was left out.
+    folder : Path
+        What relative paths are relative to: the TOML file's folder.
+    """
+
+    values: Mapping[str, Mapping[str, Any]]
+    folder: Path
+
+    def __getitem__(self, path: str) -> Any:
+        section, name = path.split(".")
+        return self.values[section][name]
+
+    def path(self, key: str) -> Path | None:
+        """Resolve a key that names a file."""
+        given = self[key]
+        return None if given is None else (self.folder / given)
+
+    def public(self) -> dict[str, dict[str, Any]]:
+        """Everything that may change a result, for the manifest: all sections but ``run``."""
+        return {
+            section: {k: _plain(v) for k, v in keys.items() if v is not None}
+            for section, keys in self.values.items()
+            if section != "run"
+        }
+
+    def policy(self) -> Policy | None:
+        """Read the levels; None where people gave ε as a number."""
+        levels = self["privacy.levels"]
+        return None if levels is None else Policy(levels, self["privacy.delta"])
+
+    def personalisation(self) -> Personalisation:
+        """Build the personalisation."""
+        method = self["personalisation.method"]
+        extras = {
+            name: self[f"personalisation.{name}"]
+            for name in _PERSONALISATION_EXTRAS.get(method, ())
+        }
+        return PERSONALISATIONS[method](rule=self["personalisation.rule"], **extras)
+
+    def aggregator(self) -> Aggregator:
+        """Build the aggregator, with defaults that follow the number of teachers."""
+        name, k = self["aggregation.aggregator"], self["teachers.number"]
+        defaults = {
+            "threshold": (0.4 if name == "interactive" else 0.8) * k,
+            "sigma_threshold": 0.6 * k,
+            "sigma": 0.16 * k,
+            "gamma": 12.5 / k,
+        }
+        given = {key: self[f"aggregation.{key}"] for key in _RELEVANT[name]}
+        return aggregator_from(
+            name, **{k: defaults[k] if v is None else v for k, v in given.items()}
+        )
+
+
+def read_config(path: str | Path) -> StudyConfig:
+    """Read and check a TOML file.
+
+    Raises
+    ------
+    ConfigError
+        If the file is missing or no TOML, or a key is unknown, missing or has a value that is not
+        allowed.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no file {file}: `collegium init {file}` writes a commented example"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}") from None
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not valid TOML: {error}") from None
+    try:
+        return config_from(given, file.resolve().parent)
+    except InputError as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
+def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
+    """Check settings that were read already.
+
+    Parameters
+    ----------
+    given : mapping
+        Section, key, value.
+    folder : Path
+        What relative paths are relative to.
+    """
+    for section in given:
+        if section not in SECTIONS:
+            raise ConfigError(_unknown(f"section [{section}]", section, list(SECTIONS)))
+        if not isinstance(given[section], Mapping):
+            raise ConfigError(f"[{section}] must be a section with keys, got {given[section]!r}")
+    values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    for key in KEYS:
+        values[key.section][key.name] = _checked(key, given.get(key.section, {}).get(key.name))
+    for section, keys in given.items():
+        for name in keys:
+            if name not in values[section]:
+                raise ConfigError(_unknown(f"key {section}.{name}", name, list(values[section])))
+    config = StudyConfig(values, folder)
+    _check_together(config, given)
+    return config
+
+
+def _checked(key: Key, value: Any) -> Any:
+    if value is None:
+        return key.default
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    fits = {
+        "text": isinstance(value, str),
+        "number": number and not math.isnan(value),
+        "whole number": isinstance(value, int) and not isinstance(value, bool),
+        "list": isinstance(value, list),
+        "table": isinstance(value, Mapping),
+    }[key.kind]
+    if not fits:
+        raise ConfigError(f"{key.path} must be a {key.kind}, got {value!r}")
+    if key.choices and value not in key.choices:
+        raise ConfigError(f"{key.path} must be one of {', '.join(key.choices)}, got {value!r}")
+    least = {"run.jobs": -1, "study.seed": 0, "aggregation.noise_seed": 0}.get(key.path, 1)
+    if key.path == "personalisation.precision":
+        least = 0
+    if key.kind == "whole number" and (value < least or (key.path == "run.jobs" and value == 0)):
+        raise ConfigError(f"{key.path} must be at least {least}, got {value}")
+    return value
+
+
+def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
+    data = config.values["data"]
+    if (data["dataset"] is None) == (data["private"] is None):
+        raise ConfigError(
+            "give either data.dataset (a named data set) or data.private (a file of your own)"
+        )
+    split = [data[name] is not None for name in ("private_records", "public_records")]
+    if data["public"] is None and not all(split):
+        raise ConfigError(
+            "there are no public records: give data.public (a file), or data.private_records and "
+            "data.public_records to split one data set"
+        )
+    if data["public"] is not None and any(split):
+        raise ConfigError("give data.public or a split, not both")
+    privacy = config.values["privacy"]
+    sources = [name for name in ("column", "file", "shares") if privacy[name] is not None]
+    if len(sources) != 1:
+        raise ConfigError(
+            "privacy levels must come from exactly one of privacy.column, privacy.file and "
+            f"privacy.shares, got {' and '.join(sources) or 'none'}"
+        )
+    config.policy()
+    if privacy["shares"] is not None:
+        _check_shares(privacy)
+    config.personalisation()
+    config.aggregator()
+    for key in given.get("aggregation", {}):
+        owners = [name for name, keys in _RELEVANT.items() if key in keys]
+        if owners and config["aggregation.aggregator"] not in owners:
+            raise ConfigError(
+                f"aggregation.{key} means nothing to aggregator "
+                f"{config['aggregation.aggregator']!r} (it belongs to {', '.join(owners)}): remove it"
+            )
+
+
+def _check_shares(privacy: Mapping[str, Any]) -> None:
+    levels, shares = privacy["levels"], privacy["shares"]
+    if levels is None or set(levels) != set(shares):
+        raise ConfigError("privacy.shares must name the same levels as privacy.levels")
+    for name, share in shares.items():
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
+            raise ConfigError(f"privacy.shares.{name} must lie between 0 and 1, got {share!r}")
+    if abs(sum(shares.values()) - 1) > 1e-6:
+        raise ConfigError(f"privacy.shares must add up to 1, got {sum(shares.values()):g}")
+
+
+def _unknown(what: str, name: str, allowed: list[str]) -> str:
+    near = difflib.get_close_matches(name, allowed, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"allowed are {', '.join(allowed)}"
+    return f"unknown {what}: {hint}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list) else value
+
+
+def example_config(name: str = "study") -> str:
+    """Write the commented example: every key, with its meaning, values and default."""
+    lines = [
+        "# A Collegium study: `collegium plan` shows what it would cost, `collegium run` runs it.",
+        "# Keys that are commented out show their default, or an example where there is none.",
+    ]
+    used = {
+        "study.name": f'"{name}"', "data.private": '"private.csv"', "data.public": '"public.csv"',
+        "data.test": '"test.csv"', "data.target": '"income"', "privacy.column": '"privacy"',
+        "privacy.levels": "{ high = 1.0, average = 2.0, low = 3.0 }", "privacy.delta": "1e-5",
+        "preprocessing.kind": '"tabular"', "teachers.model": '"random-forest"',
+        "teachers.number": "250", "personalisation.method": '"weighting"',
+        "aggregation.aggregator": '"confident"', "student.model": '"random-forest"',
+    }  # fmt: skip
+    for section, purpose in SECTIONS.items():
+        lines += ["", f"[{section}]  # {purpose}"]
+        for key in (key for key in KEYS if key.section == section):
+            lines += _comment(key)
+            shown = used.get(key.path)
+            default = key.example if key.default is None else _toml(key.default)
+            lines.append(f"{key.name} = {shown}" if shown else f"# {key.name} = {default}")
+    return "\n".join(lines) + "\n"
+
+
+def _comment(key: Key) -> list[str]:
+    text = key.meaning + (f" One of: {', '.join(key.choices)}." if key.choices else "")
+    lines, line = [], "#"
+    for word in text.split():
+        if len(line) + 1 + len(word) > 100:
+            lines.append(line)
+            line = "#"
+        line += f" {word}"
+    return ["", *lines, line]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, dict):
+        return "{}"
+    return str(value)

@@ -1,0 +1,259 @@
+"""A study's records: read, split and tied to budgets; everything by public randomness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.budgets import Budgets
+from collegium.datasets import load_dataset, read_any, sha256_of
+from collegium.errors import ConfigError, InputError
+from collegium.study.config import StudyConfig
+from collegium.tables import as_records, encode_classes, like_private
+
+
+@dataclass(frozen=True, eq=False)
+class StudyData:
+    """All records of a study.
+
+    Attributes
+    ----------
+    X, codes, budgets
+        Private records, their class numbers, and who granted what. **Sensitive.**
+    classes : ndarray
+        Public list of classes.
+    X_public, y_public, X_test, y_test
+        Public records, and true classes where they are known (None otherwise).
+    public_rows : ndarray of int
+        Row of each public record in its file or data set.
+    fingerprints : dict of str to str
+        What the records were read from.
+    """
+
+    X: Any
+    codes: NDArray[np.intp]
+    budgets: Budgets
+    classes: NDArray[Any]
+    X_public: Any
+    y_public: NDArray[Any] | None
+    X_test: Any | None
+    y_test: NDArray[Any] | None
+    public_rows: NDArray[np.intp]
+    fingerprints: dict[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class _Records:
+    """Records of one source, before anything is split off."""
+
+    X: Any
+    y: NDArray[Any] | None
+    owners: NDArray[Any] | None
+    levels: NDArray[Any] | None
+    rows: NDArray[np.intp]
+
+    def take(self, rows: NDArray[np.intp]) -> _Records:
+        return _Records(
+            self.X.iloc[rows] if isinstance(self.X, pd.DataFrame) else self.X[rows],
+            None if self.y is None else self.y[rows],
+            None if self.owners is None else self.owners[rows],
+            None if self.levels is None else self.levels[rows],
+            self.rows[rows],
+        )
+
+
+def load_study_data(config: StudyConfig) -> StudyData:
+    """Read, split and check all records of a study.
+
+    Raises
+    ------
+    InputError
+        If a file or column is missing, records do not fit together, or a budget is not allowed.
+    """
+    fingerprints: dict[str, str] = {}
+    classes: Any = config["data.classes"]
+    if config["data.dataset"] is not None:
+        source, known = _named(config)
+        classes = known if classes is None else classes
+        fingerprints["data set"] = str(config["data.dataset"])
+    else:
+        source = _file(config, "private", fingerprints, is_private=True)
+    private, public, test = _split(config, source)
+    if public is None:
+        public = _file(config, "public", fingerprints, is_private=False)
+    if config["data.test"] is not None:
+        test = _file(config, "test", fingerprints, is_private=False)
+    if private.y is None:
+        raise ConfigError(
+            "private records have no labels: give data.target (a column) or data.private_labels (a file)"
+        )
+    known_classes, codes = encode_classes(private.y, classes)
+    X = as_records(private.X, "private")
+    X_test = None if test is None else like_private(as_records(test.X, "test"), X, "test")
+    return StudyData(
+        X=X,
+        codes=codes,
+        budgets=_budgets(config, private, fingerprints),
+        classes=known_classes,
+        X_public=like_private(as_records(public.X, "public"), X),
+        y_public=public.y,
+        X_test=X_test,
+        y_test=None if test is None else test.y,
+        public_rows=public.rows,
+        fingerprints=fingerprints,
+    )
+
+
+def _named(config: StudyConfig) -> tuple[_Records, tuple[Any, ...]]:
+    name, missing = config["data.dataset"], config["data.missing"]
+    dataset = load_dataset(name, config.path("run.data_dir"))
+    records = _Records(
+        dataset.X, dataset.y, dataset.owners, None, np.arange(len(dataset.y), dtype=np.intp)
+    )
+    for key in ("target", "owner"):
+        if config[f"data.{key}"] is not None:
+            raise ConfigError(f"data.{key} belongs to files of your own; {name!r} knows its own")
+    if isinstance(records.X, pd.DataFrame):
+        records = _without(records, config["data.exclude"])
+    return _drop_missing(records, missing), dataset.classes
+
+
+def _file(
+    config: StudyConfig, role: str, fingerprints: dict[str, str], is_private: bool
+) -> _Records:
+    path = config.path(f"data.{role}")
+    assert path is not None
+    table = read_any(path)
+    fingerprints[role] = _fingerprint(path)
+    y = owners = levels = None
+    labels = config.path(f"data.{role}_labels")
+    if labels is not None:
+        y = np.asarray(read_any(labels)).reshape(-1)
+        fingerprints[f"{role} labels"] = _fingerprint(labels)
+    if isinstance(table, pd.DataFrame):
+        target, column = config["data.target"], config["privacy.column"]
+        if target is not None and (is_private or role == "test" or target in table.columns):
+            y = np.asarray(_column(table, target, f"data.target in the {role} records"))
+        if is_private and config["data.owner"] is not None:
+            owners = np.asarray(_column(table, config["data.owner"], "data.owner"))
+        if is_private and column is not None:
+            levels = np.asarray(_column(table, column, "privacy.column"))
+    if y is not None and len(y) != len(table):
+        raise InputError(f"{len(table)} {role} records, but {len(y)} labels: give one per record")
+    records = _Records(table, y, owners, levels, np.arange(len(table), dtype=np.intp))
+    if isinstance(table, pd.DataFrame):
+        special = [config["data.target"], config["data.owner"], config["privacy.column"]]
+        drop = [c for c in special if c is not None and c in table.columns]
+        strays = [c for c in config["data.exclude"] if c in table.columns or is_private]
+        records = _without(records, [*drop, *strays])
+    return _drop_missing(records, config["data.missing"])
+
+
+def _column(table: pd.DataFrame, name: str, what: str) -> pd.Series:
+    if name not in table.columns:
+        raise InputError(
+            f"{what} names column {name!r}, which is not there: the columns are "
+            f"{', '.join(map(str, table.columns))}"
+        )
+    return table[name]
+
+
+def _without(records: _Records, columns: list[str]) -> _Records:
+    for name in columns:
+        _column(records.X, name, "data.exclude")
+    kept = records.X.drop(columns=columns)
+    return _Records(kept, records.y, records.owners, records.levels, records.rows)
+
+
+def _drop_missing(records: _Records, marker: str | None) -> _Records:
+    if marker is None or not isinstance(records.X, pd.DataFrame):
+        return records
+    bad = np.zeros(len(records.X), dtype=bool)
+    for name in records.X.columns:
+        if not pd.api.types.is_numeric_dtype(records.X[name].dtype):
+            bad |= (records.X[name].astype(object) == marker).to_numpy()
+    kept = records.take(np.flatnonzero(~bad))
+    if not len(kept.X):
+        raise InputError(f"every record contains {marker!r} (data.missing): nothing is left")
+    return kept
+
+
+def _split(
+    config: StudyConfig, source: _Records
+) -> tuple[_Records, _Records | None, _Records | None]:
+    """Deal owners in random order to the private, public and test side."""
+    if config["data.public_records"] is None:
+        return source, None, None
+    wanted = [config[f"data.{role}_records"] or 0 for role in ("private", "public", "test")]
+    total = len(source.rows)
+    if sum(wanted) > total:
+        raise InputError(
+            f"the split asks for {sum(wanted)} records, but there are only {total}: lower "
+            "data.private_records, data.public_records or data.test_records"
+        )
+    generator = np.random.default_rng([config["study.seed"], 1])
+    owner = np.arange(total) if source.owners is None else pd.factorize(source.owners)[0]
+    place = generator.permutation(int(owner.max()) + 1)[owner]
+    order = np.argsort(place, kind="stable")
+    parts = []
+    start = 0
+    for size in wanted:
+        end = min(start + size, total)
+        while size and 0 < end < total and place[order[end]] == place[order[end - 1]]:
+            end += 1  # the last owner's remaining records
+        parts.append(source.take(order[start:end]))
+        start = end
+    if not all(len(part.rows) for part, size in zip(parts, wanted, strict=True) if size):
+        raise InputError("the split leaves a side without records: ask for fewer private records")
+    return parts[0], parts[1], parts[2] if wanted[2] else None
+
+
+def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str]) -> Budgets:
+    policy, delta = config.policy(), config["privacy.delta"]
+    levels = private.levels
+    if config["privacy.file"] is not None:
+        path = config.path("privacy.file")
+        assert path is not None
+        table = read_any(path)
+        fingerprints["privacy"] = _fingerprint(path)
+        if isinstance(table, pd.DataFrame) and table.shape[1] != 1:
+            raise InputError(
+                f"privacy.file must have one column, got {table.shape[1]}: one level or ε per record"
+            )
+        levels = np.asarray(table).reshape(-1)[private.rows]
+    if config["privacy.shares"] is not None:
+        assert policy is not None
+        levels = _random_levels(config, private)
+    if levels is None:
+        raise ConfigError(
+            "privacy.column needs a table with named columns; for arrays give privacy.file"
+        )
+    if policy is None:
+        return Budgets.from_epsilons(levels, delta, private.owners)
+    return policy.assign(levels, private.owners)
+
+
+def _random_levels(config: StudyConfig, private: _Records) -> NDArray[Any]:
+    """Give levels to owners at random, in exact shares."""
+    owner = (
+        np.arange(len(private.rows)) if private.owners is None else pd.factorize(private.owners)[0]
+    )
+    people = int(owner.max()) + 1
+    shares = config["privacy.shares"]
+    ends = np.rint(np.cumsum(list(shares.values())) * people).astype(int)
+    level = np.searchsorted(ends, np.arange(people), side="right")
+    generator = np.random.default_rng([config["study.seed"], 2])
+    dealt = generator.permutation(np.minimum(level, len(shares) - 1))
+    return np.asarray(np.asarray(list(shares), dtype=object)[dealt[owner]])
+
+
+def _fingerprint(path: Path) -> str:
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.is_file())
+        return " ".join(f"{p.relative_to(path)}:{sha256_of(p)}" for p in files)
+    return sha256_of(path)

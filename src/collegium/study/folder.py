@@ -1,0 +1,179 @@
+"""A study's folder: what is private lies in ``vault/``, what may be published in ``release/``."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import platform
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.errors import InputError, StudyMismatchError
+from collegium.study.journal import sync_folder
+
+FORMAT = 1
+
+
+class StudyFolder:
+    """Paths of a study, and durable writing into them.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; made if it does not exist.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.vault = path / "vault"
+        self.release = path / "release"
+
+    def open(self) -> None:
+        """Make the folder and its two halves; the vault is for its owner's eyes only (mode 0700)."""
+        try:
+            for folder in (self.path, self.release, self.vault):
+                folder.mkdir(parents=True, exist_ok=True)
+            self.vault.chmod(0o700)
+            probe = self.vault / ".writable"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise InputError(
+                f"the study folder {self.path} cannot be written ({error.strerror}): choose another with "
+                "--out"
+            ) from None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep any other process from running the same study: two would spend one budget twice."""
+        descriptor = os.open(self.vault / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(
+                    f"another process is running the study in {self.path}: wait for it to end"
+                ) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def claim(self, config: dict[str, Any], inputs: dict[str, str]) -> None:
+        """Write the manifest of a new study, or check that an existing one is the same study.
+
+        Parameters
+        ----------
+        config : dict
+            Everything that may change a result.
+        inputs : dict of str to str
+            Fingerprints of what was read.
+
+        Raises
+        ------
+        StudyMismatchError
+            If the folder belongs to another study.
+        """
+        path = self.vault / "manifest.json"
+        manifest = {"format": FORMAT, "config": config, "inputs": inputs}
+        if not path.exists():
+            if (self.vault / "journal.jsonl").exists():
+                raise StudyMismatchError(
+                    f"{self.path} has a journal but no manifest: it is left untouched; choose another "
+                    "folder with --out"
+                )
+            self.write_json(path, {**manifest, "versions": versions()})
+            return
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            raise StudyMismatchError(
+                f"{path} is damaged: nothing was changed; restore it, or choose another folder with --out"
+            ) from None
+        difference = _first_difference(known, manifest)
+        if difference:
+            raise StudyMismatchError(
+                f"{self.path} holds another study ({difference}): it is left untouched; choose another "
+                "folder with --out, or go back to the study's own settings and files"
+            )
+
+    def write_bytes(self, path: Path, content: bytes) -> None:
+        """Write a file so that it is there completely, and durably, or not at all."""
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        private = self.vault in path.parents
+        descriptor = os.open(
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644
+        )
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+    def write_json(self, path: Path, content: Any) -> None:
+        """Write JSON, readable for people."""
+        text = json.dumps(content, indent=2, ensure_ascii=False, default=str)
+        self.write_bytes(path, (text + "\n").encode())
+
+    def write_array(self, path: Path, array: NDArray[Any]) -> None:
+        """Write an array as ``.npy``."""
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        self.write_bytes(path, buffer.getvalue())
+
+    def write_model(self, path: Path, model: Any) -> None:
+        """Write a model with joblib."""
+        buffer = io.BytesIO()
+        joblib.dump(model, buffer)
+        self.write_bytes(path, buffer.getvalue())
+
+
+def versions() -> dict[str, str]:
+    """Tell the versions of what results may depend on."""
+    names = ("collegium", "numpy", "scipy", "scikit-learn", "pandas", "joblib")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+
+
+def _first_difference(known: dict[str, Any], now: dict[str, Any]) -> str:
+    if known.get("format") != now["format"]:
+        return f"format {known.get('format')} instead of {now['format']}"
+    before, after = _flat(known.get("config", {})), _flat(now["config"])
+    for key in sorted({*before, *after}):
+        if before.get(key) != after.get(key):
+            return f"{key} was {_shown(before.get(key))}, now {_shown(after.get(key))}"
+    for name in sorted({*known.get("inputs", {}), *now["inputs"]}):
+        if known.get("inputs", {}).get(name) != now["inputs"].get(name):
+            return f"the {name} records are not the same file as before"
+    return ""
+
+
+def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else repr(value)

@@ -1,0 +1,162 @@
+"""The journal of a labelling job: what may have been drawn, and what came of it, durably.
+
+One JSON object per line, each with a checksum, flushed to the disk before the next step:
+
+1. ``reserve``: these queries may be drawn from now on. Written *before* any noise is drawn.
+2. ``settle``: what came of them; queries that are not named were not drawn. Written *before* any
+   outcome leaves the process.
+
+A crash leaves at most one reservation without settlement; its queries are charged in full and counted
+as lost, and never asked again. A torn last line was never acted upon: it is ignored, and overwritten by
+the next one. Anything else that does not check out is refused, and the file is left untouched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+from collegium.errors import StudyMismatchError
+from collegium.voting.labelling import LOST, NO_LABEL, Outcome
+
+
+class FileJournal:
+    """A journal in a file.
+
+    Parameters
+    ----------
+    path : Path
+        Created if it does not exist.
+
+    Raises
+    ------
+    StudyMismatchError
+        If an existing file is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._settled: list[Outcome] = []
+        self._reserved: tuple[int, list[int]] | None = None
+        self._size = 0  # bytes of whole lines in the file
+        self._torn = 0  # bytes of a torn line after them
+        self._replay()
+
+    def settled(self) -> list[Outcome]:
+        """Outcomes that are durable, in order; queries that may have been drawn count as lost."""
+        outcomes = list(self._settled)
+        if self._reserved is not None:
+            first, queries = self._reserved
+            outcomes += [
+                Outcome(first + step, query, LOST, NO_LABEL) for step, query in enumerate(queries)
+            ]
+        return outcomes
+
+    def reserve(self, first: int, queries: list[int]) -> None:
+        """Make durable that these queries, from position ``first`` on, may be drawn from now on."""
+        if self._reserved is not None:
+            self._close_lost(first)
+        self._append({"reserve": [first, queries]})
+        self._reserved = (first, queries)
+
+    def settle(self, outcomes: list[Outcome]) -> None:
+        """Make the outcomes of the reserved queries durable; the rest was never drawn."""
+        rows = [[o.position, o.query, o.verdict, o.label] for o in outcomes]
+        self._append({"settle": rows})
+        self._settled += outcomes
+        self._reserved = None
+
+    def _close_lost(self, first: int) -> None:
+        """Settle a reservation that a crash left open: its queries up to ``first`` are lost."""
+        assert self._reserved is not None
+        start, queries = self._reserved
+        self.settle(
+            [
+                Outcome(start + step, query, LOST, NO_LABEL)
+                for step, query in enumerate(queries)
+                if start + step < first
+            ]
+        )
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        text = json.dumps(entry, separators=(",", ":"))
+        line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
+        create = 0 if self._size else os.O_CREAT
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | create, 0o600)
+        try:
+            if os.fstat(descriptor).st_size != self._size + self._torn:
+                raise StudyMismatchError(
+                    f"the journal {self._path} was written to by somebody else, or a write failed: "
+                    "nothing more was asked; start again to go on from what is durable"
+                )
+            try:
+                os.ftruncate(descriptor, self._size)
+                self._torn = 0
+                write_all(descriptor, line)
+                os.fsync(descriptor)
+                if not self._size:
+                    sync_folder(self._path.parent)
+            except (
+                BaseException
+            ):  # a line that was not acted upon must not stand in the next one's way
+                os.ftruncate(descriptor, self._size)
+                raise
+        finally:
+            os.close(descriptor)
+        self._size += len(line)
+
+    def _replay(self) -> None:
+        if not self._path.exists():
+            return
+        content = self._path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        for number, line in enumerate(content[:whole].split(b"\n")[:-1], 1):
+            try:
+                checksum, text = line.split(b" ", 1)
+                _require(checksum == b"%08x" % zlib.crc32(text))
+                self._take(json.loads(text))
+            except (ValueError, KeyError, TypeError, IndexError):
+                raise StudyMismatchError(
+                    f"the journal {self._path} is damaged in line {number}: nothing was asked or charged; "
+                    "restore the file from a backup"
+                ) from None
+        self._size, self._torn = whole, len(content) - whole
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        expected = self._settled[-1].position + 1 if self._settled else 0
+        if "reserve" in entry:
+            first, queries = entry["reserve"]
+            _require(self._reserved is None and first == expected)
+            self._reserved = (int(first), [int(query) for query in queries])
+            return
+        outcomes = [Outcome(int(p), int(q), str(v), int(c)) for p, q, v, c in entry["settle"]]
+        if self._reserved is None:
+            raise ValueError
+        first, queries = self._reserved
+        for step, outcome in enumerate(outcomes):
+            _require(outcome.position == first + step and outcome.query == queries[step])
+        self._settled += outcomes
+        self._reserved = None
+
+
+def _require(condition: bool) -> None:
+    if not condition:
+        raise ValueError
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write everything: one ``write`` may take only the first part, without an error."""
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a folder's entries durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,174 @@
+"""Records as scikit-learn takes them (arrays or DataFrames): checks that public fits private."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import DataConversionWarning
+
+from collegium.errors import InputError
+
+
+def as_records(X: Any, name: str) -> Any:
+    """Take a DataFrame as it is, and anything else as an array of at least two dimensions.
+
+    Raises
+    ------
+    InputError
+        If there is no record, or the array has one dimension only.
+    """
+    if X is None:
+        raise InputError(f"{name} records are missing: pass an array or a DataFrame")
+    records = X if isinstance(X, pd.DataFrame) or hasattr(X, "tocsr") else np.asarray(X)
+    if getattr(getattr(records, "dtype", None), "kind", "") == "c":
+        raise InputError(f"Complex data not supported: {name} records must be real numbers")
+    if len(records.shape) < 2:
+        raise InputError(
+            f"{name} records must be a table (records × features), got shape {records.shape}. "
+            "Reshape your data: one row per record"
+        )
+    if records.shape[0] == 0 or 0 in records.shape[1:]:
+        have = f"{records.shape[0]} sample(s)" if not records.shape[0] else "0 feature(s)"
+        raise InputError(
+            f"{name} records are empty: {have} (shape={records.shape}) while a minimum of 1 is required: "
+            "pass a table with at least one row and one column"
+        )
+    if hasattr(records, "tocsr"):
+        return records.tocsr()
+    return records
+
+
+def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
+    """Check that public records have the private ones' columns and kinds; put columns in order.
+
+    Parameters
+    ----------
+    X_public, X : DataFrame or ndarray
+        From :func:`as_records`.
+    name : str
+        What to call ``X_public`` in messages.
+
+    Returns
+    -------
+    DataFrame or ndarray
+        ``X_public``, with its columns in the order of ``X``.
+
+    Raises
+    ------
+    InputError
+        If columns, dimensions or dtypes differ.
+    """
+    if isinstance(X, pd.DataFrame) != isinstance(X_public, pd.DataFrame):
+        kinds = {True: "a table with named columns", False: "an array without column names"}
+        raise InputError(
+            f"{name} records are {kinds[isinstance(X_public, pd.DataFrame)]}, private ones are "
+            f"{kinds[isinstance(X, pd.DataFrame)]}: give both in the same form"
+        )
+    if isinstance(X, pd.DataFrame):
+        missing = [str(column) for column in X.columns if column not in X_public.columns]
+        extra = [str(column) for column in X_public.columns if column not in X.columns]
+        if missing or extra:
+            what = [f"lack {', '.join(missing)}"] * bool(missing)
+            what += [f"have in addition {', '.join(extra)}"] * bool(extra)
+            raise InputError(
+                f"{name} records have other columns than private ones: they {' and '.join(what)}; "
+                "both need the same features"
+            )
+        ordered = X_public[list(X.columns)]
+        for column in X.columns:
+            if _kind(X[column].dtype) != _kind(ordered[column].dtype):
+                raise InputError(
+                    f"column {column!r} holds {_kind(ordered[column].dtype)} in the {name} records, but "
+                    f"{_kind(X[column].dtype)} in the private ones: convert one of them"
+                )
+        return ordered
+    if X_public.shape[1:] != X.shape[1:]:
+        raise InputError(
+            f"{name} records have shape {X_public.shape[1:]} each, private ones {X.shape[1:]}: both need "
+            "the same features"
+        )
+    if _kind(X_public.dtype) != _kind(X.dtype):
+        raise InputError(
+            f"{name} records hold {_kind(X_public.dtype)}, private ones {_kind(X.dtype)}: convert one of "
+            "them"
+        )
+    return X_public
+
+
+def _kind(dtype: Any) -> str:
+    if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
+        return "numbers"
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        return "dates"
+    return "text"
+
+
+def encode_classes(
+    y: ArrayLike, classes: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Number the classes.
+
+    Parameters
+    ----------
+    y : array-like, shape (n_records,)
+        Labels of private records.
+    classes : array-like, shape (n_classes,), optional
+        The public list of classes. Default: the classes that occur in ``y``, which are thereby treated
+        as public.
+
+    Returns
+    -------
+    classes : ndarray, shape (n_classes,)
+    codes : ndarray of int, shape (n_records,)
+
+    Raises
+    ------
+    InputError
+        If a label is missing or not among the classes, or there are fewer than two classes.
+    """
+    if y is None:
+        raise InputError("labels are missing: requires y to be passed, but the target y is None")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected: its one column is taken",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InputError(f"labels must be one column, got shape {labels.shape}")
+    missing = np.flatnonzero(pd.isna(labels))
+    if missing.size:
+        raise InputError(
+            f"{missing.size} record(s) without a label, first in row {missing[0]} (counted from 0): "
+            "label or drop them"
+        )
+    if classes is None:
+        if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
+            raise InputError(
+                "Unknown label type: labels are continuous numbers, but Collegium classifies: give "
+                "class names or whole numbers"
+            )
+        known: NDArray[Any] = np.asarray(np.unique(labels))
+    else:
+        known = np.asarray(classes)
+        if known.ndim != 1 or len(pd.unique(known)) != len(known):
+            raise InputError("classes must be one list of different names")
+    if len(known) < 2:
+        raise InputError(
+            f"a classifier needs at least 2 classes, got {len(known)} class: give the public list of "
+            "classes"
+        )
+    codes = pd.Index(known).get_indexer(pd.Index(labels))
+    outside = np.flatnonzero(codes < 0)
+    if outside.size:
+        raise InputError(
+            f"{outside.size} record(s) with a label that is not among the classes, first in row "
+            f"{outside[0]} (counted from 0): allowed are {', '.join(map(str, known.tolist()))}"
+        )
+    return known, np.asarray(codes, dtype=np.intp)

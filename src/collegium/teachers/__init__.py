@@ -1,0 +1,1 @@
+"""Ensembles of teachers, one per shard of private records."""

@@ -1,0 +1,309 @@
+"""Teachers: one scikit-learn estimator per shard, trained and asked in parallel with joblib.
+
+A teacher depends on its own shard, the public list of classes and its public seed, and on nothing else:
+that is what the sensitivity of a vote rests on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from collegium.errors import InputError
+from collegium.personalisation.plan import Assignment
+from collegium.voting.votes import ABSTAIN
+
+Progress = Callable[[int, int], None]
+_BATCHES_PER_WORKER = 8
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A trained teacher.
+
+    Attributes
+    ----------
+    sensitive_model : object or None
+        Something with ``predict``; None for a teacher that cannot learn.
+    constant : int
+        What a teacher without a model votes: the only class of its shard, or an abstention.
+    """
+
+    sensitive_model: Any
+    constant: int = ABSTAIN
+
+    def vote(self, X_public: Any) -> NDArray[np.int32]:
+        """Predict the class number of every public record, shape (n_public,). **Sensitive.**"""
+        if self.sensitive_model is None:
+            n_records = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
+            return np.full(n_records, self.constant, dtype=np.int32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            votes = np.asarray(self.sensitive_model.predict(X_public))
+        if votes.dtype.kind not in "biuf" or (votes != np.rint(votes)).any():
+            raise InputError("a teacher voted for something that is no class number")
+        return votes.astype(np.int32)
+
+
+def train_teacher(estimator: Any, X: Any, y: NDArray[np.intp], seed: int) -> Teacher:
+    """Train one teacher on its shard.
+
+    Parameters
+    ----------
+    estimator : object with ``fit`` and ``predict``
+        Cloned (or, if it is not a scikit-learn estimator, deep-copied) before training. Every
+        ``random_state`` among its parameters is set from ``seed``.
+    X : array-like or DataFrame, shape (n_shard, n_features)
+        Records of the shard.
+    y : ndarray of int, shape (n_shard,)
+        Class numbers.
+    seed : int
+        Public.
+
+    Returns
+    -------
+    Teacher
+        One that abstains for an empty shard, and one that always votes the same for a shard with
+        one class only.
+    """
+    present = np.unique(y)
+    if present.size == 0:
+        return Teacher(None)
+    if present.size == 1:
+        return Teacher(None, int(present[0]))
+    model = clone(estimator, safe=False)
+    _seed_all(model, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning about a shard would tell something about it
+        model.fit(X, y)
+    return Teacher(model)
+
+
+def _seed_all(model: Any, seed: int) -> None:
+    if not hasattr(model, "get_params"):
+        return
+    generator = np.random.default_rng(seed)
+    names = [
+        name
+        for name in sorted(model.get_params(deep=True))
+        if name == "random_state" or name.endswith("__random_state")
+    ]
+    if names:
+        model.set_params(**{name: int(generator.integers(2**31 - 1)) for name in names})
+
+
+def teacher_seed(seed: int, teacher: int) -> int:
+    """Derive the public seed of one teacher."""
+    return int(np.random.SeedSequence([seed, teacher]).generate_state(1)[0])
+
+
+class TeacherEnsemble:
+    """Trains teachers and asks them, in parallel.
+
+    Parameters
+    ----------
+    estimator : object with ``fit`` and ``predict``
+        The model of every teacher, usually a scikit-learn classifier or pipeline.
+    seed : int
+        Public randomness of training.
+    n_jobs : int, optional
+        As in joblib: None means 1, -1 means all cores.
+    keep : callable, optional
+        ``keep(number, teacher)`` runs in the worker after training; what it returns stands for the
+        teacher from then on (a path, say). Default: the teacher itself.
+    fetch : callable, optional
+        Turns what ``keep`` returned into the teacher again.
+    progress : callable, optional
+        Called with (teachers done, teachers in all).
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from collegium.budgets import Budgets
+    >>> from collegium.personalisation import Uniform
+    >>> X, y = np.arange(40.0).reshape(-1, 1), np.arange(40) % 2
+    >>> budgets = Budgets.from_epsilons(np.ones(40), 1e-5)
+    >>> assignment = Uniform().plan_for(budgets, 4).assign(budgets, b"public key")
+    >>> ensemble = TeacherEnsemble(DecisionTreeClassifier(), seed=0)
+    >>> teachers = ensemble.train(X, y, assignment)
+    >>> ensemble.ask(teachers, X[:5]).shape
+    (5, 4)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        seed: int,
+        n_jobs: int | None = None,
+        keep: Callable[[int, Teacher], Any] | None = None,
+        fetch: Callable[[Any], Teacher] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        for method in ("fit", "predict"):
+            if not callable(getattr(estimator, method, None)):
+                raise InputError(
+                    f"a teacher needs a method {method!r}, {type(estimator).__name__} has none: give a "
+                    "scikit-learn classifier, or any object with fit and predict"
+                )
+        self._estimator = estimator
+        self._seed = seed
+        self._n_jobs = n_jobs
+        self._keep = keep or _keep_teacher
+        self._fetch = fetch or _fetch_teacher
+        self._progress = progress
+
+    def train(
+        self,
+        X: Any,
+        y: NDArray[np.intp],
+        assignment: Assignment,
+        teachers: Sequence[int] | None = None,
+    ) -> list[Any]:
+        """Train teachers on their shards.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_records, n_features)
+            All private records.
+        y : ndarray of int, shape (n_records,)
+            Their class numbers.
+        assignment : Assignment
+            Who sees what.
+        teachers : sequence of int, optional
+            Which teachers to train; default all.
+
+        Returns
+        -------
+        list
+            What ``keep`` returned, in the order of ``teachers``.
+        """
+        numbers = list(range(assignment.n_teachers)) if teachers is None else list(teachers)
+        batches = self._batches(numbers)
+
+        def tasks() -> Iterator[Any]:
+            for batch in batches:
+                shards = [assignment.records_of(number) for number in batch]
+                yield joblib.delayed(_train_batch)(
+                    self._estimator,
+                    [
+                        (number, _rows(X, shard), y[shard])
+                        for number, shard in zip(batch, shards, strict=True)
+                    ],
+                    self._seed,
+                    self._keep,
+                )
+
+        return self._run(tasks(), batches, len(numbers))
+
+    def ask(self, teachers: Sequence[Any], X_public: Any) -> NDArray[np.int32]:
+        """Let every teacher vote on every public record.
+
+        Parameters
+        ----------
+        teachers : sequence
+            What :meth:`train` returned.
+        X_public : array-like or DataFrame, shape (n_public, n_features)
+            Public records.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_public, n_teachers)
+            Class numbers, -1 for abstentions. **Sensitive.**
+        """
+        batches = self._batches(list(range(len(teachers))))
+        tasks = (
+            joblib.delayed(_ask_batch)(
+                [teachers[number] for number in batch], X_public, self._fetch
+            )
+            for batch in batches
+        )
+        columns = self._run(tasks, batches, len(teachers))
+        return np.stack(columns, axis=1)
+
+    def _batches(self, numbers: list[int]) -> list[list[int]]:
+        workers = joblib.effective_n_jobs(self._n_jobs)
+        n_batches = min(len(numbers), max(workers * _BATCHES_PER_WORKER, len(numbers) // 16))
+        return [part.tolist() for part in np.array_split(numbers, n_batches)] if numbers else []
+
+    def _run(self, tasks: Iterator[Any], batches: list[list[int]], total: int) -> list[Any]:
+        results: list[Any] = []
+        parallel = joblib.Parallel(n_jobs=self._n_jobs, return_as="generator")
+        for batch, done in zip(batches, parallel(tasks), strict=True):
+            results.extend(done)
+            if self._progress is not None:
+                self._progress(len(results), total)
+            assert len(done) == len(batch)
+        return results
+
+
+def _train_batch(
+    estimator: Any,
+    shards: list[tuple[int, Any, NDArray[np.intp]]],
+    seed: int,
+    keep: Callable[[int, Teacher], Any],
+) -> list[Any]:
+    kept = []
+    for number, X, y in shards:
+        failure = ""
+        try:
+            teacher = train_teacher(estimator, X, y, teacher_seed(seed, number))
+        except Exception as error:
+            failure = type(error).__name__ + _likely_reason(X)
+        if failure:
+            raise InputError(
+                f"a teacher ({type(estimator).__name__}) could not be trained: {failure}, whose message is "
+                "not shown because it may quote private records; try the teacher's pipeline on public ones"
+            )
+        kept.append(keep(number, teacher))
+    return kept
+
+
+def _likely_reason(X: Any) -> str:
+    """Name a usual reason for a failure, without quoting any value."""
+    if hasattr(X, "tocsr"):
+        return " (the records are sparse, which not every model supports)"
+    if hasattr(X, "iloc"):
+        missing = bool(X.isna().to_numpy().any())
+    else:
+        missing = X.dtype.kind == "f" and not np.isfinite(X).all()
+    return " (the records contain NaN or infinity)" if missing else ""
+
+
+def _ask_batch(
+    teachers: list[Any], X_public: Any, fetch: Callable[[Any], Teacher]
+) -> list[NDArray[np.int32]]:
+    votes = []
+    for kept in teachers:
+        failure = ""
+        teacher = fetch(kept)
+        try:
+            votes.append(teacher.vote(X_public))
+        except Exception as error:
+            failure = type(error).__name__
+        if failure:
+            raise InputError(
+                f"a teacher could not vote on the public records: {failure}, whose message is not shown "
+                "because it may quote private records; a teacher needs a method 'predict' that returns "
+                "the numbers of classes it was taught"
+            )
+    return votes
+
+
+def _keep_teacher(number: int, teacher: Teacher) -> Any:
+    return teacher
+
+
+def _fetch_teacher(kept: Any) -> Teacher:
+    assert isinstance(kept, Teacher)
+    return kept
+
+
+def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

@@ -1,0 +1,1 @@
+"""Votes, aggregators, noise, prices and the labelling job."""

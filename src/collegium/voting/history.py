@@ -1,0 +1,86 @@
+"""What everybody had spent after each query, recomputed from what was released (worst case only)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from collegium.accounting.accountant import WorstCaseAccountant
+from collegium.personalisation.electorate import Electorate
+from collegium.voting.aggregators import Aggregator
+from collegium.voting.labelling import ANSWERED, LOST, NO_LABEL, Outcome
+from collegium.voting.pricing import WorstCasePricing
+
+
+@dataclass(frozen=True)
+class SpendingPoint:
+    """The account after some queries.
+
+    Attributes
+    ----------
+    asked, labels : int
+        Queries asked and labels released so far.
+    epsilon_spent : dict of str to float
+        The most that any owner of each group has spent, rounded up.
+    """
+
+    asked: int
+    labels: int
+    epsilon_spent: dict[str, float]
+
+
+def spending_history(
+    aggregator: Aggregator,
+    electorate: Electorate,
+    outcomes: Sequence[Outcome],
+    n_points: int = 60,
+) -> list[SpendingPoint]:
+    """Charge released outcomes again, and look at the account now and then.
+
+    Under the worst-case guarantee costs depend on released outcomes only, so this history may be
+    published.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        The mechanism.
+    electorate : Electorate
+        Weights, participation and cohorts.
+    outcomes : sequence of Outcome
+        Every query asked, in order.
+    n_points : int, default=60
+        About how many points to return; the last one is always there.
+
+    Returns
+    -------
+    list of SpendingPoint
+        Starts with zero.
+    """
+    pricing = WorstCasePricing(aggregator, electorate)
+    wanted = set(
+        np.linspace(0, len(outcomes), min(n_points, len(outcomes)) + 1).astype(int).tolist()
+    )
+    points = [_point(pricing.accountant, electorate, 0, 0)]
+    labels = 0
+    for asked, outcome in enumerate(outcomes, 1):
+        pricing.begin(outcome.position, [electorate.ballot(outcome.position)], np.empty((0, 2)))
+        pricing.accountant.charge(pricing.check(outcome.position))
+        answer = pricing.answer(outcome.position)
+        if outcome.verdict in (ANSWERED, LOST):
+            pricing.accountant.charge(answer)
+        labels += outcome.label != NO_LABEL
+        if asked in wanted:
+            points.append(_point(pricing.accountant, electorate, asked, labels))
+    return points
+
+
+def _point(
+    account: WorstCaseAccountant, electorate: Electorate, asked: int, labels: int
+) -> SpendingPoint:
+    spent = account.epsilon_spent()
+    names = np.asarray(electorate.cohort_groups, dtype=object)
+    return SpendingPoint(
+        asked, labels, {name: float(spent[names == name].max()) for name in electorate.groups}
+    )

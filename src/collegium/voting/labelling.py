@@ -1,0 +1,356 @@
+"""The labelling job: ask one query after the other until a budget, the queries or the labels run out.
+
+The order of events for each query is what makes it sound: the price is known before any noise is
+drawn; a query that somebody cannot afford is refused, which ends the job; the intention is durable in
+the journal before noise is drawn, and the outcome is durable before it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.errors import InputError
+from collegium.grid import to_grid
+from collegium.personalisation.electorate import Ballot, Electorate
+from collegium.voting.aggregators import (
+    Aggregator,
+    CheckedAggregator,
+    GaussianAggregator,
+    InteractiveGNMax,
+    LNMax,
+)
+from collegium.voting.noise import NoiseSource
+from collegium.voting.pricing import Pricing
+from collegium.voting.votes import VoteTable
+
+ANSWERED, REJECTED, REINFORCED = "answered", "rejected", "reinforced"
+LOST, UNAFFORDABLE = "lost", "unaffordable"
+NO_LABEL = -1
+_CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one query. Safe to release under the worst-case guarantee.
+
+    Attributes
+    ----------
+    position : int
+        Place in the order of asking.
+    query : int
+        Row of the public records.
+    verdict : {"answered", "rejected", "reinforced", "lost", "unaffordable"}
+        ``lost``: charged in full, but the outcome did not survive a crash. ``unaffordable``: the
+        check passed, but not the account (data-dependent guarantee only); the job ends.
+    label : int
+        Class number, or -1.
+    """
+
+    position: int
+    query: int
+    verdict: str
+    label: int
+
+
+class InteractiveStudent(Protocol):
+    """What Interactive-GNMax needs of a student."""
+
+    def refit(self, queries: list[int], labels: list[int]) -> None:
+        """Learn from all labels released so far."""
+
+    def probabilities(self, query: int) -> NDArray[np.float64] | None:
+        """Probability of each class for one public record; None before the first fit."""
+
+
+class Journal(Protocol):
+    """Durable memory of a job: see :mod:`collegium.study.journal`."""
+
+    def settled(self) -> list[Outcome]:
+        """Outcomes that are durable, in order; queries that may have been drawn count as lost."""
+
+    def reserve(self, first: int, queries: list[int]) -> None:
+        """Make durable that these queries, from position ``first`` on, may be drawn from now on."""
+
+    def settle(self, outcomes: list[Outcome]) -> None:
+        """Make the outcomes of the reserved queries durable; the rest was never drawn."""
+
+
+class _Memory:
+    """A journal for jobs that live and die with the process."""
+
+    def settled(self) -> list[Outcome]:
+        return []
+
+    def reserve(self, first: int, queries: list[int]) -> None: ...
+
+    def settle(self, outcomes: list[Outcome]) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Result of a labelling job.
+
+    Attributes
+    ----------
+    outcomes : list of Outcome
+        Every query asked, in order.
+    queries : ndarray of int, shape (n_labels,)
+        Rows of the public records that got a label.
+    labels : ndarray of int, shape (n_labels,)
+        Their classes.
+    stop_reason : {"budget", "queries", "labels", "interrupted"}
+        Why the job ended.
+    """
+
+    outcomes: list[Outcome]
+    queries: NDArray[np.intp]
+    labels: NDArray[np.intp]
+    stop_reason: str
+
+    @property
+    def n_asked(self) -> int:
+        """Number of queries asked (checks made, where the aggregator has a check)."""
+        return len(self.outcomes)
+
+    @property
+    def n_answered(self) -> int:
+        """Number of queries that the teachers answered."""
+        return sum(outcome.verdict == ANSWERED for outcome in self.outcomes)
+
+
+class LabellingJob:
+    """One pass over the public records.
+
+    Parameters
+    ----------
+    votes : VoteTable
+        **Sensitive.**
+    electorate : Electorate
+        Weights, participation and cohorts.
+    aggregator : Aggregator
+        The mechanism.
+    pricing : Pricing
+        Prices and accountant; fresh, unless the job goes on.
+    noise : NoiseSource
+        Where noise comes from.
+    order : ndarray of int, shape (n_queries,)
+        Public order in which queries are asked.
+    student : InteractiveStudent, optional
+        For Interactive-GNMax.
+    max_labels : int, optional
+        Stop after so many labels.
+    journal : Journal, optional
+        Durable memory; default: none.
+    block : int, default=16
+        Queries between two writes of the journal: as many are lost at most in a crash.
+    should_stop : callable, optional
+        Asked before each query; True ends the job with everything settled.
+    progress : callable, optional
+        Called with the number of queries asked so far.
+
+    Raises
+    ------
+    InputError
+        If votes and electorate do not fit, the student is missing, or the order does not name
+        different rows of the votes.
+    """
+
+    def __init__(
+        self,
+        votes: VoteTable,
+        electorate: Electorate,
+        aggregator: Aggregator,
+        pricing: Pricing,
+        noise: NoiseSource,
+        order: NDArray[np.intp],
+        *,
+        student: InteractiveStudent | None = None,
+        max_labels: int | None = None,
+        journal: Journal | None = None,
+        block: int = 16,
+        should_stop: Callable[[], bool] = lambda: False,
+        progress: Callable[[int], None] = lambda asked: None,
+    ) -> None:
+        if votes.n_teachers != electorate.n_teachers:
+            raise InputError(
+                f"there are votes of {votes.n_teachers} teachers, but {electorate.n_teachers} teachers "
+                "in the plan: give the votes of exactly these teachers"
+            )
+        if isinstance(aggregator, InteractiveGNMax) and student is None:
+            raise InputError(
+                "aggregator 'interactive' needs a student: give one, or use 'confident'"
+            )
+        self._votes = votes
+        self._electorate = electorate
+        self._aggregator = aggregator
+        self._pricing = pricing
+        self._noise = noise
+        self._order = np.asarray(order, dtype=np.intp)
+        known = (self._order >= 0) & (self._order < votes.n_queries)
+        if not known.all() or np.unique(self._order).size != self._order.size:
+            raise InputError(
+                f"the order of queries must name different rows of the {votes.n_queries} that were "
+                "voted on: no query is asked twice"
+            )
+        if block < 1:
+            raise InputError(f"block must be at least 1 query, got {block}")
+        self._student = student if isinstance(aggregator, InteractiveGNMax) else None
+        self._max_labels = max_labels
+        self._journal: Journal = journal if journal is not None else _Memory()
+        self._block = block
+        self._should_stop = should_stop
+        self._progress = progress
+        self._first = 0
+        self._ballots: list[Ballot] = []
+        self._sensitive_counts: NDArray[np.float64] = np.empty((0, votes.n_classes))
+        self._queries: list[int] = []
+        self._labels: list[int] = []
+        self._learnt = 0
+        self._exhausted = False
+
+    def run(self) -> Labels:
+        """Replay what is durable, then go on until something runs out."""
+        outcomes: list[Outcome] = []
+        for outcome in self._journal.settled():
+            if not self._replay(outcome):
+                break
+            outcomes.append(outcome)
+            self._remember(outcome)
+        reason = self._reason_to_stop(len(outcomes))
+        while reason is None:
+            first = len(outcomes)
+            last = min(first + self._block, len(self._order))
+            done: list[Outcome] = []
+            self._journal.reserve(first, self._order[first:last].tolist())
+            while reason is None and first + len(done) < last:
+                fresh = self._ask(first + len(done))
+                if fresh is None:
+                    reason = "budget"
+                    break
+                done.append(fresh)
+                self._remember(fresh)
+                reason = self._reason_to_stop(first + len(done))
+            self._journal.settle(done)
+            outcomes.extend(done)
+            self._progress(len(outcomes))
+        return Labels(
+            outcomes,
+            np.asarray(self._queries, dtype=np.intp),
+            np.asarray(self._labels, dtype=np.intp),
+            reason,
+        )
+
+    def _reason_to_stop(self, asked: int) -> str | None:
+        if self._exhausted:
+            return "budget"
+        if self._max_labels is not None and len(self._labels) >= self._max_labels:
+            return "labels"
+        if asked >= len(self._order):
+            return "queries"
+        return "interrupted" if self._should_stop() else None
+
+    def _ask(self, position: int) -> Outcome | None:
+        """Ask one query; None if somebody cannot afford it."""
+        self._load(position)
+        account, check = self._pricing.accountant, self._pricing.check(position)
+        query = int(self._order[position])
+        if self._pricing.reserves_answer:
+            if not account.affords(check + self._pricing.answer(position)):
+                return None
+        elif not account.affords(check):
+            return None
+        account.charge(check)
+        if isinstance(self._aggregator, CheckedAggregator) and not self._passes(position, query):
+            return self._reinforce(position, query)
+        if not account.affords(self._pricing.answer(position)):
+            return Outcome(position, query, UNAFFORDABLE, NO_LABEL)
+        account.charge(self._pricing.answer(position))
+        return Outcome(position, query, ANSWERED, self._noisy_winner(position, query))
+
+    def _passes(self, position: int, query: int) -> bool:
+        assert isinstance(self._aggregator, CheckedAggregator)
+        ballot, counts = self._ballots[position - self._first], self._counts_at(position)
+        believed = self._student.probabilities(query) if self._student else None
+        if believed is not None:
+            counts = counts - to_grid(ballot.total * believed)
+        sigma = self._aggregator.sigma_threshold * ballot.scale
+        noised = self._noised(counts.max(keepdims=True), sigma, query, "check")
+        return bool(noised[0] >= self._aggregator.threshold * ballot.scale)
+
+    def _noisy_winner(self, position: int, query: int) -> int:
+        ballot, counts = self._ballots[position - self._first], self._counts_at(position)
+        if isinstance(self._aggregator, LNMax):
+            scale = ballot.scale / self._aggregator.gamma
+        else:
+            assert isinstance(self._aggregator, GaussianAggregator)
+            scale = self._aggregator.sigma * ballot.scale
+        return int(np.argmax(self._noised(counts, scale, query, "answer")))
+
+    def _noised(
+        self, sensitive_values: NDArray[np.float64], scale: float, query: int, purpose: str
+    ) -> NDArray[np.float64]:
+        """Add noise: the only way from votes to an outcome."""
+        laplace = isinstance(self._aggregator, LNMax)
+        draw = self._noise.laplace if laplace else self._noise.gaussian
+        return sensitive_values + draw(scale, sensitive_values.size, query=query, purpose=purpose)
+
+    def _reinforce(self, position: int, query: int) -> Outcome:
+        believed = self._student.probabilities(query) if self._student else None
+        if believed is not None:
+            assert isinstance(self._aggregator, InteractiveGNMax)
+            if believed.max() > self._aggregator.confidence:
+                return Outcome(position, query, REINFORCED, int(believed.argmax()))
+        return Outcome(position, query, REJECTED, NO_LABEL)
+
+    def _replay(self, outcome: Outcome) -> bool:
+        """Charge a durable outcome again; False if a lost query was never affordable."""
+        position = outcome.position
+        if position >= len(self._order) or int(self._order[position]) != outcome.query:
+            raise InputError(
+                "the journal belongs to another order of queries: it is left untouched"
+            )
+        self._load(outcome.position)
+        account, check = self._pricing.accountant, self._pricing.check(outcome.position)
+        answer = self._pricing.answer(outcome.position)
+        reserve = check + answer if self._pricing.reserves_answer else check
+        if outcome.verdict == LOST and not account.affords(reserve):
+            return False
+        account.charge(check)
+        if outcome.verdict == ANSWERED or (outcome.verdict == LOST and account.affords(answer)):
+            account.charge(answer)
+        return True
+
+    def _remember(self, outcome: Outcome) -> None:
+        self._exhausted = outcome.verdict == UNAFFORDABLE
+        if outcome.label == NO_LABEL:
+            return
+        self._queries.append(outcome.query)
+        self._labels.append(outcome.label)
+        if self._student is not None:
+            assert isinstance(self._aggregator, InteractiveGNMax)
+            if len(self._labels) - self._learnt >= self._aggregator.refit_every:
+                self._student.refit(self._queries, self._labels)
+                self._learnt = len(self._labels)
+
+    def _load(self, position: int) -> None:
+        """Load the chunk of ballots, counts and prices that contains a position."""
+        if self._first <= position < self._first + len(self._ballots):
+            return
+        self._first = position - position % _CHUNK
+        queries = self._order[self._first : self._first + _CHUNK]
+        positions: Iterable[int] = range(self._first, self._first + len(queries))
+        self._ballots = [self._electorate.ballot(p) for p in positions]
+        if self._electorate.is_static:
+            weights = self._ballots[0].weights
+        else:
+            weights = np.stack([ballot.weights for ballot in self._ballots])
+        self._sensitive_counts = self._votes.counts(queries, weights)
+        self._pricing.begin(self._first, self._ballots, self._sensitive_counts)
+
+    def _counts_at(self, position: int) -> NDArray[np.float64]:
+        return np.asarray(self._sensitive_counts[position - self._first])

@@ -1,0 +1,164 @@
+"""Made-up report data for tests: every kind of study that a report must show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from collegium.budgets import Budget
+from collegium.personalisation.plan import Personalisation
+from collegium.personalisation.upsampling import Upsampling
+from collegium.personalisation.vanishing import Vanishing
+from collegium.personalisation.weighting import Weighting
+from collegium.privacy import GroupSpending, PrivacyStatement
+from collegium.report.data import HistoryPoint, ReportData
+
+ADJACENCY = "all records of one owner are added, removed or replaced"
+CONFIDENT = {"name": "confident", "threshold": 200.0, "sigma_threshold": 150.0, "sigma": 40.0}
+DISTINCTIVE = 0.123454321
+THREE = {"high": Budget(math.log(2)), "average": Budget(2.0), "low": Budget(3.0)}
+SIZES = {"high": 5400, "average": 3700, "low": 900}
+
+
+def make(
+    budgets: Mapping[str, Budget] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    personalisation: Personalisation | None = None,
+    spent_share: float = 0.99,
+    points: int = 24,
+    classes: tuple[str, ...] = ("benign", "malignant"),
+    labels: tuple[int, ...] | None = None,
+) -> ReportData:
+    """Make a worst-case study that went well."""
+    budgets = THREE if budgets is None else budgets
+    sizes = sizes or {name: SIZES.get(name, 1000) for name in budgets}
+    plan = (personalisation or Weighting()).plan(budgets, sizes, 100)
+    ends = {
+        name: spent_share * group.utilisation * min(group.budget.epsilon, 4.0)
+        for name, group in plan.groups.items()
+    }
+    history = [
+        HistoryPoint(
+            asked=32 * step,
+            labels=14 * step,
+            epsilon_spent={name: end * math.sqrt(step / points) for name, end in ends.items()},
+        )
+        for step in range(1, points + 1)
+    ]
+    groups = tuple(
+        GroupSpending(name, sizes[name], budget, ends[name]) for name, budget in budgets.items()
+    )
+    labels = labels or tuple((60 + 37 * i % 91) * 5 // len(classes) for i in range(len(classes)))
+    return ReportData(
+        title="Biopsies of the city hospital",
+        privacy=PrivacyStatement("worst-case", ADJACENCY, True, groups),
+        plan=plan,
+        aggregator=CONFIDENT,
+        scale=plan.n_teachers / plan.n_nominal,
+        stop_reason="budget",
+        n_public=2000,
+        n_asked=max(32 * points, sum(labels)),
+        n_answered=sum(labels),
+        n_reinforced=0,
+        n_lost=3,
+        class_names=classes,
+        labels_per_class=labels,
+        history=history,
+        teacher="RandomForestClassifier(n_estimators=50)",
+        student="LogisticRegression(C=1.0)",
+        label_accuracy=0.957,
+        student_accuracy=0.9312,
+        n_test=569,
+        settings={"seed of the assignment": "20240917", "order of queries": "shuffled, public seed 3"},
+        versions={"collegium": "0.1.0", "numpy": "2.1.0", "python": "3.11.9"},
+    )
+
+
+def seeded() -> ReportData:
+    """An experiment with seeded noise."""
+    data = make()
+    return replace(data, privacy=replace(data.privacy, noise_is_private=False))
+
+
+def data_dependent(epsilon_spent: float = DISTINCTIVE) -> ReportData:
+    """A data-dependent study; its history should be empty, but is not."""
+    data = make()
+    groups = tuple(replace(row, epsilon_spent=epsilon_spent) for row in data.privacy.groups)
+    history = [
+        HistoryPoint(point.asked, point.labels, dict.fromkeys(point.epsilon_spent, epsilon_spent))
+        for point in data.history
+    ]
+    statement = replace(data.privacy, guarantee="data-dependent", groups=groups)
+    return replace(data, privacy=statement, history=history)
+
+
+def unlimited() -> ReportData:
+    """One group without any privacy."""
+    return make({"strict": Budget(1.0), "volunteers": Budget(math.inf)})
+
+
+def all_unlimited() -> ReportData:
+    """Nobody has any privacy."""
+    return make({"volunteers": Budget(math.inf)})
+
+
+def ten_classes() -> ReportData:
+    """Ten classes, upsampling with rounding waste."""
+    names = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker")
+    return make(
+        personalisation=Upsampling(), classes=(*names, "bag", "ankle boot"), spent_share=0.97
+    )
+
+
+def eight_groups() -> ReportData:
+    """Eight groups, 100 classes, vanishing, budgets far apart."""
+    budgets = {
+        f"level {number} of 8": Budget(epsilon, delta)
+        for number, (epsilon, delta) in enumerate(
+            [(0.1, 1e-6), (0.5, 1e-5), (1, 1e-5), (1.1, 1e-5), (2, 1e-5), (4, 1e-5), (8, 1e-5), (50, 1e-5)],
+            start=1,
+        )
+    }
+    data = make(
+        budgets,
+        personalisation=Vanishing(),
+        classes=tuple(f"class {number}" for number in range(100)),
+    )
+    return replace(data, scale=0.4312, stop_reason="queries")
+
+
+def close_groups() -> ReportData:
+    """Eight groups on a linear axis, whose ends lie close together."""
+    return make({f"ε={1 + number / 4:g}": Budget(1 + number / 4) for number in range(8)})
+
+
+def nothing_released() -> ReportData:
+    """Interrupted before the first label."""
+    data = make(labels=(0, 0), points=1)
+    return replace(
+        data,
+        history=(),
+        stop_reason="interrupted",
+        n_asked=0,
+        n_answered=0,
+        label_accuracy=None,
+        student_accuracy=None,
+        n_test=0,
+        settings={},
+        versions={},
+    )
+
+
+EXAMPLES = {
+    "worst-case": make,
+    "seeded": seeded,
+    "data-dependent": data_dependent,
+    "unlimited": unlimited,
+    "all-unlimited": all_unlimited,
+    "ten-classes": ten_classes,
+    "eight-groups": eight_groups,
+    "close-groups": close_groups,
+    "nothing-released": nothing_released,
+}
