@@ -246,8 +246,9 @@ class Budgets:
         >>> Budgets.from_epsilons([1, 2, 2, 0.5]).group_sizes()
         {'ε=0.5': 1, 'ε=1': 1, 'ε=2': 2}
         """
+        column = _one_dimensional(epsilons, "privacy budgets")
         try:
-            values = np.asarray(_one_dimensional(epsilons, "privacy budgets"), dtype=np.float64)
+            values = np.asarray(column, dtype=np.float64)
         except (TypeError, ValueError):
             raise InputError(
                 "privacy budgets must be numbers, got text: give ε per record, or name the levels in "

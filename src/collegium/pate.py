@@ -21,7 +21,7 @@ from collegium.personalisation import Personalisation, as_personalisation
 from collegium.personalisation.plan import Plan
 from collegium.privacy import statement
 from collegium.students.supervised import RefittedStudent, fit_student
-from collegium.tables import as_records, encode_classes, like_private
+from collegium.tables import as_records, encode_classes, like_private, take_rows
 from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, ConfidentGNMax, InteractiveGNMax
 from collegium.voting.labelling import LabellingJob, Labels
@@ -136,6 +136,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         amounts spent. An object that keeps them must not be published.
     n_jobs : int, optional
         Parallel training, as in joblib.
+    verbose : int, default=0
+        Progress messages of training and voting, as in joblib.
 
     Attributes
     ----------
@@ -200,6 +202,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         keep_sensitive: bool = False,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.teacher = teacher
         self.n_teachers = n_teachers
@@ -220,6 +223,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.keep_sensitive = keep_sensitive
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(
         self, X: Any, y: ArrayLike, *, budgets: Budgets | ArrayLike, X_public: Any
@@ -277,6 +281,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.teacher if self.teacher is not None else default_model(),
             training_seed,
             self.n_jobs,
+            verbose=self.verbose,
         )
         sensitive_teachers = ensemble.train(self._prepared(records), codes, assignment)
         sensitive_votes = VoteTable.from_predictions(
@@ -293,7 +298,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_queries_ = labels.n_asked
         self.stop_reason_ = labels.stop_reason
         try:
-            self.student_ = fit_student(student, _rows(public, labels.queries), labels.labels)
+            self.student_ = fit_student(student, take_rows(public, labels.queries), labels.labels)
         except NothingReleasedError as error:
             raise NothingReleasedError(f"{error} ({ADVICE})") from None
         return self
@@ -416,7 +421,3 @@ def warn_of_unseen_classes(codes: NDArray[np.intp], classes: NDArray[Any]) -> No
             PrivacyWarning,
             stacklevel=3,
         )
-
-
-def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

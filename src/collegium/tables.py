@@ -99,6 +99,11 @@ def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
     return X_public
 
 
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Take some records of a DataFrame or array."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
 def _kind(dtype: Any) -> str:
     if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
         return "numbers"

@@ -71,7 +71,10 @@ def make(
         label_accuracy=0.957,
         student_accuracy=0.9312,
         n_test=569,
-        settings={"seed of the assignment": "20240917", "order of queries": "shuffled, public seed 3"},
+        settings={
+            "seed of the assignment": "20240917",
+            "order of queries": "shuffled, public seed 3",
+        },
         versions={"collegium": "0.1.0", "numpy": "2.1.0", "python": "3.11.9"},
     )
 
@@ -117,7 +120,16 @@ def eight_groups() -> ReportData:
     budgets = {
         f"level {number} of 8": Budget(epsilon, delta)
         for number, (epsilon, delta) in enumerate(
-            [(0.1, 1e-6), (0.5, 1e-5), (1, 1e-5), (1.1, 1e-5), (2, 1e-5), (4, 1e-5), (8, 1e-5), (50, 1e-5)],
+            [
+                (0.1, 1e-6),
+                (0.5, 1e-5),
+                (1, 1e-5),
+                (1.1, 1e-5),
+                (2, 1e-5),
+                (4, 1e-5),
+                (8, 1e-5),
+                (50, 1e-5),
+            ],
             start=1,
         )
     }

@@ -15,9 +15,16 @@ from collegium.report.page import render_report
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
 FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --hide-scrollbars "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 def chromium(folder, *arguments):
@@ -31,7 +38,6 @@ def long_names():
     return make({name: Budget(1.0), "日本語のとても長い名前" * 4: Budget(2.0)}, classes=(name, "b"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["worst-case", "eight-groups", "long names"])
 @pytest.mark.parametrize("width", [1200, 400])
 def test_page_is_drawn_and_does_not_overflow(tmp_path, name, width):
@@ -53,9 +59,15 @@ def test_page_is_drawn_and_does_not_overflow(tmp_path, name, width):
     )
     quoted = "".join(f"%{byte:02x}" for byte in html.encode())
     frame = tmp_path / "frame.html"
-    frame.write_text(f"<!DOCTYPE html><template data-page='{quoted}'></template>{probe}", encoding="utf-8")
+    frame.write_text(
+        f"<!DOCTYPE html><template data-page='{quoted}'></template>{probe}", encoding="utf-8"
+    )
     dom = chromium(
-        tmp_path, "--dump-dom", "--virtual-time-budget=3000", "--window-size=1400,1000", frame.as_uri()
+        tmp_path,
+        "--dump-dom",
+        "--virtual-time-budget=3000",
+        "--window-size=1400,1000",
+        frame.as_uri(),
     )
     found = re.search(r"<output>(\d+) of (\d+)</output>", dom)
     assert found is not None

@@ -2,6 +2,7 @@ import math
 import sys
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
@@ -40,7 +41,9 @@ def test_budgets_are_dashed_lines_and_ends_are_labelled():
     data = make()
     figure = history_figure(data)
     dashed = [line for line in figure.axes[0].lines if line.is_dashed()]
-    assert [line.get_ydata()[0] for line in dashed] == [row.budget.epsilon for row in data.privacy.groups]
+    assert [line.get_ydata()[0] for line in dashed] == [
+        row.budget.epsilon for row in data.privacy.groups
+    ]
     assert any(text.startswith("high\n0.6863 of 0.6931") for text in texts(figure))
 
 
@@ -61,7 +64,10 @@ def test_history_is_drawn_in_the_order_of_queries_and_by_name():
     data = make()
     shuffled = replace(data, history=data.history[::-1])
     assert inline(history_figure(data)) == inline(history_figure(shuffled))
-    partial = [HistoryPoint(10, 1, {"low": 0.5}), HistoryPoint(20, 2, {"low": 0.7, "high": math.inf})]
+    partial = [
+        HistoryPoint(10, 1, {"low": 0.5}),
+        HistoryPoint(20, 2, {"low": 0.7, "high": math.inf}),
+    ]
     assert isinstance(history_figure(replace(data, history=partial)), Figure)
 
 
@@ -90,7 +96,7 @@ def test_labels_are_spread_in_order_and_within_the_axes(places, gap):
     moved = spread(places, gap)
     least = min(gap, 1 / max(1, len(places) - 1))
     ordered = sorted(moved)
-    assert all(b - a >= least - 1e-9 for a, b in zip(ordered, ordered[1:], strict=False))
+    assert all(b - a >= least - 1e-9 for a, b in pairwise(ordered))
     assert ordered[0] >= -1e-9
     assert ordered[-1] <= 1 + 1e-9
     for i, first in enumerate(places):

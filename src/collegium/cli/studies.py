@@ -129,7 +129,7 @@ def demo(
     if not as_json:
         out.print(
             "Handwritten digits (1,797 small images, embedded in scikit-learn). Each person chose a "
-            f"privacy level: {levels}.\nThese budgets are 1-2-3 scaled up fourfold: so few people "
+            f"privacy level: {levels}.\nThese budgets are 1-2-3 scaled up threefold: so few people "
             f"({config['data.private_records']:,}) make only {config['teachers.number']} teachers.\n"
         )
     result = _run(config, out_folder, as_json)

@@ -91,25 +91,20 @@ class Upsampling(Personalisation):
         """Choose the smallest whole numbers that waste little.
 
         Waste is measured as the plan's efficiency is: copies · min_g(influence_g / u_g) is what all
-        owners together can spend before the first group runs out. For each value of the most generous
-        group's number, the two integers beside each ideal are tried.
+        owners together can spend before the first group runs out. For a given minimum, the largest
+        numbers that keep it waste least, and the minimum is some influence_g / j: these are tried.
         """
         names = list(influence)
-        top = max(names, key=lambda g: influence[g])
         granted = sum(sizes[g] * influence[g] for g in names)
         candidates: list[tuple[int, float, dict[str, int]]] = []
-        for most in range(1, self.max_duplicates + 1):
-            ideals = {g: most * influence[g] / influence[top] for g in names}
-            choices = [
-                sorted({max(1, math.floor(x)), max(1, math.ceil(x))}) for x in ideals.values()
-            ]
-            if math.prod(len(c) for c in choices) > 4096:
-                choices = [[max(1, round(x))] for x in ideals.values()]
-            for numbers in product(*choices):
-                duplicates = dict(zip(names, numbers, strict=True))
-                copies = sum(sizes[g] * duplicates[g] for g in names)
-                spendable = copies * min(influence[g] / duplicates[g] for g in names)
-                candidates.append((copies, spendable / granted, duplicates))
+        for g, j in product(names, range(1, self.max_duplicates + 1)):
+            fits = {h: math.floor(j * influence[h] / influence[g] + 1e-9) for h in names}
+            if min(fits.values()) < 1:
+                continue
+            duplicates = {h: min(number, self.max_duplicates) for h, number in fits.items()}
+            copies = sum(sizes[h] * duplicates[h] for h in names)
+            spendable = copies * min(influence[h] / duplicates[h] for h in names)
+            candidates.append((copies, spendable / granted, duplicates))
         enough = max(efficiency for _, efficiency, _ in candidates) - self.tolerance - 1e-9
         good = [candidate for candidate in candidates if candidate[1] >= enough]
         return min(good, key=lambda candidate: (candidate[0], -candidate[1]))[2]

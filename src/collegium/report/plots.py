@@ -19,7 +19,7 @@ MOST_NAMED_CLASSES = 24
 _WIDTH = 5.0
 _MARKERS = "os^DvPX*"
 _LOGARITHMIC_FROM = 30.0
-_LARGEST = 1e9
+_SMALLEST, _LARGEST = 1e-9, 1e9
 
 
 def history_figure(data: ReportData) -> Figure:
@@ -150,7 +150,7 @@ def _scale_history(
     axes: Axes, asked: list[int], lines: dict[str, list[float]], budgets: list[float]
 ) -> None:
     last = [spent[-1] for spent in lines.values() if spent]
-    tall = [value for value in (*budgets, *last) if math.isfinite(value) and value > 0]
+    tall = [value for value in (*budgets, *last) if math.isfinite(value) and value > _SMALLEST]
     far_apart = bool(tall) and max(tall) / min(tall) > _LOGARITHMIC_FROM
     if far_apart:
         axes.set_yscale("log")

@@ -12,6 +12,8 @@ import matplotlib.style
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from collegium.report.numbers import clean
+
 INK, MUTED, RULE = "#1b2733", "#55626f", "#d3dae1"
 SERIES = (
     "#0b5cad",
@@ -92,7 +94,7 @@ def inline_svg(figure: Figure, prefix: str, title: str, description: str) -> Mar
     root.set("aria-labelledby", f"{prefix}-title {prefix}-desc")
     for position, (tag, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(tag, {"id": f"{prefix}-{tag}"})
-        element.text = text
+        element.text = clean(text)
         root.insert(position, element)
     ElementTree.indent(root, space="")
     return Markup(ElementTree.tostring(root, encoding="unicode"))

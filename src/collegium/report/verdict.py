@@ -131,9 +131,14 @@ def spending_of(row: GroupSpending, privacy: PrivacyStatement) -> dict[str, Any]
     """
     if not privacy.may_publish_spending:
         return {"spent": None, "share": None, "bar": None, "reason": KEPT_IN_VAULT}
-    part = math.nan if math.isnan(row.share) else math.ceil(1000 * row.share) / 1000
-    bar = None if math.isnan(part) else round(100 * min(1.0, max(0.0, part)), 2)
-    return {"spent": up(row.epsilon_spent), "share": share(part), "bar": bar, "reason": ""}
+    part = row.share
+    known = math.isfinite(part)
+    return {
+        "spent": up(row.epsilon_spent),
+        "share": share(math.ceil(1000 * part) / 1000 if known else None),
+        "bar": round(100 * min(1.0, max(0.0, part)), 2) if known else None,
+        "reason": "",
+    }
 
 
 def stop_sentence(data: ReportData) -> str:

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
+from collegium.tables import take_rows
 
 
 def fit_student(estimator: Any, X: Any, labels: NDArray[np.intp]) -> Any:
@@ -90,7 +91,7 @@ class RefittedStudent:
             return
         rows = np.asarray(queries, dtype=np.intp)
         X = self._X_public
-        known = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+        known = take_rows(X, rows)
         student = fit_student(self._estimator, known, np.asarray(labels, dtype=np.intp))
         predicted = np.asarray(student.predict_proba(X), dtype=np.float64)
         self._probabilities = np.zeros((len(predicted), self._n_classes))

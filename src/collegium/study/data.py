@@ -14,7 +14,7 @@ from collegium.budgets import Budgets
 from collegium.datasets import load_dataset, read_any, sha256_of
 from collegium.errors import ConfigError, InputError
 from collegium.study.config import StudyConfig
-from collegium.tables import as_records, encode_classes, like_private
+from collegium.tables import as_records, encode_classes, like_private, take_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class _Records:
 
     def take(self, rows: NDArray[np.intp]) -> _Records:
         return _Records(
-            self.X.iloc[rows] if isinstance(self.X, pd.DataFrame) else self.X[rows],
+            take_rows(self.X, rows),
             None if self.y is None else self.y[rows],
             None if self.owners is None else self.owners[rows],
             None if self.levels is None else self.levels[rows],

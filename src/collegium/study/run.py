@@ -33,6 +33,7 @@ from collegium.study.data import StudyData, load_study_data
 from collegium.study.folder import StudyFolder, versions
 from collegium.study.journal import FileJournal
 from collegium.study.models import build_model, build_preprocessing
+from collegium.tables import take_rows
 from collegium.teachers.ensemble import Teacher, TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
 from collegium.voting.history import spending_history
@@ -262,7 +263,7 @@ class _Run:
         try:
             student = fit_student(
                 self._student,
-                _rows(self._X_public, labels.queries),
+                take_rows(self._X_public, labels.queries),
                 self._data.classes[labels.labels],
             )
         except NothingReleasedError as error:
@@ -458,10 +459,6 @@ def _load_array(path: Path) -> NDArray[Any]:
         return np.asarray(np.load(path, allow_pickle=False))
     except (OSError, EOFError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}): delete it and run again") from None
-
-
-def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _in_words(config: StudyConfig, section: str) -> str:

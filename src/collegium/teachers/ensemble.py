@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 from collegium.errors import InputError
 from collegium.personalisation.plan import Assignment
+from collegium.tables import take_rows
 from collegium.voting.votes import ABSTAIN
 
 Progress = Callable[[int, int], None]
@@ -122,6 +123,8 @@ class TeacherEnsemble:
         Turns what ``keep`` returned into the teacher again.
     progress : callable, optional
         Called with (teachers done, teachers in all).
+    verbose : int, default=0
+        As in joblib: progress messages.
 
     Examples
     --------
@@ -145,6 +148,7 @@ class TeacherEnsemble:
         keep: Callable[[int, Teacher], Any] | None = None,
         fetch: Callable[[Any], Teacher] | None = None,
         progress: Progress | None = None,
+        verbose: int = 0,
     ) -> None:
         for method in ("fit", "predict"):
             if not callable(getattr(estimator, method, None)):
@@ -158,6 +162,7 @@ class TeacherEnsemble:
         self._keep = keep or _keep_teacher
         self._fetch = fetch or _fetch_teacher
         self._progress = progress
+        self._verbose = verbose
 
     def train(
         self,
@@ -193,7 +198,7 @@ class TeacherEnsemble:
                 yield joblib.delayed(_train_batch)(
                     self._estimator,
                     [
-                        (number, _rows(X, shard), y[shard])
+                        (number, take_rows(X, shard), y[shard])
                         for number, shard in zip(batch, shards, strict=True)
                     ],
                     self._seed,
@@ -234,7 +239,9 @@ class TeacherEnsemble:
 
     def _run(self, tasks: Iterator[Any], batches: list[list[int]], total: int) -> list[Any]:
         results: list[Any] = []
-        parallel = joblib.Parallel(n_jobs=self._n_jobs, return_as="generator")
+        parallel = joblib.Parallel(
+            n_jobs=self._n_jobs, return_as="generator", verbose=self._verbose
+        )
         for batch, done in zip(batches, parallel(tasks), strict=True):
             results.extend(done)
             if self._progress is not None:
@@ -303,7 +310,3 @@ def _keep_teacher(number: int, teacher: Teacher) -> Any:
 def _fetch_teacher(kept: Any) -> Teacher:
     assert isinstance(kept, Teacher)
     return kept
-
-
-def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

@@ -28,7 +28,9 @@ amounts = st.one_of(st.floats(0, 1e12), st.just(math.inf), st.just(math.nan))
 @st.composite
 def reports(draw):
     groups = draw(
-        st.dictionaries(names, st.builds(Budget, epsilons, st.floats(1e-12, 0.5)), min_size=1, max_size=8)
+        st.dictionaries(
+            names, st.builds(Budget, epsilons, st.floats(1e-12, 0.5)), min_size=1, max_size=8
+        )
     )
     n_classes = draw(st.sampled_from([2, 3, 24, 25, 100]))
     labels = tuple(draw(st.lists(st.integers(0, 10**6), min_size=n_classes, max_size=n_classes)))
