@@ -466,7 +466,7 @@ def test_budgets_are_split_with_the_folds(data, routed):
     )
     assert len(Watching.seen) == 3
     for (X, part, public), (train, _) in zip(Watching.seen, folds.split(data["X"]), strict=True):
-        assert (data["X"][train] == X).all()
+        assert np.array_equal(X, data["X"][train])
         assert part.owners[part.record_owner].tolist() == owners[train].tolist()
         assert part.record_groups().tolist() == levels[train].tolist()
         assert (public == data["X_public"]).all()

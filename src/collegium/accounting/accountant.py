@@ -1,114 +1,27 @@
 """Accountants: who has spent how much, and whether the next query may be asked.
 
-An accountant ties budgets, costs and spending by cohort. ``affords`` and every reading change nothing;
-``charge`` first checks, then changes, so a refusal leaves the account as it was.
+One class per guarantee; what they share is in :mod:`collegium.accounting.odometer`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.accounting.costs import ANY_CHANGE, RenyiCost, WorstCaseCost
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
-from collegium.accounting.renyi import rdp_to_epsilon, validate_orders
-from collegium.errors import BudgetExceededError, InputError
+from collegium.accounting.ledger import Remaining, as_json, left_over
+from collegium.accounting.odometer import Accountant
+from collegium.accounting.renyi import affordable_rdp, rdp_to_epsilon, validate_orders
+from collegium.errors import InputError
+
+__all__ = ["Accountant", "DataDependentAccountant", "WorstCaseAccountant", "WorstCaseCost"]
 
 Floats = NDArray[np.float64]
-Cost = TypeVar("Cost")
-
-
-@dataclass(frozen=True, eq=False)
-class WorstCaseCost:
-    """What one mechanism costs each cohort, whatever the data are.
-
-    Attributes
-    ----------
-    mu_squared : ndarray of float64, shape (n_cohorts,)
-        The mechanism is μ-Gaussian-DP for each owner of the cohort.
-    pure_epsilon : ndarray of float64, shape (n_cohorts,)
-        The mechanism is also (ε, 0)-DP for each owner; ``inf`` where it is not.
-    """
-
-    mu_squared: Floats
-    pure_epsilon: Floats
-
-    def __add__(self, other: WorstCaseCost) -> WorstCaseCost:
-        return WorstCaseCost(
-            _add_up(self.mu_squared, other.mu_squared),
-            _add_up(self.pure_epsilon, other.pure_epsilon),
-        )
-
-
-class Accountant(ABC, Generic[Cost]):
-    """Filter and odometer for one labelling job.
-
-    Parameters
-    ----------
-    epsilon, delta : array-like of float, shape (n_cohorts,)
-        Budget of each cohort's owners; ``epsilon`` may be infinite.
-    names : sequence of str, optional
-        Name of each cohort's group, for messages.
-    """
-
-    guarantee: ClassVar[str]
-
-    def __init__(
-        self, epsilon: ArrayLike, delta: ArrayLike, names: Sequence[str] | None = None
-    ) -> None:
-        self.epsilon: Floats = np.atleast_1d(np.array(epsilon, dtype=np.float64))
-        self.delta: Floats = np.broadcast_to(
-            np.asarray(delta, dtype=np.float64), self.epsilon.shape
-        ).copy()
-        if self.epsilon.ndim != 1 or not self.epsilon.size:
-            raise InputError("an account needs at least one cohort: give one epsilon per cohort")
-        if np.isnan(self.epsilon).any() or (self.epsilon <= 0).any():
-            raise InputError("every cohort's epsilon must be greater than 0 (or infinite)")
-        if not ((self.delta > 0) & (self.delta < 1)).all():
-            raise InputError("every cohort's delta must lie strictly between 0 and 1")
-        self.names = tuple(names) if names is not None else tuple(map(str, range(len(self))))
-        if len(self.names) != len(self):
-            raise InputError(f"{len(self)} cohorts, but {len(self.names)} names: give one each")
-
-    def __len__(self) -> int:
-        return int(self.epsilon.size)
-
-    def affords(self, cost: Cost) -> bool:
-        """Whether nobody would overspend; changes nothing."""
-        return not self.overspent(cost).any()
-
-    def charge(self, cost: Cost) -> None:
-        """Charge a cost to everybody, or to nobody.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the cost would overspend some cohort; the account is as before.
-        """
-        over = self.overspent(cost)
-        if over.any():
-            first = int(np.flatnonzero(over)[0])
-            raise BudgetExceededError(
-                f"refused: the query would overspend group {self.names[first]!r}, whose budget is "
-                f"ε = {self.epsilon[first]:g} at δ = {self.delta[first]:g} per owner "
-                f"({self.guarantee}): stop here, or plan with more noise"
-            )
-        self._add(cost)
-
-    @abstractmethod
-    def overspent(self, cost: Cost) -> NDArray[np.bool_]:
-        """Which cohorts a cost would overspend, shape (n_cohorts,); changes nothing."""
-
-    @abstractmethod
-    def epsilon_spent(self) -> Floats:
-        """Compute ε spent by the owners of each cohort at their δ, rounded up, shape (n_cohorts,)."""
-
-    @abstractmethod
-    def _add(self, cost: Cost) -> None: ...
+_ULP = float(np.finfo(np.float64).eps)
 
 
 class WorstCaseAccountant(Accountant[WorstCaseCost]):
@@ -125,7 +38,7 @@ class WorstCaseAccountant(Accountant[WorstCaseCost]):
     most ε at every point and adds nothing. All others end with Σ μ_i² within its limit, hence are
     also sequences of the strategy that stops wherever the first filter would; they add at most δ.
 
-    Neighbours: all records of one owner added, removed or replaced, see the mechanism's docstring.
+    Neighbours: see ``adjacency``, and the mechanism's docstring.
 
     Parameters
     ----------
@@ -133,12 +46,16 @@ class WorstCaseAccountant(Accountant[WorstCaseCost]):
         Budget per owner.
     names : sequence of str, optional
         Group of each cohort, for messages.
+    adjacency : str, optional
+        Which neighbours the account is about, in words.
 
     Examples
     --------
     >>> import numpy as np
     >>> account = WorstCaseAccountant([1.0, 2.0], 1e-5)
     >>> cost = WorstCaseCost(np.array([0.01, 0.02]), np.full(2, np.inf))
+    >>> account.how_many(cost), account.preview(cost).round(3)
+    (7, array([0.348, 0.505]))
     >>> while account.affords(cost):
     ...     account.charge(cost)
     >>> account.epsilon_spent().round(3)
@@ -146,38 +63,48 @@ class WorstCaseAccountant(Accountant[WorstCaseCost]):
     """
 
     guarantee = "worst-case"
+    _booked = ("mu_squared", "pure_epsilon")
 
     def __init__(
-        self, epsilon: ArrayLike, delta: ArrayLike, names: Sequence[str] | None = None
+        self,
+        epsilon: ArrayLike,
+        delta: ArrayLike,
+        names: Sequence[str] | None = None,
+        adjacency: str = ANY_CHANGE,
     ) -> None:
-        super().__init__(epsilon, delta, names)
-        pairs = zip(self.epsilon.tolist(), self.delta.tolist(), strict=True)
+        super().__init__(epsilon, delta, names, adjacency)
+        pairs = list(zip(self.epsilon.tolist(), self.delta.tolist(), strict=True))
         limit = {pair: gdp_mu(*pair) for pair in set(pairs)}
-        mu = np.array(
-            [limit[p] for p in zip(self.epsilon.tolist(), self.delta.tolist(), strict=True)]
-        )
+        mu = np.array([limit[pair] for pair in pairs])
         self._limit: Floats = np.nextafter(mu * mu, 0.0)
         self._limit[np.isinf(mu)] = np.inf
         self.mu_squared: Floats = np.zeros(len(self))
         self.pure_epsilon: Floats = np.zeros(len(self))
 
-    def overspent(self, cost: WorstCaseCost) -> NDArray[np.bool_]:
-        """Which cohorts a cost would overspend, shape (n_cohorts,); changes nothing."""
+    def remaining(self) -> Remaining:
+        """What is left to the owners of each cohort, in ε and in μ; changes nothing."""
+        with np.errstate(invalid="ignore"):
+            squared = self._limit * (1 - 8 * _ULP) - self.mu_squared
+            mu = np.sqrt(np.maximum(squared, 0.0)) * (1 - 4 * _ULP)
+        mu = np.where(np.isinf(self._limit), np.inf, mu)
+        return Remaining(left_over(self.epsilon, self.epsilon_spent()), mu)
+
+    def _parts(self, cost: WorstCaseCost) -> tuple[Floats, ...]:
+        if not isinstance(cost, WorstCaseCost):
+            self._require_kind(getattr(cost, "guarantee", "data-dependent"), self.adjacency)
+        self._require_kind(cost.guarantee, cost.adjacency)
         _check_cost(cost.mu_squared, (len(self),))
         _check_cost(cost.pure_epsilon, (len(self),))
-        over_mu = _add_up(self.mu_squared, cost.mu_squared) > self._limit
-        over_pure = _add_up(self.pure_epsilon, cost.pure_epsilon) > self.epsilon
-        untouched = (cost.mu_squared == 0) & (cost.pure_epsilon == 0)
-        return np.asarray(over_mu & over_pure & ~untouched)
+        return cost.mu_squared, cost.pure_epsilon
 
-    def _add(self, cost: WorstCaseCost) -> None:
-        self.mu_squared = _add_up(self.mu_squared, cost.mu_squared)
-        self.pure_epsilon = _add_up(self.pure_epsilon, cost.pure_epsilon)
+    def _exceeds(self, totals: tuple[Floats, ...]) -> NDArray[np.bool_]:
+        over = totals[0] > self._limit
+        return over & (totals[1] > self.epsilon) if over.any() else over
 
-    def epsilon_spent(self) -> Floats:
-        """Compute ε spent by the owners of each cohort at their δ, rounded up, shape (n_cohorts,)."""
+    def _epsilon_of(self, totals: tuple[Floats, ...]) -> Floats:
+        mu_squared, pure_epsilon = totals
         mu = np.nextafter(
-            np.sqrt(self.mu_squared), np.inf, where=self.mu_squared > 0, out=np.zeros(len(self))
+            np.sqrt(mu_squared), np.inf, where=mu_squared > 0, out=np.zeros(len(self))
         )
         spent = np.empty(len(self))
         for delta in np.unique(self.delta):
@@ -185,16 +112,17 @@ class WorstCaseAccountant(Accountant[WorstCaseCost]):
             values, back = np.unique(mu[chosen], return_inverse=True)
             spent[chosen] = np.asarray(gdp_epsilon(values, float(delta)))[back]
         # The filter promises ε itself; the limit's conversion and this one round outwards, 1e-12 apart.
-        spent = np.where(self.mu_squared <= self._limit, np.minimum(spent, self.epsilon), spent)
-        return np.minimum(spent, self.pure_epsilon)
+        spent = np.where(mu_squared <= self._limit, np.minimum(spent, self.epsilon), spent)
+        return np.minimum(spent, pure_epsilon)
 
 
-class DataDependentAccountant(Accountant[Floats]):
+class DataDependentAccountant(Accountant["Floats | RenyiCost"]):
     """Account of the papers' data-dependent Rényi costs. **Sensitive.**
 
     What it holds is a statement about this one data set, computed from raw votes: it must stay in the
-    vault, and so must anything derived from it. Stopping by it makes the number of labels sensitive,
-    too. Costs are arrays (n_cohorts, n_orders) of Rényi-DP ε at each order.
+    vault, and so must anything derived from it: spending, previews, what is left, and its state.
+    Stopping by it makes the number of labels sensitive, too. Costs are arrays (n_cohorts, n_orders) of
+    Rényi-DP ε at each order, or :class:`~collegium.accounting.costs.RenyiCost`.
 
     Parameters
     ----------
@@ -206,9 +134,12 @@ class DataDependentAccountant(Accountant[Floats]):
         From Rényi DP to (ε, δ): see :func:`~collegium.accounting.renyi.rdp_to_epsilon`.
     names : sequence of str, optional
         Group of each cohort, for messages.
+    adjacency : str, optional
+        Which neighbours the account is about, in words.
     """
 
     guarantee = "data-dependent"
+    _booked = ("sensitive_rdp",)
 
     def __init__(
         self,
@@ -217,48 +148,53 @@ class DataDependentAccountant(Accountant[Floats]):
         orders: ArrayLike,
         conversion: str = "canonne",
         names: Sequence[str] | None = None,
+        adjacency: str = ANY_CHANGE,
     ) -> None:
-        super().__init__(epsilon, delta, names)
+        super().__init__(epsilon, delta, names, adjacency)
         self.orders: Floats = validate_orders(orders)
         self.conversion = conversion
         self.sensitive_rdp: Floats = np.zeros((len(self), self.orders.size))
         self._deltas = np.unique(self.delta)
-        self._epsilon_of(
-            self.sensitive_rdp
-        )  # refuses an unknown conversion before anything is charged
+        self._affordable = self._limits()  # also refuses an unknown conversion
 
-    def overspent(self, cost: Floats) -> NDArray[np.bool_]:
-        """Which cohorts a cost would overspend, shape (n_cohorts,); changes nothing."""
+    def _limits(self) -> Floats:
+        pairs = list(zip(self.epsilon.tolist(), self.delta.tolist(), strict=True))
+        limit = {
+            (epsilon, delta): affordable_rdp(epsilon, self.orders, delta, self.conversion)
+            for epsilon, delta in set(pairs)
+        }
+        return np.array([limit[pair] for pair in pairs])
+
+    def _identity(self) -> dict[str, Any]:
+        orders = as_json(self.orders)
+        return {**super()._identity(), "orders": orders, "conversion": self.conversion}
+
+    def _parts(self, cost: Floats | RenyiCost) -> tuple[Floats, ...]:
+        if isinstance(cost, RenyiCost):
+            self._require_kind(cost.guarantee, cost.adjacency)
+            if not np.array_equal(cost.orders, self.orders):
+                raise InputError("a cost at other orders than the account's: nothing was charged")
+            cost = cost.sensitive_rdp
+        if not isinstance(cost, np.ndarray):
+            self._require_kind(getattr(cost, "guarantee", "unknown kind of"), self.adjacency)
         _check_cost(cost, self.sensitive_rdp.shape)
-        touched = cost.any(axis=1)
-        after = self._epsilon_of(_add_up(self.sensitive_rdp, cost))
-        return np.asarray((after > self.epsilon) & touched)
+        return (cost,)
 
-    def _add(self, cost: Floats) -> None:
-        self.sensitive_rdp = _add_up(self.sensitive_rdp, cost)
+    def _exceeds(self, totals: tuple[Floats, ...]) -> NDArray[np.bool_]:
+        return ~(totals[0] <= self._affordable).any(axis=1)
 
-    def epsilon_spent(self) -> Floats:
-        """Compute ε spent by the owners of each cohort at their δ, shape (n_cohorts,). **Sensitive.**"""
-        return self._epsilon_of(self.sensitive_rdp)
-
-    def _epsilon_of(self, rdp: Floats) -> Floats:
+    def _epsilon_of(self, totals: tuple[Floats, ...]) -> Floats:
         epsilon = np.empty(len(self))
         for delta in self._deltas:
             chosen = self.delta == delta
             epsilon[chosen] = rdp_to_epsilon(
-                rdp[chosen], self.orders, float(delta), self.conversion
+                totals[0][chosen], self.orders, float(delta), self.conversion
             )[0]
         return epsilon
-
-
-def _add_up(total: Floats, cost: Floats) -> Floats:
-    """Add, rounded up: a sum of floats is never below the sum of the numbers."""
-    summed = total + cost
-    return np.where(cost > 0, np.nextafter(summed, np.inf), summed)
 
 
 def _check_cost(cost: Floats, shape: tuple[int, ...]) -> None:
     if cost.shape != shape:
         raise InputError(f"a cost of shape {cost.shape} was given to an account of shape {shape}")
-    if np.isnan(cost).any() or (cost < 0).any():
+    if not (cost >= 0).all():
         raise InputError("a cost must be 0 or more at every cohort, got a negative number or NaN")

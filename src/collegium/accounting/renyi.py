@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from collegium.accounting._inputs import (
     FloatArray,
     as_delta,
+    as_extended_scalar,
     as_floats,
     as_nonnegative,
     as_positive_scalar,
@@ -33,6 +34,7 @@ __all__ = [
     "CONVERSIONS",
     "DEFAULT_ORDERS",
     "SEED_ORDERS",
+    "affordable_rdp",
     "gaussian_rdp",
     "rdp_to_epsilon",
     "validate_orders",
@@ -172,8 +174,6 @@ def rdp_to_epsilon(
     costs = as_floats("rdp", rdp)
     grid = validate_orders(orders)
     delta = as_delta(delta)
-    if conversion not in CONVERSIONS:
-        raise InputError(f"conversion {conversion!r} is unknown; use one of {CONVERSIONS}.")
     if not costs.ndim or costs.shape[-1] != grid.size:
         raise InputError(
             f"rdp must have one cost per order on its last axis, got shape {costs.shape} for "
@@ -181,6 +181,67 @@ def rdp_to_epsilon(
         )
     if (costs < 0).any():
         raise InputError("rdp must be at least 0; a negative cost is a bug where it was computed.")
+    candidates = _epsilon_by_order(costs, grid, delta, conversion)
+    best = np.argmin(candidates, axis=-1, keepdims=True)
+    epsilon = np.maximum(np.take_along_axis(candidates, best, axis=-1)[..., 0], 0.0)
+    best_order = np.where(np.isinf(epsilon), np.nan, grid[best[..., 0]])
+    indistinguishable = costs.min(axis=-1) <= _indistinguishable(delta)
+    return np.where(indistinguishable, 0.0, epsilon), best_order
+
+
+def affordable_rdp(
+    epsilon: float, orders: ArrayLike, delta: float, conversion: str = "canonne"
+) -> FloatArray:
+    """Largest Rényi cost at each order that alone proves (epsilon, delta)-DP.
+
+    :func:`rdp_to_epsilon` of a curve is at most epsilon exactly if the curve is at or below this at
+    some order, to the last bit: deciding so needs no conversion for each query.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget per owner, in [0, inf].
+    orders : array-like of shape (n_orders,)
+    delta : float
+        In (0, 1), per owner.
+    conversion : {"canonne", "mironov"}
+
+    Returns
+    -------
+    ndarray of shape (n_orders,)
+        At least 0. Publishable: it depends on the budget only.
+
+    Raises
+    ------
+    InputError
+        If epsilon is negative or NaN, delta is outside (0, 1), or the conversion is unknown.
+
+    Examples
+    --------
+    >>> affordable_rdp(1.0, [20], 1e-5).round(4)
+    array([0.603])
+    """
+    budget, delta = as_extended_scalar("epsilon", epsilon), as_delta(delta)
+    grid = validate_orders(orders)
+    free = _indistinguishable(delta)
+    # Non-negative floats are ordered as their bits are, so this bisects to neighbouring floats.
+    low = np.zeros(grid.size, dtype=np.int64)
+    high = np.full(grid.size, np.inf).view(np.int64) + 1
+    while (high - low > 1).any():
+        middle = low + (high - low) // 2
+        costs = middle.view(np.float64)
+        allowed = _epsilon_by_order(costs, grid, delta, conversion) <= budget
+        allowed |= costs <= free
+        low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
+    return low.view(np.float64)
+
+
+def _epsilon_by_order(
+    costs: FloatArray, grid: FloatArray, delta: float, conversion: str
+) -> FloatArray:
+    """Epsilon at each order, rounded up; may be negative. No formula of it falls as costs grow."""
+    if conversion not in CONVERSIONS:
+        raise InputError(f"conversion {conversion!r} is unknown; use one of {CONVERSIONS}.")
     if conversion == "mironov":
         shift = np.zeros_like(grid)
         tail = -math.log(delta) / (grid - 1)
@@ -188,9 +249,9 @@ def rdp_to_epsilon(
         shift = np.log1p(-1 / grid)
         tail = -(math.log(delta) + np.log(grid)) / (grid - 1)
     rounding = _ROUND_UP * (costs + np.abs(shift) + (np.log(grid) - math.log(delta)) / (grid - 1))
-    candidates = costs + (shift + tail) + rounding
-    best = np.argmin(candidates, axis=-1, keepdims=True)
-    epsilon = np.maximum(np.take_along_axis(candidates, best, axis=-1)[..., 0], 0.0)
-    best_order = np.where(np.isinf(epsilon), np.nan, grid[best[..., 0]])
-    indistinguishable = costs.min(axis=-1) <= 2 * delta**2 * (1 - _ROUND_UP)
-    return np.where(indistinguishable, 0.0, epsilon), best_order
+    return np.asarray(costs + (shift + tail) + rounding, dtype=np.float64)
+
+
+def _indistinguishable(delta: float) -> float:
+    """Rényi cost below which nothing can be told at delta: see :func:`rdp_to_epsilon`."""
+    return 2 * delta**2 * (1 - _ROUND_UP)

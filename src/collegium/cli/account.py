@@ -10,14 +10,16 @@ import typer
 
 from collegium.accounting.accountant import WorstCaseCost
 from collegium.budgets import Budget
-from collegium.cli.console import out, plan_table, print_json
+from collegium.cli.console import out, plan_sentence, plan_table, print_json
 from collegium.errors import InputError
 from collegium.pate import default_aggregator
 from collegium.personalisation import as_personalisation
 from collegium.personalisation.plan import Plan
-from collegium.privacy import ceil_decimals
+from collegium.privacy import ceil_decimals, floor_decimals
 from collegium.voting.aggregators import Aggregator, CheckedAggregator, aggregator_from
 from collegium.voting.pricing import WorstCasePricing
+
+MOST = 100_000  # answers that are counted; more are not of interest
 
 Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]
 SigmaThreshold = Annotated[float | None, typer.Option(help="Noise of the check.")]
@@ -101,13 +103,15 @@ def account(
         )
         return
     out.print(plan_table(plan))
-    out.print(f"{mechanism}: {most:,} answers can be afforded if every query is answered.")
+    out.print(plan_sentence(plan))
+    bound = "at least " if most == MOST else ""
+    out.print(f"{mechanism}: {bound}{most:,} answers can be afforded if every query is answered.")
     checked = f"{asked:,} checks and " if isinstance(mechanism, CheckedAggregator) else ""
     out.print(f"{checked}{given:,} answers cost each person, worst case:")
     for name, group in plan.groups.items():
-        over = "" if spent[name] <= group.budget.epsilon else "  [red]more than the budget[/red]"
+        over = "" if spent[name] <= group.budget.epsilon else "  (more than the budget)"
         out.print(
-            f"  {name}: ε = {ceil_decimals(spent[name])} of {group.budget.epsilon:g} at δ = "
+            f"  {name}: ε = {ceil_decimals(spent[name])} of {floor_decimals(group.budget.epsilon)} at δ = "
             f"{group.budget.delta:g}{over}"
         )
 
@@ -132,11 +136,13 @@ def aggregator_options(name: str, teachers: int, **given: float | None) -> Aggre
 
 
 def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int:
-    """Count the queries that all budgets pay for if each is answered (at most a million)."""
+    """Count the queries that all budgets pay for if each is answered (at most ``MOST``)."""
     electorate = plan.electorate(seed)
     pricing = WorstCasePricing(aggregator, electorate)
+    if all(budget.is_unlimited for budget in electorate.groups.values()):
+        return MOST
     position = 0
-    while position < 1_000_000:
+    while position < MOST:
         pricing.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
         cost = pricing.check(position) + pricing.answer(position)
         if not pricing.accountant.affords(cost):

@@ -8,16 +8,19 @@ import sys
 import warnings
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement, ceil_decimals, floor_decimals, percent
 from collegium.study.run import StudyObserver
 
-out = Console(highlight=False, soft_wrap=False)
-err = Console(stderr=True, highlight=False)
+# No markup: names of levels and files may contain brackets.
+out = Console(highlight=False, markup=False)
+err = Console(stderr=True, highlight=False, markup=False)
 
 STOPPED = {
     "budget": "voting stopped before the next query, which somebody could not have afforded",
@@ -37,7 +40,8 @@ def show_warnings() -> None:
         file: Any = None,
         line: str | None = None,
     ) -> None:
-        err.print(f"[yellow]warning:[/yellow] {message}", soft_wrap=True)
+        text = " ".join(str(message).split())
+        err.print(Text.assemble(("warning:", "yellow"), " ", text), soft_wrap=True)
 
     warnings.showwarning = show
 
@@ -59,7 +63,7 @@ def _finite(value: Any) -> Any:
 
 def privacy_table(privacy: PrivacyStatement) -> Table:
     """Tabulate level, people, budget, spent and guarantee."""
-    table = Table(title="What each person granted, and paid", title_justify="left")
+    table = Table(title="What each person granted, and paid", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("level")
     table.add_column("people", justify="right")
     table.add_column("budget ε", justify="right")
@@ -85,28 +89,46 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
 
 def plan_table(plan: Plan) -> Table:
     """Tabulate who gets which teachers and how much influence."""
-    table = Table(title=f"Plan: {plan.personalisation}, rule {plan.rule}", title_justify="left")
-    for name in ("level", "people", "budget ε", "teachers", "teachers per person", "weight",
-                 "takes part", "sensitivity Δ", "budget used"):  # fmt: skip
-        table.add_column(name, justify="left" if name == "level" else "right")
+    copies = any(group.duplicates != 1 for group in plan.groups.values())
+    absent = any(group.frequency != 1 for group in plan.groups.values())
+    table = Table(
+        title=f"Plan: {plan.personalisation}, rule {plan.rule}",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+    )
+    for name, shown in {
+        "level": True, "people": True, "budget ε": True, "teachers": True, "seen by": copies,
+        "weight": True, "present": absent, "Δ": True, "used": True,
+    }.items():  # fmt: skip
+        if shown:
+            table.add_column(name, justify="left" if name == "level" else "right")
     for name, group in plan.groups.items():
         table.add_row(
             name,
             f"{group.owners:,}",
             floor_decimals(group.budget.epsilon),
             f"{group.teachers:,}",
-            str(group.duplicates),
+            *[str(group.duplicates)] * copies,
             f"{group.weight:.4g}",
-            f"{100 * group.frequency:.3g} %",
+            *[f"{100 * group.frequency:.3g} %"] * absent,
             f"{group.sensitivity:.4g}",
-            f"{100 * group.utilisation:.1f} % of μ",
+            f"{100 * group.utilisation:.1f} %",
         )
     table.caption = (
-        f"{plan.n_teachers:,} teachers are trained; {100 * plan.efficiency:.1f} % of all granted budgets "
-        "turn into votes"
+        "seen by: teachers that see each person; present: share of the queries in which the group's "
+        "teachers vote; Δ: votes that one person can move; used: share of the budget (in μ) that is spent "
+        "when the first budget runs out"
     )
     table.caption_justify = "left"
     return table
+
+
+def plan_sentence(plan: Plan) -> str:
+    """Say what a plan makes of the budgets."""
+    return (
+        f"{plan.n_teachers:,} teachers are trained; {100 * plan.efficiency:.1f} % of all granted budgets "
+        "turn into votes."
+    )
 
 
 class ProgressObserver(StudyObserver):

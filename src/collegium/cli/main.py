@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import sys
+from typing import Any, NoReturn
 
 import typer
+from rich.text import Text
 
 from collegium.cli import account, studies, votes
 from collegium.cli.console import err, show_warnings
 from collegium.errors import CollegiumError
+
+_INTERRUPTED = 130
+_USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[
+    2
+]  # the base of everything that is wrong with options
 
 app = typer.Typer(
     name="collegium",
@@ -44,18 +51,27 @@ def main() -> None:
     """Run the command line; exit with 2 and one line on bad input, with 130 after Ctrl-C."""
     show_warnings()
     try:
-        app()
+        code = app(standalone_mode=False)
     except CollegiumError as error:
-        err.print(f"[red]error:[/red] {_one_line(error)}", soft_wrap=True, markup=True)
-        sys.exit(2)
-    except KeyboardInterrupt:
+        _fail(str(error))
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        _fail(f"{error.strerror or error}{place}: nothing that was paid for is lost; run it again")
+    except _USAGE_ERROR as error:
+        wrong = error.format_message().strip()
+        if not wrong:  # no command at all: the help has been shown
+            sys.exit(2)
+        _fail(f"{wrong} `collegium --help` and `collegium COMMAND --help` tell what is allowed")
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:
         err.print(
-            "interrupted: nothing that was paid for is lost; the same command goes on from here"
+            "interrupted: nothing that was paid for is lost; the same command goes on from here",
+            soft_wrap=True,
         )
-        sys.exit(130)
+    sys.exit(code or 0)
 
 
-def _one_line(error: Exception) -> str:
-    from rich.markup import escape
-
-    return escape(" ".join(str(error).split()))
+def _fail(message: str) -> NoReturn:
+    err.print(Text.assemble(("error:", "red"), " ", " ".join(message.split())), soft_wrap=True)
+    sys.exit(2)

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 
 from collegium.cli.console import (
     STOPPED,
     ProgressObserver,
     err,
     out,
+    plan_sentence,
     plan_table,
     print_json,
     privacy_table,
@@ -56,7 +59,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
 
     Example: collegium plan study.toml
     """
-    from collegium.cli.account import affordable_answers
+    from collegium.cli.account import MOST, affordable_answers
 
     config = _with_data_dir(read_config(study), data_dir)
     made, aggregator, data = plan_study(config)
@@ -91,12 +94,14 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
         )
         return
     out.print(plan_table(made))
+    out.print(plan_sentence(made))
     out.print(
         f"{len(data.X):,} private records of {data.budgets.n_owners:,} people, "
         f"{len(data.X_public):,} public records, {len(data.classes)} classes; {aggregator}"
     )
     if most is not None:
-        out.print(f"The budgets pay for {most:,} answers if every query is answered.")
+        bound = "at least " if most == MOST else ""
+        out.print(f"The budgets pay for {bound}{most:,} answers if every query is answered.")
 
 
 def run(
@@ -215,7 +220,7 @@ def _show(
         print_json(content)
         return
     if not result.privacy.noise_is_private:
-        out.print("[bold red]NOT PRIVATE: the noise was drawn from a seed.[/bold red]")
+        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
     out.print(privacy_table(result.privacy))
     right = "" if result.label_accuracy is None else f", {result.label_accuracy:.1%} of them right"
     out.print(
@@ -234,9 +239,9 @@ def _show(
 
 
 def _comparison_table(comparison: dict[str, tuple[int | None, float | None]], n_test: int) -> Any:
-    from rich.table import Table
-
-    table = Table(title=f"Students on {n_test:,} public test records", title_justify="left")
+    table = Table(
+        title=f"Students on {n_test:,} public test records", title_justify="left", box=SIMPLE_HEAD
+    )
     table.add_column("trained with")
     table.add_column("labels", justify="right")
     table.add_column("accuracy", justify="right")

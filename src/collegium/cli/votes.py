@@ -24,7 +24,7 @@ from collegium.cli.account import (
     Threshold,
     aggregator_options,
 )
-from collegium.cli.console import STOPPED, out, plan_table, print_json, privacy_table
+from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
 from collegium.datasets import read_any, sha256_of
 from collegium.errors import InputError
 from collegium.pate import default_model, refuse_unaffordable
@@ -126,6 +126,8 @@ def label(
         student = RefittedStudent(default_model(), _features(features, table), table.n_classes)
     folder = StudyFolder(out_folder)
     settings: dict[str, Any] = {
+        "votes_are": "predictions" if table.has_teachers else "counts",
+        "classes": table.n_classes,
         "personalisation": plan.personalisation,
         "rule": plan.rule,
         "aggregator": {"name": mechanism.name, **vars(mechanism)},
@@ -138,6 +140,8 @@ def label(
         "noise": "secure" if noise_seed is None else f"seeded with {noise_seed}",
     }
     inputs = {"vote": sha256_of(votes), "budget": sha256_of(budgets)}
+    if student is not None and features is not None:
+        inputs["feature"] = sha256_of(features)
     order = np.random.default_rng([shuffle_seed, 3]).permutation(table.n_queries)[:max_queries]
     folder.open()
     with folder.locked():
@@ -177,8 +181,9 @@ def label(
         )
         return
     if not privacy.noise_is_private:
-        out.print("[bold red]NOT PRIVATE: the noise was drawn from a seed.[/bold red]")
+        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
     out.print(plan_table(plan))
+    out.print(plan_sentence(plan))
     out.print(privacy_table(privacy))
     out.print(
         f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries; "

@@ -188,6 +188,7 @@ def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
             "privacy levels must come from exactly one of privacy.column, privacy.file and "
             f"privacy.shares, got {' and '.join(sources) or 'none'}"
         )
+    _check_use(config, given)
     config.policy()
     if privacy["shares"] is not None:
         _check_shares(privacy)
@@ -199,6 +200,34 @@ def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"aggregation.{key} means nothing to aggregator "
                 f"{config['aggregation.aggregator']!r} (it belongs to {', '.join(owners)}): remove it"
+            )
+
+
+def _check_use(config: StudyConfig, given: Mapping[str, Any]) -> None:
+    """Refuse keys that the others make meaningless: somebody believed in them."""
+    data = config.values["data"]
+    unused = {
+        "data.test_records": data["test"] is not None and "data.test is a file of its own",
+        "data.private_labels": data["dataset"] is not None and "data.dataset knows its own labels",
+        "data.target": data["dataset"] is not None and "data.dataset knows its own target",
+        "data.owner": data["dataset"] is not None and "data.dataset knows its own owners",
+        "privacy.column": data["dataset"] is not None
+        and "data.dataset has no such column; use privacy.file or privacy.shares",
+        "data.public_labels": data["public"] is None and "there is no file data.public",
+        "data.test_labels": data["test"] is None and "there is no file data.test",
+    }
+    if data["public"] is not None:
+        unused["data.test_records"] = "nothing is split where data.public is a file; give data.test"
+    for path, reason in unused.items():
+        if reason and config[path] is not None:
+            raise ConfigError(f"{path} would have no effect: {reason}: remove it")
+    method = config["personalisation.method"]
+    for key in given.get("personalisation", {}):
+        owners = [name for name, keys in _PERSONALISATION_EXTRAS.items() if key in keys]
+        if owners and method not in owners:
+            raise ConfigError(
+                f"personalisation.{key} means nothing to method {method!r} (it belongs to "
+                f"{', '.join(owners)}): remove it"
             )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from collegium.budgets import Budgets
 from collegium.datasets import load_dataset, read_any, sha256_of
-from collegium.errors import ConfigError, InputError
+from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.study.config import StudyConfig
 from collegium.tables import as_records, encode_classes, like_private, take_rows
 
@@ -56,6 +57,7 @@ class _Records:
     owners: NDArray[Any] | None
     levels: NDArray[Any] | None
     rows: NDArray[np.intp]
+    n_rows: int  # of the source, before any was dropped or split off
 
     def take(self, rows: NDArray[np.intp]) -> _Records:
         return _Records(
@@ -64,6 +66,7 @@ class _Records:
             None if self.owners is None else self.owners[rows],
             None if self.levels is None else self.levels[rows],
             self.rows[rows],
+            self.n_rows,
         )
 
 
@@ -93,6 +96,12 @@ def load_study_data(config: StudyConfig) -> StudyData:
             "private records have no labels: give data.target (a column) or data.private_labels (a file)"
         )
     known_classes, codes = encode_classes(private.y, classes)
+    if classes is None:
+        warnings.warn(
+            "data.classes is not given: the classes that occur in the private records are treated as public",
+            PrivacyWarning,
+            stacklevel=2,
+        )
     X = as_records(private.X, "private")
     X_test = None if test is None else like_private(as_records(test.X, "test"), X, "test")
     return StudyData(
@@ -113,11 +122,13 @@ def _named(config: StudyConfig) -> tuple[_Records, tuple[Any, ...]]:
     name, missing = config["data.dataset"], config["data.missing"]
     dataset = load_dataset(name, config.path("run.data_dir"))
     records = _Records(
-        dataset.X, dataset.y, dataset.owners, None, np.arange(len(dataset.y), dtype=np.intp)
+        dataset.X,
+        dataset.y,
+        dataset.owners,
+        None,
+        np.arange(len(dataset.y), dtype=np.intp),
+        len(dataset.y),
     )
-    for key in ("target", "owner"):
-        if config[f"data.{key}"] is not None:
-            raise ConfigError(f"data.{key} belongs to files of your own; {name!r} knows its own")
     if isinstance(records.X, pd.DataFrame):
         records = _without(records, config["data.exclude"])
     return _drop_missing(records, missing), dataset.classes
@@ -133,7 +144,7 @@ def _file(
     y = owners = levels = None
     labels = config.path(f"data.{role}_labels")
     if labels is not None:
-        y = np.asarray(read_any(labels)).reshape(-1)
+        y = _one_column(read_any(labels), f"data.{role}_labels")
         fingerprints[f"{role} labels"] = _fingerprint(labels)
     if isinstance(table, pd.DataFrame):
         target, column = config["data.target"], config["privacy.column"]
@@ -143,9 +154,15 @@ def _file(
             owners = np.asarray(_column(table, config["data.owner"], "data.owner"))
         if is_private and column is not None:
             levels = np.asarray(_column(table, column, "privacy.column"))
+    elif is_private and config["data.owner"] is not None:
+        raise ConfigError(
+            "data.owner names a column, but the private records are an array without column names: give a "
+            "table, or leave data.owner out if every record is another person's"
+        )
     if y is not None and len(y) != len(table):
         raise InputError(f"{len(table)} {role} records, but {len(y)} labels: give one per record")
-    records = _Records(table, y, owners, levels, np.arange(len(table), dtype=np.intp))
+    rows = np.arange(len(table), dtype=np.intp)
+    records = _Records(table, y, owners, levels, rows, len(table))
     if isinstance(table, pd.DataFrame):
         special = [config["data.target"], config["data.owner"], config["privacy.column"]]
         drop = [c for c in special if c is not None and c in table.columns]
@@ -163,11 +180,22 @@ def _column(table: pd.DataFrame, name: str, what: str) -> pd.Series:
     return table[name]
 
 
+def _one_column(table: Any, name: str) -> NDArray[Any]:
+    column = np.asarray(table)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1:
+        raise InputError(
+            f"{name} must be one column, got shape {column.shape}: one value per record"
+        )
+    return column
+
+
 def _without(records: _Records, columns: list[str]) -> _Records:
     for name in columns:
         _column(records.X, name, "data.exclude")
     kept = records.X.drop(columns=columns)
-    return _Records(kept, records.y, records.owners, records.levels, records.rows)
+    return replace(records, X=kept)
 
 
 def _drop_missing(records: _Records, marker: str | None) -> _Records:
@@ -221,11 +249,13 @@ def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str
         assert path is not None
         table = read_any(path)
         fingerprints["privacy"] = _fingerprint(path)
-        if isinstance(table, pd.DataFrame) and table.shape[1] != 1:
+        given = _one_column(table, "privacy.file")
+        if len(given) != private.n_rows:
             raise InputError(
-                f"privacy.file must have one column, got {table.shape[1]}: one level or ε per record"
+                f"privacy.file has {len(given)} rows, but there are {private.n_rows} records: give one level "
+                "or ε per record, below a header"
             )
-        levels = np.asarray(table).reshape(-1)[private.rows]
+        levels = given[private.rows]
     if config["privacy.shares"] is not None:
         assert policy is not None
         levels = _random_levels(config, private)

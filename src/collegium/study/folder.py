@@ -50,7 +50,7 @@ class StudyFolder:
             self.vault.chmod(0o700)
             probe = self.vault / ".writable"
             probe.touch()
-            probe.unlink()
+            probe.unlink(missing_ok=True)
         except OSError as error:
             raise InputError(
                 f"the study folder {self.path} cannot be written ({error.strerror}): choose another with "

@@ -1,0 +1,81 @@
+"""What a labelling job costs per query, besides training and noise: the account and its prices.
+
+250 teachers of three groups (54/37/9 %, ε = 1, 2, 3 made unlimited, so that every query is asked), 10
+classes, Confident-GNMax. Noise is all zero here: drawing it is measured by ``benchmarks/noise.py``.
+Times are processor seconds of one thread.
+
+    python benchmarks/labelling.py [--queries 9000]
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+import argparse
+import time
+
+import numpy as np
+
+from collegium.budgets import Budget
+from collegium.personalisation import PERSONALISATIONS
+from collegium.voting.aggregators import ConfidentGNMax
+from collegium.voting.labelling import LabellingJob
+from collegium.voting.pricing import pricing_for
+from collegium.voting.votes import VoteTable
+
+GROUPS = {"high": Budget(1e6), "average": Budget(2e6), "low": Budget(3e6)}
+SIZES = {"high": 32400, "average": 22200, "low": 5400}
+
+
+class NoNoise:
+    """Zeros, so that drawing noise takes no time."""
+
+    is_private = False
+    description = "no noise"
+
+    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> np.ndarray:
+        return np.zeros(size)
+
+    laplace = gaussian
+
+
+def votes(n_queries: int, n_teachers: int = 250, n_classes: int = 10) -> VoteTable:
+    generator = np.random.default_rng(0)
+    truth = np.arange(n_queries)[:, None] % n_classes
+    other = generator.integers(0, n_classes, (n_queries, n_teachers))
+    agrees = generator.random((n_queries, n_teachers)) < generator.random((n_queries, 1))
+    return VoteTable.from_predictions(np.where(agrees, truth, other), n_classes)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--queries", type=int, default=9000)
+    options = parser.parse_args()
+    table = votes(options.queries)
+    aggregator = ConfidentGNMax(threshold=150, sigma_threshold=150, sigma=40)
+    for guarantee in ("worst-case", "data-dependent"):
+        for personalisation in ("weighting", "vanishing"):
+            if (guarantee, personalisation) == ("data-dependent", "vanishing"):
+                continue  # 250 cohorts × all orders: not a job that anybody runs
+            plan = PERSONALISATIONS[personalisation]().plan(GROUPS, SIZES, 250)
+            electorate = plan.electorate(0)
+            pricing = pricing_for(guarantee, aggregator, electorate)
+            job = LabellingJob(
+                table, electorate, aggregator, pricing, NoNoise(), np.arange(options.queries)
+            )
+            start = time.process_time()
+            labels = job.run()
+            seconds = time.process_time() - start
+            print(
+                f"{guarantee:<15} {personalisation:<10} {1e6 * seconds / options.queries:8.1f} µs per "
+                f"query   ({labels.n_asked:,} asked, {labels.n_answered:,} answered, ε of the "
+                f"strictest {pricing.accountant.epsilon_spent()[0]:.12g})",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""What every account does: filter and odometer for adaptive queries.
+
+An account ties budgets, costs and spending by cohort. Reading it and asking it (``affords``,
+``preview``, ``how_many``, ``remaining``) change nothing; ``charge`` and ``restore`` first check, then
+change, so a refusal leaves the account as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.accounting.costs import ANY_CHANGE, add_up
+from collegium.accounting.ledger import (
+    MOST_CHARGES,
+    Remaining,
+    add_repeatedly,
+    as_json,
+    from_json,
+    left_over,
+    require_same,
+)
+from collegium.errors import BudgetExceededError, InputError
+
+Floats = NDArray[np.float64]
+Cost = TypeVar("Cost")
+
+
+class Accountant(ABC, Generic[Cost]):
+    """Filter and odometer for one labelling job.
+
+    Parameters
+    ----------
+    epsilon, delta : array-like of float, shape (n_cohorts,)
+        Budget of each cohort's owners; ``epsilon`` may be infinite.
+    names : sequence of str, optional
+        Name of each cohort's group, for messages.
+    adjacency : str, optional
+        Which neighbours the account is about, in words; costs about others are refused.
+    """
+
+    guarantee: ClassVar[str]
+    _booked: ClassVar[tuple[str, ...]]  # the attributes that hold what was charged
+
+    def __init__(
+        self,
+        epsilon: ArrayLike,
+        delta: ArrayLike,
+        names: Sequence[str] | None = None,
+        adjacency: str = ANY_CHANGE,
+    ) -> None:
+        self.epsilon: Floats = np.atleast_1d(np.array(epsilon, dtype=np.float64))
+        self.delta: Floats = np.broadcast_to(
+            np.asarray(delta, dtype=np.float64), self.epsilon.shape
+        ).copy()
+        if self.epsilon.ndim != 1 or not self.epsilon.size:
+            raise InputError("an account needs at least one cohort: give one epsilon per cohort")
+        if np.isnan(self.epsilon).any() or (self.epsilon <= 0).any():
+            raise InputError("every cohort's epsilon must be greater than 0 (or infinite)")
+        if not ((self.delta > 0) & (self.delta < 1)).all():
+            raise InputError("every cohort's delta must lie strictly between 0 and 1")
+        self.names = tuple(names) if names is not None else tuple(map(str, range(len(self))))
+        if len(self.names) != len(self):
+            raise InputError(f"{len(self)} cohorts, but {len(self.names)} names: give one each")
+        self.adjacency = adjacency
+
+    def __len__(self) -> int:
+        return int(self.epsilon.size)
+
+    def overspent(self, cost: Cost) -> NDArray[np.bool_]:
+        """Which cohorts a cost would overspend, shape (n_cohorts,); changes nothing."""
+        parts = self._parts(cost)
+        return self._over(self._after(parts), parts)
+
+    def affords(self, cost: Cost) -> bool:
+        """Whether nobody would overspend; changes nothing."""
+        return not self.overspent(cost).any()
+
+    def charge(self, cost: Cost) -> None:
+        """Charge a cost to everybody, or to nobody.
+
+        Raises
+        ------
+        InputError
+            If it is no cost of this account's guarantee, neighbours and cohorts; the account is as before.
+        BudgetExceededError
+            If the cost would overspend some cohort; the account is as before.
+        """
+        parts = self._parts(cost)
+        after = self._after(parts)
+        over = self._over(after, parts)
+        if over.any():
+            first = int(np.flatnonzero(over)[0])
+            raise BudgetExceededError(
+                f"refused: the query would overspend group {self.names[first]!r}, whose budget is "
+                f"ε = {self.epsilon[first]:g} at δ = {self.delta[first]:g} per owner "
+                f"({self.guarantee}): stop here, or plan with more noise"
+            )
+        self._book(after)
+
+    def epsilon_spent(self) -> Floats:
+        """Compute ε spent by the owners of each cohort at their δ, rounded up, shape (n_cohorts,)."""
+        return self._epsilon_of(self._totals())
+
+    def preview(self, cost: Cost) -> Floats:
+        """What :meth:`epsilon_spent` would say after a cost, even one that nobody can afford.
+
+        Changes nothing. Shape (n_cohorts,).
+        """
+        return self._epsilon_of(self._after(self._parts(cost)))
+
+    def remaining(self) -> Remaining:
+        """What is left to the owners of each cohort; changes nothing."""
+        return Remaining(left_over(self.epsilon, self.epsilon_spent()), None)
+
+    def how_many(self, cost: Cost) -> int | float:
+        """How often a cost can be charged until some cohort refuses; changes nothing.
+
+        Returns
+        -------
+        int or float
+            Exactly as often as :meth:`charge` would succeed in a row, rounding included; ``inf`` if it
+            never refuses (or not within 2⁵³ times).
+        """
+        parts = self._parts(cost)
+        if not (self._touched(parts) & np.isfinite(self.epsilon)).any():
+            return math.inf
+        low, high = 0, 1
+        while not self._over(self._after(parts, high), parts).any():
+            if high == MOST_CHARGES:
+                return math.inf
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._over(self._after(parts, middle), parts).any():
+                high = middle
+            else:
+                low = middle
+        return low
+
+    def state(self) -> dict[str, Any]:
+        """Everything that was charged, and to whom, for JSON; as sensitive as the account itself."""
+        booked = {name: as_json(getattr(self, name)) for name in self._booked}
+        return {**self._identity(), **booked}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put back what :meth:`state` returned; what was charged since then is forgotten.
+
+        Raises
+        ------
+        InputError
+            If the state is damaged, or that of an account of another guarantee, with other cohorts or
+            budgets, or about other neighbours; the account is as before.
+        """
+        require_same(state, self._identity())
+        shapes = {name: getattr(self, name).shape for name in self._booked}
+        booked = [from_json(state.get(name), name, shape) for name, shape in shapes.items()]
+        self._book(tuple(booked))
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "guarantee": self.guarantee,
+            "adjacency": self.adjacency,
+            "names": list(self.names),
+            "epsilon": as_json(self.epsilon),
+            "delta": as_json(self.delta),
+        }
+
+    def _totals(self) -> tuple[Floats, ...]:
+        return tuple(getattr(self, name) for name in self._booked)
+
+    def _book(self, totals: tuple[Floats, ...]) -> None:
+        for name, total in zip(self._booked, totals, strict=True):
+            setattr(self, name, total)
+
+    def _after(self, parts: tuple[Floats, ...], times: int = 1) -> tuple[Floats, ...]:
+        pairs = zip(self._totals(), parts, strict=True)
+        if times == 1:
+            return tuple(add_up(total, part) for total, part in pairs)
+        return tuple(add_repeatedly(total, part, times) for total, part in pairs)
+
+    def _over(self, totals: tuple[Floats, ...], parts: tuple[Floats, ...]) -> NDArray[np.bool_]:
+        """Who would have overspent; an owner whom the cost does not touch never does."""
+        over = self._exceeds(totals)
+        return over & self._touched(parts) if over.any() else over
+
+    def _touched(self, parts: tuple[Floats, ...]) -> NDArray[np.bool_]:
+        return np.any([part.reshape(len(self), -1).any(axis=1) for part in parts], axis=0)
+
+    def _require_kind(self, guarantee: str, adjacency: str) -> None:
+        if guarantee != self.guarantee:
+            raise InputError(
+                f"a {guarantee} cost was given to a {self.guarantee} account: they mean different things "
+                "and do not add up; nothing was charged"
+            )
+        if adjacency != self.adjacency:
+            raise InputError(
+                f"a cost about other neighbours ({adjacency!r}) was given to an account about "
+                f"{self.adjacency!r}: nothing was charged"
+            )
+
+    @abstractmethod
+    def _parts(self, cost: Cost) -> tuple[Floats, ...]:
+        """Check a cost, and take it apart as ``_booked`` is."""
+
+    @abstractmethod
+    def _exceeds(self, totals: tuple[Floats, ...]) -> NDArray[np.bool_]: ...
+
+    @abstractmethod
+    def _epsilon_of(self, totals: tuple[Floats, ...]) -> Floats: ...

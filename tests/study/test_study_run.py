@@ -1,0 +1,638 @@
+"""A study on disk, end to end: what it writes, that it resumes, and that it is never paid twice."""
+
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from collegium.errors import InputError, NothingReleasedError, PrivacyWarning, StudyMismatchError
+from collegium.personalisation import PERSONALISATIONS
+from collegium.study.config import read_config
+from collegium.study.journal import FileJournal
+from collegium.study.run import StudyObserver, plan_study, run_study
+from collegium.voting.aggregators import AGGREGATORS
+
+CLASSES = np.array(["cat", "dog", "owl"])
+SETTINGS = {
+    "study": {"name": "Animals"},
+    "data": {"private": "private.csv", "public": "public.csv", "test": "test.csv",
+             "target": "kind", "owner": "person", "classes": CLASSES.tolist()},
+    "privacy": {"levels": {"high": 4.0, "average": 8.0, "low": 12.0}, "column": "privacy"},
+    "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "number": 12},
+    "aggregation": {"aggregator": "gnmax", "sigma": 6},
+    "student": {"model": "sklearn.naive_bayes.GaussianNB"},
+    "run": {"jobs": 1},
+}  # fmt: skip
+
+
+def toml(value):
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {toml(v)}" for k, v in value.items()) + " }"
+    return json.dumps(value)
+
+
+def animals(n, seed, private=False):
+    """Three kinds by height; a private person has one to four records and one privacy level."""
+    generator = np.random.default_rng(seed)
+    kind = generator.integers(0, 3, n)
+    table = pd.DataFrame(
+        {"height": kind + generator.normal(0, 0.2, n), "weight": generator.normal(0, 1, n)}
+    )
+    table["kind"] = CLASSES[kind]
+    if private:
+        person = np.sort(generator.integers(0, n // 2, n))
+        table["person"] = [f"person {number}" for number in person]
+        table["privacy"] = np.array(["high", "average", "low"])[person % 3]
+    return table
+
+
+def write_study(folder, name="study", n_public=80, **sections):
+    """Write tables and a TOML file; sections replace single keys."""
+    if not (folder / "private.csv").exists():
+        animals(240, 1, private=True).to_csv(folder / "private.csv", index=False)
+        animals(n_public, 2).to_csv(folder / "public.csv", index=False)
+        animals(60, 3).to_csv(folder / "test.csv", index=False)
+    settings = {section: dict(keys) for section, keys in SETTINGS.items()}
+    for section, keys in sections.items():
+        settings.setdefault(section, {}).update(keys)
+    lines = []
+    for section, keys in settings.items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {toml(value)}" for key, value in keys.items() if value is not None]
+    path = folder / f"{name}.toml"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def run(path, observer=None, out=None):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return run_study(read_config(path), out or path.with_suffix(""), observer)
+
+
+def contents(folder, without=()):
+    """Hash of every file, but of those whose name is given."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in (".lock", *without)
+    }
+
+
+def times(folder):
+    return {path.name: path.stat().st_mtime_ns for path in (folder / "vault/teachers").iterdir()}
+
+
+class Story(StudyObserver):
+    """Writes down the stages and what was skipped."""
+
+    def __init__(self):
+        self.stages, self.skips = [], []
+
+    def stage(self, name, total=None):
+        self.stages.append((name, total))
+
+    def skipped(self, name):
+        self.skips.append(name)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished study, which no test may change."""
+    folder = tmp_path_factory.mktemp("finished")
+    path = write_study(folder)
+    return path, run(path)
+
+
+def published(folder):
+    return pd.read_csv(folder / "release" / "labels.csv")
+
+
+def statement_of(folder):
+    return json.loads((folder / "release" / "privacy.json").read_text(encoding="utf-8"))
+
+
+# What is written
+
+
+def test_the_vault_is_for_its_owner_only_and_so_is_every_file_in_it(finished):
+    vault = finished[1].folder.vault
+    assert stat.S_IMODE(vault.stat().st_mode) == 0o700
+    files = [path for path in vault.rglob("*") if path.is_file()]
+    assert len(files) > 12
+    assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in files)
+
+
+def test_the_release_holds_labels_student_statement_and_report_and_nothing_else(finished):
+    names = {path.name for path in finished[1].folder.release.iterdir()}
+    assert names == {"labels.csv", "student.joblib", "privacy.json", "report.html"}
+
+
+def test_labels_name_different_rows_of_the_public_file_and_classes(finished):
+    path, result = finished
+    table = published(result.folder.path)
+    assert list(table.columns) == ["row", "label"] and len(table) == len(result.labels.labels) > 10
+    assert table["row"].is_unique and set(table["label"]) <= set(CLASSES)
+    truth = pd.read_csv(path.parent / "public.csv")["kind"]
+    right = float(np.mean(truth[table["row"]].to_numpy() == table["label"].to_numpy()))
+    assert right == result.label_accuracy > 0.5
+
+
+def test_the_published_student_predicts_from_raw_features(finished):
+    path, result = finished
+    test = pd.read_csv(path.parent / "test.csv")
+    student = joblib.load(result.folder.release / "student.joblib")
+    predicted = student.predict(test[["height", "weight"]])
+    assert float(np.mean(predicted == test["kind"])) == result.student_accuracy > 0.5
+
+
+def test_preprocessing_goes_out_with_the_student(tmp_path):
+    path = write_study(tmp_path, preprocessing={"kind": "tabular"})
+    result = run(path)
+    student = joblib.load(result.folder.release / "student.joblib")
+    features = pd.read_csv(tmp_path / "test.csv")[["height", "weight"]]
+    assert set(student.predict(features)) <= set(CLASSES)
+    assert student.steps[0][0] == "preprocessing"
+
+
+def test_the_statement_says_what_everybody_granted_and_spent(finished):
+    result = finished[1]
+    said = statement_of(result.folder.path)
+    assert said["guarantee"] == "worst-case" and said["private_noise"] is True
+    assert said["labels_released"] == len(result.labels.labels)
+    for row in said["groups"]:
+        granted = SETTINGS["privacy"]["levels"][row["group"]]
+        assert row["epsilon"] == granted and 0.97 * granted <= row["epsilon_spent"] <= granted
+    page = result.report.read_text(encoding="utf-8")
+    assert "Animals" in page and all(name in page for name in ("high", "average", "low"))
+
+
+def test_the_manifest_holds_settings_versions_and_fingerprints(finished):
+    path, result = finished
+    manifest = json.loads((result.folder.vault / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["config"]["teachers"]["number"] == 12 and "run" not in manifest["config"]
+    assert {"python", "collegium", "numpy", "scikit-learn"} <= set(manifest["versions"])
+    for role in ("private", "public", "test"):
+        digest = hashlib.sha256((path.parent / f"{role}.csv").read_bytes()).hexdigest()
+        assert manifest["inputs"][role] == digest
+
+
+# Running it again
+
+
+def test_a_second_run_trains_nothing_draws_nothing_and_changes_nothing(tmp_path):
+    path = write_study(tmp_path)
+    first = run(path)
+    before, trained = contents(first.folder.path), times(first.folder.path)
+    story = Story()
+    second = run(path, story)
+    assert contents(first.folder.path) == before and times(first.folder.path) == trained
+    assert story.skips == ["teachers", "student"]
+    assert second.labels.labels.tolist() == first.labels.labels.tolist()
+    assert second.privacy == first.privacy and second.student_accuracy == first.student_accuracy
+
+
+def test_two_studies_of_the_same_records_draw_different_noise(tmp_path):
+    path = write_study(tmp_path, aggregation={"sigma": 25})
+    one, other = run(path, out=tmp_path / "one"), run(path, out=tmp_path / "other")
+    votes = [np.load(result.folder.vault / "votes.npy") for result in (one, other)]
+    assert np.array_equal(*votes)
+    assert one.labels.labels.tolist() != other.labels.labels.tolist()
+
+
+@pytest.mark.parametrize(
+    ("sections", "difference"),
+    [
+        ({"aggregation": {"sigma": 7}}, "aggregation.sigma was 6, now 7"),
+        ({"study": {"seed": 3}}, "study.seed was 0, now 3"),
+        ({"privacy": {"levels": {"high": 4.0, "average": 8.0, "low": 13.0}}}, "levels.low"),
+        ({"student": {"params": {"var_smoothing": 0.1}}}, "student.params.var_smoothing"),
+    ],
+)
+def test_another_configuration_in_the_same_folder_is_refused_and_nothing_changes(
+    finished, sections, difference
+):
+    path, result = finished
+    before = contents(result.folder.path)
+    other = write_study(path.parent, name="other", **sections)
+    with pytest.raises(StudyMismatchError, match=re.escape(difference)):
+        run(other, out=result.folder.path)
+    assert contents(result.folder.path) == before
+
+
+def test_a_change_of_speed_only_is_the_same_study(finished):
+    path, result = finished
+    before = contents(result.folder.path)
+    run(write_study(path.parent, name="faster", run={"jobs": 2}), out=result.folder.path)
+    assert contents(result.folder.path) == before
+
+
+@pytest.mark.parametrize("role", ["private", "public", "test"])
+def test_other_content_of_a_file_in_the_same_folder_is_refused_and_nothing_changes(tmp_path, role):
+    path = write_study(tmp_path)
+    result = run(path)
+    before = contents(result.folder.path)
+    table = pd.read_csv(tmp_path / f"{role}.csv")
+    table.loc[0, "weight"] += 0.5
+    table.to_csv(tmp_path / f"{role}.csv", index=False)
+    with pytest.raises(StudyMismatchError, match=f"the {role} records are not the same file"):
+        run(path)
+    assert contents(result.folder.path) == before
+
+
+def test_only_the_teachers_that_are_missing_are_trained_again(tmp_path):
+    path = write_study(tmp_path)
+    folder = run(path).folder
+    before, trained = contents(folder.path), times(folder.path)
+    votes = (folder.vault / "votes.npy").read_bytes()
+    (folder.vault / "votes.npy").unlink()
+    for number in (2, 7, 11):
+        (folder.vault / "teachers" / f"{number:06d}.joblib").unlink()
+    story = Story()
+    run(path, story)
+    assert ("teachers", 3) in story.stages
+    after = times(folder.path)
+    changed = {name for name in after if after[name] != trained[name]}
+    assert changed == {"000002.joblib", "000007.joblib", "000011.joblib"}
+    assert (folder.vault / "votes.npy").read_bytes() == votes
+    assert contents(folder.path) == before
+
+
+@pytest.mark.parametrize("lost", ["report.html", "student.joblib", "labels.csv", "privacy.json"])
+def test_what_is_lost_from_the_release_is_made_again_without_paying(tmp_path, lost):
+    path = write_study(tmp_path)
+    folder = run(path).folder
+    before = contents(folder.path)
+    (folder.release / lost).unlink()
+    run(path)
+    assert contents(folder.path, without=("student.joblib",)) == {
+        name: digest for name, digest in before.items() if not name.endswith("student.joblib")
+    }
+
+
+@pytest.mark.parametrize("lost", ["journal.jsonl", "manifest.json"])
+def test_a_study_without_its_journal_or_manifest_is_refused_and_left_alone(tmp_path, lost):
+    path = write_study(tmp_path)
+    folder = run(path).folder
+    (folder.vault / lost).unlink()
+    before = contents(folder.path)
+    with pytest.raises(StudyMismatchError):
+        run(path)
+    assert contents(folder.path) == before
+
+
+def test_a_journal_that_is_gone_after_labels_were_released_is_never_begun_anew(tmp_path):
+    path = write_study(tmp_path)
+    folder = run(path).folder
+    (folder.vault / "journal.jsonl").unlink()
+    (folder.vault / "aggregation.json").unlink()
+    before = contents(folder.path)
+    with pytest.raises(StudyMismatchError, match="journal"):
+        run(path)
+    assert contents(folder.path) == before
+
+
+@pytest.mark.parametrize("broken", ["votes.npy", "teachers/000003.joblib"])
+def test_a_damaged_file_of_the_vault_is_named_in_one_line(tmp_path, broken):
+    path = write_study(tmp_path)
+    folder = run(path).folder
+    if broken != "votes.npy":
+        (folder.vault / "votes.npy").unlink()
+    (folder.vault / broken).write_bytes(b"")
+    with pytest.raises(InputError, match="cannot be read .* delete it and run again") as error:
+        run(path)
+    assert "\n" not in str(error.value)
+
+
+# Crashes and interruptions
+
+SERVER = """
+import os, signal, sys, time
+from collegium.cli.main import main
+for line in sys.stdin:
+    seconds, *argv = line.split()
+    child = os.fork()
+    if not child:
+        os.setsid()
+        sys.argv = ["collegium", *argv]
+        os.dup2(os.open("child.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+        os.dup2(1, 2)
+        main()
+    end, code = time.monotonic() + float(seconds), None
+    while time.monotonic() < end and code is None:
+        done, status = os.waitpid(child, os.WNOHANG)
+        code = os.waitstatus_to_exitcode(status) if done else None
+        time.sleep(0.002)
+    if code is None:
+        os.killpg(child, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(code, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def killer(tmp_path_factory):
+    """A command line that is killed after so many seconds; forked, so that it starts at once."""
+    folder = tmp_path_factory.mktemp("killer")
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    ) as server:
+
+        def command(seconds, *argv):
+            server.stdin.write(" ".join([str(seconds), *map(str, argv)]) + "\n")
+            server.stdin.flush()
+            return int(server.stdout.readline()), (folder / "child.txt").read_text()
+
+        yield command
+        server.stdin.close()
+
+
+def recomputed_spending(path, outcomes):
+    """μ² by group from the journal and the plan alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        plan, aggregator, _ = plan_study(read_config(path))
+    ballot = plan.electorate(0).ballot(0)
+    moved = {name: group.sensitivity / ballot.scale for name, group in plan.groups.items()}
+    paid = sum(outcome.verdict in ("answered", "lost") for outcome in outcomes)
+    return {name: 2 * paid * (delta / aggregator.sigma) ** 2 for name, delta in moved.items()}
+
+
+def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_released(
+    tmp_path, killer
+):
+    from collegium.accounting.gaussian import gdp_epsilon
+
+    path = write_study(tmp_path, n_public=120, aggregation={"sigma": 9})
+    folder = tmp_path / "study"
+    moments, seen, kills = random.Random(5), {}, 0
+    for _ in range(60):
+        code, output = killer(moments.uniform(0.05, 0.6) * (1 + kills / 20), "run", path)
+        journal = folder / "vault" / "journal.jsonl"
+        known = {o.query: o for o in FileJournal(journal).settled()} if journal.exists() else {}
+        for query, before in seen.items():
+            assert known[query].verdict == before.verdict or before.verdict == "lost"
+            assert known[query].label == before.label
+        seen = {q: o for q, o in known.items() if o.verdict != "lost"}
+        if code != -signal.SIGKILL:
+            break
+        kills += 1
+    assert code == 0, output
+    assert kills >= 3
+    outcomes = FileJournal(folder / "vault" / "journal.jsonl").settled()
+    queries = [outcome.query for outcome in outcomes]
+    assert len(set(queries)) == len(queries)
+    answered = [(o.query, CLASSES[o.label]) for o in outcomes if o.verdict == "answered"]
+    released = published(folder)
+    assert list(zip(released["row"], released["label"], strict=True)) == answered
+    said = {row["group"]: row["epsilon_spent"] for row in statement_of(folder)["groups"]}
+    for name, mu_squared in recomputed_spending(path, outcomes).items():
+        charged = float(gdp_epsilon(np.sqrt(mu_squared), 1e-5))
+        assert charged * (1 - 1e-9) <= said[name] <= SETTINGS["privacy"]["levels"][name]
+    before = contents(folder)
+    assert killer(60, "run", path)[0] == 0
+    assert contents(folder) == before
+
+
+def start(path, *options):
+    """Begin `collegium run` as a process group of its own, as a terminal does."""
+    return subprocess.Popen(
+        [Path(sys.executable).with_name("collegium"), "run", str(path), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(process, condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def interrupted(process):
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    lines = [line for line in errors.splitlines() if not line.startswith("warning:")]
+    assert process.returncode == 130, errors
+    assert len(lines) == 1 and lines[0].startswith("interrupted: nothing that was paid for is lost")
+    assert output == ""
+
+
+def test_interrupted_while_training_it_says_so_in_one_line_and_goes_on(tmp_path):
+    slow = {"model": "random-forest", "params": {"n_estimators": 250}, "number": 60}
+    path = write_study(tmp_path, teachers=slow, aggregation={"sigma": 12})
+    teachers = tmp_path / "study" / "vault" / "teachers"
+    process = start(path)
+    wait_for(process, lambda: len(list(teachers.glob("0*.joblib"))) > 2)
+    interrupted(process)
+    kept = times(tmp_path / "study")
+    assert 2 < len(kept) < 60
+    assert not (tmp_path / "study" / "vault" / "journal.jsonl").exists()
+    story = Story()
+    run(path, story)
+    assert story.stages[0] == ("teachers", 60 - len(kept))
+    assert {name: t for name, t in times(tmp_path / "study").items() if name in kept} == kept
+
+
+def test_interrupted_while_labelling_it_says_so_in_one_line_and_goes_on(tmp_path):
+    path = write_study(
+        tmp_path,
+        n_public=30_000,
+        privacy={"levels": {"high": 400.0, "average": 800.0, "low": 1200.0}},
+        aggregation={"aggregator": "confident", "sigma": 40, "sigma_threshold": 200, "threshold": 1e4},
+    )  # fmt: skip
+    journal = tmp_path / "study" / "vault" / "journal.jsonl"
+    process = start(path)
+    wait_for(process, lambda: journal.exists() and journal.stat().st_size > 4000)
+    with pytest.raises(InputError, match="another process is running the study"):
+        run(path)
+    interrupted(process)
+    asked = FileJournal(journal).settled()
+    assert asked and all(outcome.verdict != "lost" for outcome in asked)
+    assert not (tmp_path / "study" / "vault" / "aggregation.json").exists()
+    process = start(path)
+    size = journal.stat().st_size
+    wait_for(process, lambda: journal.stat().st_size > size)
+    interrupted(process)
+    assert FileJournal(journal).settled()[: len(asked)] == asked
+
+
+# What must not be said, and what must
+
+
+def digits_of(number):
+    return f"{number:.12f}"[:6], repr(float(number))[:6]
+
+
+@pytest.mark.parametrize("name", ["lnmax", "gnmax", "confident"])
+def test_under_a_data_dependent_guarantee_no_sensitive_number_leaves_the_vault(
+    tmp_path, name, capsys
+):
+    sizes = {"lnmax": {"gamma": 0.3}, "gnmax": {"sigma": 4}}
+    noise = sizes.get(name, {"sigma": 4, "sigma_threshold": 6, "threshold": 8})
+    path = write_study(
+        tmp_path,
+        privacy={"guarantee": "data-dependent"},
+        aggregation={"aggregator": name, "sigma": None, **noise},
+    )
+    from collegium.cli.studies import run as command
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        command(path)
+        command(path, as_json=True)
+    printed = capsys.readouterr().out
+    folder = tmp_path / "study"
+    spent = json.loads((folder / "vault" / "sensitive-spending.json").read_text())
+    assert set(spent) == {"high", "average", "low"} and min(spent.values()) > 0
+    released = {p.name: p.read_bytes() for p in (folder / "release").iterdir()}
+    released["terminal"] = printed.encode()
+    for number in spent.values():
+        for digits in digits_of(number):
+            for place, content in released.items():
+                assert digits.encode() not in content, place
+    said = statement_of(folder)
+    assert "data-dependent" in said["statement"][0] and "number of labels" in said["statement"][0]
+    assert not any("epsilon_spent" in row for row in said["groups"])
+    assert "in the vault" in printed
+    assert "number of labels" in (folder / "release" / "report.html").read_text(encoding="utf-8")
+
+
+def test_seeded_noise_is_called_not_private_wherever_a_guarantee_stands(tmp_path, capsys):
+    from collegium.cli.studies import run as command
+
+    path = write_study(tmp_path, aggregation={"noise": "seeded", "noise_seed": 5})
+    command(path)
+    terminal = capsys.readouterr().out
+    command(path, as_json=True)
+    as_json = json.loads(capsys.readouterr().out)
+    said = statement_of(tmp_path / "study")
+    page = (tmp_path / "study" / "release" / "report.html").read_text(encoding="utf-8")
+    assert terminal.startswith("NOT PRIVATE") and "seeded" in terminal
+    for statement in (as_json, said):
+        assert statement["private_noise"] is False
+        assert statement["statement"][0].startswith("NOT PRIVATE")
+    assert "not private" in page.lower() and "seed" in page
+
+
+def test_seeded_noise_gives_the_same_labels_in_another_folder(tmp_path):
+    path = write_study(tmp_path, aggregation={"noise": "seeded", "noise_seed": 5, "sigma": 20})
+    one, other = (run(path, out=tmp_path / name) for name in ("one", "other"))
+    assert one.labels.labels.tolist() == other.labels.labels.tolist()
+    assert one.labels.queries.tolist() == other.labels.queries.tolist()
+
+
+def test_the_student_and_a_wrong_setting_of_it_are_tried_before_anything_is_spent(tmp_path):
+    path = write_study(tmp_path, student={"model": "logistic-regression", "params": {"C": -1.0}})
+    with pytest.raises(InputError, match="student") as error:
+        run(path)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "study" / "vault" / "journal.jsonl").exists()
+
+
+def test_preprocessing_that_does_not_fit_the_records_is_refused_in_one_line(tmp_path):
+    path = write_study(tmp_path, preprocessing={"kind": "pca", "components": 50})
+    with pytest.raises(InputError) as error:
+        run(path)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "study" / "vault" / "journal.jsonl").exists()
+
+
+def test_if_nothing_is_released_that_is_said_and_the_account_is_kept(tmp_path):
+    path = write_study(
+        tmp_path,
+        aggregation={"aggregator": "confident", "sigma": 6, "threshold": 1e6, "sigma_threshold": 9},
+    )
+    with pytest.raises(NothingReleasedError, match="no label was released"):
+        run(path)
+    said = statement_of(tmp_path / "study")
+    assert said["labels_released"] == 0 and said["groups"][0]["epsilon_spent"] > 0
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_read_or_spent(tmp_path):
+    path = write_study(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written .*--out") as error:
+        run(path, out=tmp_path / "file" / "study")
+    assert "\n" not in str(error.value)
+
+
+# Every combination
+
+
+@pytest.mark.parametrize("method", PERSONALISATIONS)
+@pytest.mark.parametrize("aggregator", AGGREGATORS)
+def test_every_aggregator_runs_with_every_personalisation(tmp_path, aggregator, method):
+    noise = {
+        "lnmax": {"gamma": 0.4},
+        "gnmax": {"sigma": 6},
+        "confident": {"sigma": 7, "sigma_threshold": 9, "threshold": 6},
+        "interactive": {"sigma": 7, "sigma_threshold": 9, "threshold": 1, "refit_every": 5},
+    }[aggregator]
+    path = write_study(
+        tmp_path,
+        personalisation={"method": method},
+        aggregation={"sigma": None, "aggregator": aggregator, **noise},
+    )
+    result = run(path)
+    assert len(published(tmp_path / "study")) == len(result.labels.labels) > 0
+    assert result.plan.personalisation == method
+    for row in statement_of(tmp_path / "study")["groups"]:
+        assert 0 < row["epsilon_spent"] <= row["epsilon"]
+    assert result.report.stat().st_size > 5000
+
+
+@pytest.mark.parametrize("assignment", ["hash", "balanced"])
+@pytest.mark.parametrize("method", PERSONALISATIONS)
+def test_all_records_of_a_patient_go_to_the_same_teachers_and_to_no_other(
+    tmp_path, method, assignment
+):
+    path = write_study(
+        tmp_path,
+        personalisation={"method": method},
+        teachers={"assignment": assignment},
+        aggregation={"max_queries": 3},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        result = run(path)
+        plan, _, data = plan_study(read_config(path))
+    partition = np.load(result.folder.vault / "partition.npy")
+    assert len(partition) == data.budgets.n_owners < len(data.X)
+    names = np.asarray(data.budgets.group_names, dtype=object)[data.budgets.owner_group]
+    for name, group in plan.groups.items():
+        rows = partition[names == name]
+        chosen = [set(row[row >= 0].tolist()) for row in rows]
+        assert all(len(teachers) == group.duplicates for teachers in chosen)
+    if method != "upsampling":
+        assert partition.shape[1] == 1
+    assigned = plan.assign(data.budgets, b"0", assignment)
+    assert np.array_equal(assigned.owner_teachers, partition)
+    record_teachers = [set() for _ in range(len(data.X))]
+    for teacher in range(plan.n_teachers):
+        for record in assigned.records_of(teacher).tolist():
+            record_teachers[record].add(teacher)
+    for record, teachers in enumerate(record_teachers):
+        row = partition[data.budgets.record_owner[record]]
+        assert teachers == set(row[row >= 0].tolist())
