@@ -9,11 +9,6 @@ Times are processor seconds of one thread.
 
 from __future__ import annotations
 
-import os
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
 import argparse
 import time
 

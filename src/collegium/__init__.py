@@ -23,6 +23,8 @@ _HOME = {
     "GNMax": "voting.aggregators",
     "ConfidentGNMax": "voting.aggregators",
     "InteractiveGNMax": "voting.aggregators",
+    "PermuteAndFlip": "voting.aggregators",
+    "ExponentialMax": "voting.aggregators",
     "VoteTable": "voting.votes",
     "CollegiumError": "errors",
     "PrivacyWarning": "errors",
@@ -36,7 +38,14 @@ if TYPE_CHECKING:
     from collegium.pate import PATEClassifier
     from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
     from collegium.privacy import PrivacyStatement
-    from collegium.voting.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+    from collegium.voting.aggregators import (
+        ConfidentGNMax,
+        ExponentialMax,
+        GNMax,
+        InteractiveGNMax,
+        LNMax,
+        PermuteAndFlip,
+    )
     from collegium.voting.votes import VoteTable
 
 __all__ = [
@@ -44,10 +53,12 @@ __all__ = [
     "Budgets",
     "CollegiumError",
     "ConfidentGNMax",
+    "ExponentialMax",
     "GNMax",
     "InteractiveGNMax",
     "LNMax",
     "PATEClassifier",
+    "PermuteAndFlip",
     "Policy",
     "PrivacyStatement",
     "PrivacyWarning",

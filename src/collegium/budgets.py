@@ -42,7 +42,7 @@ class Budget:
     Examples
     --------
     >>> Budget(1.0, 1e-5).in_words()
-    'somebody who is 50 % sure that a person took part can become at most 73.1 % sure'
+    'somebody who is 50 % sure that a person took part can become at most 73.2 % sure'
     """
 
     epsilon: float
@@ -73,9 +73,12 @@ class Budget:
         """Say what the budget means for an attacker's belief (Wasserman & Zhou 2010: posterior odds)."""
         if self.is_unlimited:
             return "no privacy: anything about these people may be revealed"
-        sure = 100 / (1 + math.exp(-self.epsilon))
-        shown = f"{sure:.1f} %" if sure < 99.95 else "more than 99.9 %"
-        return f"somebody who is 50 % sure that a person took part can become at most {shown} sure"
+        sure = math.ceil(1000 / (1 + math.exp(-self.epsilon)) - 1e-9) / 10
+        if sure >= 100:
+            return (
+                "somebody who is 50 % sure that a person took part can become all but certain of it"
+            )
+        return f"somebody who is 50 % sure that a person took part can become at most {sure:.1f} % sure"
 
 
 class Policy:
@@ -149,11 +152,14 @@ class Policy:
         codes = pd.Index(names).get_indexer(pd.Index(column.astype(object)))
         unknown = np.flatnonzero(codes < 0)
         if unknown.size:
-            missing = bool(pd.isna(column[unknown[0]]))
-            given = "no level at all" if missing else f"level {str(column[unknown[0]])!r}"
+            what = (
+                "no privacy level"
+                if bool(pd.isna(column[unknown[0]]))
+                else "an unknown privacy level"
+            )
             raise InputError(
-                f"{unknown.size} record(s) with a privacy level that the policy does not know, first "
-                f"{given} in row {unknown[0]} (counted from 0): allowed are {', '.join(names)}"
+                f"{unknown.size} record(s) with a privacy level that the policy does not know, first row "
+                f"{unknown[0]} (counted from 0), which has {what}: allowed are {', '.join(names)}"
             )
         return Budgets(dict(self._levels), codes, owners)
 
@@ -186,6 +192,9 @@ class Budgets:
 
     Notes
     -----
+    Where no owners are given, a record's position in the table is its owner's name. Neighbours are then
+    tables in which one row is left blank (or changed), so that all others keep their places.
+
     Budgets index like an array of records (``budgets[train]``), so scikit-learn's cross-validation
     can split them; owners keep their names, so they keep their teachers as well.
     """
@@ -369,6 +378,8 @@ def as_budgets(given: Any, delta: float = DEFAULT_DELTA) -> Budgets:
 
 
 def _as_float(value: Any, name: str) -> float:
+    if isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)
     except (TypeError, ValueError):

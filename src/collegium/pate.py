@@ -165,6 +165,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Papernot et al., *Semi-supervised knowledge transfer…*, arXiv:1610.05755v4; Papernot et al., *Scalable
     private learning with PATE*, arXiv:1802.08908v1; Boenisch et al., *Individualized PATE*, PoPETs 2023.
 
+    Notes
+    -----
+    Preprocessing belongs into ``teacher`` or ``preprocessing``. The earlier steps of a scikit-learn
+    ``Pipeline`` around a ``PATEClassifier`` would be fitted on all private records together, which no
+    account covers, and would not be applied to ``X_public``. Searching parameters with
+    ``GridSearchCV`` on private records is not accounted for, either: each fit is a release of its own.
+
     Examples
     --------
     >>> from sklearn.datasets import load_digits
@@ -257,6 +264,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"unknown guarantee {self.guarantee!r}: allowed are {', '.join(GUARANTEES)}"
             )
+        for name in ("n_teachers", "max_queries", "max_labels"):
+            value = getattr(self, name)
+            if value is not None and (value != int(value) or value < 1):
+                raise InputError(f"{name} must be a whole number of at least 1, got {value}")
         records = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), records)
         self.classes_, codes = encode_classes(y, self.classes)
@@ -314,9 +325,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed: int,
     ) -> Labels:
         electorate = self.plan_.electorate(seed)
-        options = {} if self.orders is None else {"orders": self.orders}
+        options: dict[str, Any] = {} if self.orders is None else {"orders": self.orders}
         pricing = pricing_for(
-            self.guarantee, aggregator, electorate, conversion=self.conversion, **options
+            self.guarantee,
+            aggregator,
+            electorate,
+            conversion=self.conversion,
+            adjacency=self.plan_.adjacency(self.assignment),
+            **options,
         )
         noise = SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
         interactive = None

@@ -143,6 +143,11 @@ class PrivacyStatement:
                 f"{who} granted ε = {_granted(budget.epsilon)} at δ = {budget.delta:g} {spent}: "
                 f"{budget.in_words()}."
             )
+        if self.may_publish_spending:
+            lines.append(
+                "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
+                "stopped."
+            )
         lines.append(
             "Budgets, group sizes and all settings are public here: where budgets go together with the "
             "data, knowing somebody's budget tells something about that person."

@@ -37,6 +37,8 @@ def as_records(X: Any, name: str) -> Any:
             f"{name} records are empty: {have} (shape={records.shape}) while a minimum of 1 is required: "
             "pass a table with at least one row and one column"
         )
+    if isinstance(records, pd.DataFrame) and not records.columns.is_unique:
+        raise InputError(f"{name} records have two columns of the same name: rename one")
     if hasattr(records, "tocsr"):
         return records.tocsr()
     return records

@@ -83,11 +83,14 @@ class Window:
         """Prepare windows for owners who move so many votes, and the cost of Delta at an order."""
         margins = self._margins
         reach = margins.reach * moves
-        start = np.arange(self._last + 1) * self.width
-        end = np.minimum(start + self.width + reach + margins.rounding, margins.furthest)
+        start = np.arange(self._last + 1, dtype=np.float64) * self.width
+        end: FloatArray = np.minimum(
+            start + self.width + reach + margins.rounding, margins.furthest
+        )
         # The last cell may begin before the furthest margin and end behind it.
-        before, after = margins.cost(start, delta, order), margins.cost(end, delta, order)
-        fall = np.maximum(before * (1 + SLACK) - after * (1 - SLACK), 0.0)
+        before = margins.cost(np.asarray(start), delta, order)
+        after = margins.cost(np.asarray(end), delta, order)
+        fall: FloatArray = np.maximum(before * (1 + SLACK) - after * (1 - SLACK), 0.0)
         below = math.ceil((reach + margins.rounding) / self.width)
         return Falls(fall, self.occupied, self.per_step, below)
 

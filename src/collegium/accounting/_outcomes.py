@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from collegium.accounting._inputs import FloatArray, as_nonnegative, as_positive
@@ -13,22 +13,40 @@ from collegium.errors import InputError
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
+# Down to here q and the growth of its outcome are computed as they are, below in log space.
+_SMALLEST_LOG_Q, _LARGEST_EXPONENT = -230.0, 700.0
+
+
 def two_outcome_rdp(
-    log_q: FloatArray, log_growth: FloatArray, log_b: FloatArray, orders: FloatArray
+    log_q: FloatArray,
+    log_growth: FloatArray,
+    log_b: FloatArray,
+    orders: FloatArray,
+    allowed: NDArray[np.bool_],
 ) -> FloatArray:
     """log((1-q) A^l + q B^l)/l for l = alpha - 1, A = (1-q)/(1-h), h = q exp(log_growth).
 
-    Written as log1p((1-q) (A^l - 1) + q (B^l - 1)), a sum of positive terms, in log space: no
-    digits are lost however small q or the growth are.
+    Written as log1p((1-q) (A^l - 1) + q (B^l - 1)), a sum of positive terms, in log space where q is
+    tiny or B^l huge: no digits are lost however small q or the growth are. Infinite, and not computed,
+    where not ``allowed``; what does not depend on the order is computed once for all orders.
     """
-    moment = orders - 1
-    log_not_q = np.log(-np.expm1(log_q))
     log_not_h = np.log(-np.expm1(log_q + log_growth))
     log_a = np.log1p(np.exp(log_q + _log_expm1(log_growth) - log_not_h))
-    log_excess = np.logaddexp(
-        log_not_q + _log_expm1(moment * log_a), log_q + _log_expm1(moment * log_b)
+    parts = (orders - 1, log_a, log_b, log_q, np.exp(log_q), -np.expm1(log_q))
+    moment, log_a, log_b, log_q, q, not_q = (
+        np.broadcast_to(part, allowed.shape)[allowed] for part in parts
     )
-    return np.asarray(np.logaddexp(0.0, log_excess) / moment, dtype=np.float64)
+    exponent = moment * log_b
+    excess = not_q * np.expm1(moment * log_a) + q * np.expm1(exponent)
+    cost = np.log1p(excess) / moment
+    extreme = (log_q < _SMALLEST_LOG_Q) | (exponent > _LARGEST_EXPONENT)
+    if extreme.any():
+        first = np.log(not_q[extreme]) + _log_expm1(moment[extreme] * log_a[extreme])
+        second = log_q[extreme] + _log_expm1(exponent[extreme])
+        cost[extreme] = np.logaddexp(0.0, np.logaddexp(first, second)) / moment[extreme]
+    result = np.full(allowed.shape, np.inf)
+    result[allowed] = cost
+    return result
 
 
 def _log_expm1(value: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.accounting.costs import ANY_CHANGE, RenyiCost, WorstCaseCost
+from collegium.accounting.costs import ANY_CHANGE, RenyiCost, WorstCaseCost, check_amounts
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.ledger import Remaining, as_json, left_over
 from collegium.accounting.odometer import Accountant
@@ -55,7 +55,7 @@ class WorstCaseAccountant(Accountant[WorstCaseCost]):
     >>> account = WorstCaseAccountant([1.0, 2.0], 1e-5)
     >>> cost = WorstCaseCost(np.array([0.01, 0.02]), np.full(2, np.inf))
     >>> account.how_many(cost), account.preview(cost).round(3)
-    (7, array([0.348, 0.505]))
+    (7, array([0.341, 0.497]))
     >>> while account.affords(cost):
     ...     account.charge(cost)
     >>> account.epsilon_spent().round(3)
@@ -63,7 +63,6 @@ class WorstCaseAccountant(Accountant[WorstCaseCost]):
     """
 
     guarantee = "worst-case"
-    _booked = ("mu_squared", "pure_epsilon")
 
     def __init__(
         self,
@@ -76,10 +75,19 @@ class WorstCaseAccountant(Accountant[WorstCaseCost]):
         pairs = list(zip(self.epsilon.tolist(), self.delta.tolist(), strict=True))
         limit = {pair: gdp_mu(*pair) for pair in set(pairs)}
         mu = np.array([limit[pair] for pair in pairs])
-        self._limit: Floats = np.nextafter(mu * mu, 0.0)
-        self._limit[np.isinf(mu)] = np.inf
-        self.mu_squared: Floats = np.zeros(len(self))
-        self.pure_epsilon: Floats = np.zeros(len(self))
+        self._limit: Floats = np.where(np.isinf(mu), np.inf, np.nextafter(mu * mu, 0.0))
+        self._both_limits: Floats = np.stack([self._limit, self.epsilon])
+        self._total = np.zeros((2, len(self)))
+
+    @property
+    def mu_squared(self) -> Floats:
+        """Sum of μ² that was charged to each cohort, shape (n_cohorts,)."""
+        return np.array(self._total[0])
+
+    @property
+    def pure_epsilon(self) -> Floats:
+        """Sum of pure ε that was charged to each cohort, shape (n_cohorts,); ``inf`` if not pure."""
+        return np.array(self._total[1])
 
     def remaining(self) -> Remaining:
         """What is left to the owners of each cohort, in ε and in μ; changes nothing."""
@@ -89,20 +97,20 @@ class WorstCaseAccountant(Accountant[WorstCaseCost]):
         mu = np.where(np.isinf(self._limit), np.inf, mu)
         return Remaining(left_over(self.epsilon, self.epsilon_spent()), mu)
 
-    def _parts(self, cost: WorstCaseCost) -> tuple[Floats, ...]:
-        if not isinstance(cost, WorstCaseCost):
-            self._require_kind(getattr(cost, "guarantee", "data-dependent"), self.adjacency)
-        self._require_kind(cost.guarantee, cost.adjacency)
-        _check_cost(cost.mu_squared, (len(self),))
-        _check_cost(cost.pure_epsilon, (len(self),))
-        return cost.mu_squared, cost.pure_epsilon
+    def _checked(self, cost: WorstCaseCost) -> Floats:
+        self._require_kind(
+            getattr(cost, "guarantee", "data-dependent"), getattr(cost, "adjacency", self.adjacency)
+        )
+        return cost.stacked(len(self))
 
-    def _exceeds(self, totals: tuple[Floats, ...]) -> NDArray[np.bool_]:
-        over = totals[0] > self._limit
-        return over & (totals[1] > self.epsilon) if over.any() else over
+    def _touched(self, part: Floats) -> NDArray[np.bool_]:
+        return np.asarray(part.any(axis=0))
 
-    def _epsilon_of(self, totals: tuple[Floats, ...]) -> Floats:
-        mu_squared, pure_epsilon = totals
+    def _exceeds(self, total: Floats) -> NDArray[np.bool_]:
+        return np.asarray((total > self._both_limits).all(axis=0))
+
+    def _epsilon_of(self, total: Floats) -> Floats:
+        mu_squared, pure_epsilon = total
         mu = np.nextafter(
             np.sqrt(mu_squared), np.inf, where=mu_squared > 0, out=np.zeros(len(self))
         )
@@ -113,7 +121,7 @@ class WorstCaseAccountant(Accountant[WorstCaseCost]):
             spent[chosen] = np.asarray(gdp_epsilon(values, float(delta)))[back]
         # The filter promises ε itself; the limit's conversion and this one round outwards, 1e-12 apart.
         spent = np.where(mu_squared <= self._limit, np.minimum(spent, self.epsilon), spent)
-        return np.minimum(spent, pure_epsilon)
+        return np.asarray(np.minimum(spent, pure_epsilon))
 
 
 class DataDependentAccountant(Accountant["Floats | RenyiCost"]):
@@ -139,7 +147,6 @@ class DataDependentAccountant(Accountant["Floats | RenyiCost"]):
     """
 
     guarantee = "data-dependent"
-    _booked = ("sensitive_rdp",)
 
     def __init__(
         self,
@@ -153,9 +160,14 @@ class DataDependentAccountant(Accountant["Floats | RenyiCost"]):
         super().__init__(epsilon, delta, names, adjacency)
         self.orders: Floats = validate_orders(orders)
         self.conversion = conversion
-        self.sensitive_rdp: Floats = np.zeros((len(self), self.orders.size))
+        self._total = np.zeros((len(self), self.orders.size))
         self._deltas = np.unique(self.delta)
         self._affordable = self._limits()  # also refuses an unknown conversion
+
+    @property
+    def sensitive_rdp(self) -> Floats:
+        """Rényi cost that was charged, shape (n_cohorts, n_orders). **Sensitive.**"""
+        return np.array(self._total)
 
     def _limits(self) -> Floats:
         pairs = list(zip(self.epsilon.tolist(), self.delta.tolist(), strict=True))
@@ -169,32 +181,28 @@ class DataDependentAccountant(Accountant["Floats | RenyiCost"]):
         orders = as_json(self.orders)
         return {**super()._identity(), "orders": orders, "conversion": self.conversion}
 
-    def _parts(self, cost: Floats | RenyiCost) -> tuple[Floats, ...]:
+    def _checked(self, cost: Floats | RenyiCost) -> Floats:
+        self._require_kind(
+            getattr(cost, "guarantee", self.guarantee), getattr(cost, "adjacency", self.adjacency)
+        )
         if isinstance(cost, RenyiCost):
-            self._require_kind(cost.guarantee, cost.adjacency)
             if not np.array_equal(cost.orders, self.orders):
                 raise InputError("a cost at other orders than the account's: nothing was charged")
             cost = cost.sensitive_rdp
-        if not isinstance(cost, np.ndarray):
-            self._require_kind(getattr(cost, "guarantee", "unknown kind of"), self.adjacency)
-        _check_cost(cost, self.sensitive_rdp.shape)
-        return (cost,)
+        check_amounts(cost, self._total.shape)
+        return cost
 
-    def _exceeds(self, totals: tuple[Floats, ...]) -> NDArray[np.bool_]:
-        return ~(totals[0] <= self._affordable).any(axis=1)
+    def _touched(self, part: Floats) -> NDArray[np.bool_]:
+        return np.asarray(part.any(axis=1))
 
-    def _epsilon_of(self, totals: tuple[Floats, ...]) -> Floats:
+    def _exceeds(self, total: Floats) -> NDArray[np.bool_]:
+        return np.asarray(~(total <= self._affordable).any(axis=1))
+
+    def _epsilon_of(self, total: Floats) -> Floats:
         epsilon = np.empty(len(self))
         for delta in self._deltas:
             chosen = self.delta == delta
             epsilon[chosen] = rdp_to_epsilon(
-                totals[0][chosen], self.orders, float(delta), self.conversion
+                total[chosen], self.orders, float(delta), self.conversion
             )[0]
         return epsilon
-
-
-def _check_cost(cost: Floats, shape: tuple[int, ...]) -> None:
-    if cost.shape != shape:
-        raise InputError(f"a cost of shape {cost.shape} was given to an account of shape {shape}")
-    if not (cost >= 0).all():
-        raise InputError("a cost must be 0 or more at every cohort, got a negative number or NaN")

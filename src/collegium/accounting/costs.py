@@ -6,7 +6,7 @@ is refused, here and by every account.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -37,7 +37,26 @@ class WorstCaseCost:
     mu_squared: Floats
     pure_epsilon: Floats
     adjacency: str = ANY_CHANGE
+    _stacked: Floats | None = field(default=None, init=False, repr=False)
     guarantee: ClassVar[str] = "worst-case"
+
+    def stacked(self, n_cohorts: int) -> Floats:
+        """Both amounts, checked, as an array of shape (2, n_cohorts); made once, then not changed.
+
+        Raises
+        ------
+        InputError
+            If there are not as many amounts, or one is negative or NaN.
+        """
+        if self._stacked is None:
+            check_amounts(self.mu_squared, (n_cohorts,))
+            check_amounts(self.pure_epsilon, (n_cohorts,))
+            object.__setattr__(self, "_stacked", np.stack([self.mu_squared, self.pure_epsilon]))
+        stacked = self._stacked
+        assert stacked is not None
+        if stacked.shape[1] != n_cohorts:
+            check_amounts(self.mu_squared, (n_cohorts,))
+        return stacked
 
     def __add__(self, other: WorstCaseCost) -> WorstCaseCost:
         if not isinstance(other, WorstCaseCost):
@@ -89,6 +108,15 @@ def add_up(total: Floats, cost: Floats) -> Floats:
     summed = np.asarray(total + cost)
     np.nextafter(summed, np.inf, out=summed, where=cost > 0)
     return summed
+
+
+def check_amounts(amounts: Floats, shape: tuple[int, ...]) -> None:
+    """Refuse a cost of another shape, or with a negative amount or NaN (inf is allowed)."""
+    given = getattr(amounts, "shape", None)
+    if given != shape:
+        raise InputError(f"a cost of shape {given} was given to an account of shape {shape}")
+    if not (amounts >= 0).all():
+        raise InputError("a cost must be 0 or more at every cohort, got a negative number or NaN")
 
 
 def _require_one_adjacency(one: str, other: str) -> None:

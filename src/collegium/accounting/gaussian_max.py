@@ -20,7 +20,6 @@ from collegium.accounting._inputs import (
     FloatArray,
     as_counts,
     as_log_probability,
-    as_positive_scalar,
 )
 from collegium.accounting._outcomes import (
     capped,
@@ -150,6 +149,6 @@ def gnmax_rdp(
         allowed = (inverse_scale < root) & ((grid - 1) * inverse_scale <= root)
         allowed &= log_growth >= 2 * np.arctanh(inverse_scale / root)
         log_b = inverse_scale**2 + 2 * inverse_scale * root
-        dependent = two_outcome_rdp(log_not[:, None, None], log_growth, log_b, grid)
+        dependent = two_outcome_rdp(log_not[:, None, None], log_growth, log_b, grid, allowed)
     independent = inverse_scale**2 * grid
-    return smaller(np.where(allowed, dependent, np.inf), independent, moves)
+    return smaller(dependent, independent, moves)

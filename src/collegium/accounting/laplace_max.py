@@ -142,7 +142,7 @@ def lnmax_rdp(
     pure = lnmax_pure_epsilon(moves, gamma)[:, None]
     grid = validate_orders(orders)
     with np.errstate(all="ignore"):  # entries outside the condition are replaced below
-        allowed = log_not < -np.logaddexp(0.0, pure)
-        dependent = two_outcome_rdp(log_not, pure, pure, grid)
+        allowed = np.repeat(log_not < -np.logaddexp(0.0, pure), grid.size, axis=2)
+        dependent = two_outcome_rdp(log_not, pure, pure, grid, allowed)
         independent = np.minimum(pure**2 * grid / 2, pure)
-    return smaller(np.where(allowed, dependent, np.inf), independent, moves)
+    return smaller(dependent, independent, moves)

@@ -45,7 +45,7 @@ class Accountant(ABC, Generic[Cost]):
     """
 
     guarantee: ClassVar[str]
-    _booked: ClassVar[tuple[str, ...]]  # the attributes that hold what was charged
+    _total: Floats  # all that was charged
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class Accountant(ABC, Generic[Cost]):
 
     def overspent(self, cost: Cost) -> NDArray[np.bool_]:
         """Which cohorts a cost would overspend, shape (n_cohorts,); changes nothing."""
-        parts = self._parts(cost)
-        return self._over(self._after(parts), parts)
+        part = self._checked(cost)
+        return self._over(add_up(self._total, part), part)
 
     def affords(self, cost: Cost) -> bool:
         """Whether nobody would overspend; changes nothing."""
@@ -91,9 +91,9 @@ class Accountant(ABC, Generic[Cost]):
         BudgetExceededError
             If the cost would overspend some cohort; the account is as before.
         """
-        parts = self._parts(cost)
-        after = self._after(parts)
-        over = self._over(after, parts)
+        part = self._checked(cost)
+        after = add_up(self._total, part)
+        over = self._over(after, part)
         if over.any():
             first = int(np.flatnonzero(over)[0])
             raise BudgetExceededError(
@@ -101,25 +101,33 @@ class Accountant(ABC, Generic[Cost]):
                 f"ε = {self.epsilon[first]:g} at δ = {self.delta[first]:g} per owner "
                 f"({self.guarantee}): stop here, or plan with more noise"
             )
-        self._book(after)
+        self._total = after
 
     def epsilon_spent(self) -> Floats:
-        """Compute ε spent by the owners of each cohort at their δ, rounded up, shape (n_cohorts,)."""
-        return self._epsilon_of(self._totals())
+        """Compute ε spent by the owners of each cohort at their δ, rounded up, shape (n_cohorts,).
+
+        Sensitive under a data-dependent guarantee.
+        """
+        return self._epsilon_of(self._total)
 
     def preview(self, cost: Cost) -> Floats:
         """What :meth:`epsilon_spent` would say after a cost, even one that nobody can afford.
 
-        Changes nothing. Shape (n_cohorts,).
+        Changes nothing. Shape (n_cohorts,). Sensitive under a data-dependent guarantee.
         """
-        return self._epsilon_of(self._after(self._parts(cost)))
+        return self._epsilon_of(add_up(self._total, self._checked(cost)))
 
     def remaining(self) -> Remaining:
-        """What is left to the owners of each cohort; changes nothing."""
+        """What is left to the owners of each cohort; changes nothing.
+
+        Sensitive under a data-dependent guarantee.
+        """
         return Remaining(left_over(self.epsilon, self.epsilon_spent()), None)
 
     def how_many(self, cost: Cost) -> int | float:
         """How often a cost can be charged until some cohort refuses; changes nothing.
+
+        Sensitive under a data-dependent guarantee.
 
         Returns
         -------
@@ -127,17 +135,17 @@ class Accountant(ABC, Generic[Cost]):
             Exactly as often as :meth:`charge` would succeed in a row, rounding included; ``inf`` if it
             never refuses (or not within 2⁵³ times).
         """
-        parts = self._parts(cost)
-        if not (self._touched(parts) & np.isfinite(self.epsilon)).any():
+        part = self._checked(cost)
+        if not (self._touched(part) & np.isfinite(self.epsilon)).any():
             return math.inf
         low, high = 0, 1
-        while not self._over(self._after(parts, high), parts).any():
+        while not self._over(add_repeatedly(self._total, part, high), part).any():
             if high == MOST_CHARGES:
                 return math.inf
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            if self._over(self._after(parts, middle), parts).any():
+            if self._over(add_repeatedly(self._total, part, middle), part).any():
                 high = middle
             else:
                 low = middle
@@ -145,8 +153,7 @@ class Accountant(ABC, Generic[Cost]):
 
     def state(self) -> dict[str, Any]:
         """Everything that was charged, and to whom, for JSON; as sensitive as the account itself."""
-        booked = {name: as_json(getattr(self, name)) for name in self._booked}
-        return {**self._identity(), **booked}
+        return {**self._identity(), "spent": as_json(self._total)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Put back what :meth:`state` returned; what was charged since then is forgotten.
@@ -158,9 +165,7 @@ class Accountant(ABC, Generic[Cost]):
             budgets, or about other neighbours; the account is as before.
         """
         require_same(state, self._identity())
-        shapes = {name: getattr(self, name).shape for name in self._booked}
-        booked = [from_json(state.get(name), name, shape) for name, shape in shapes.items()]
-        self._book(tuple(booked))
+        self._total = from_json(state.get("spent"), "spent", self._total.shape)
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -171,26 +176,10 @@ class Accountant(ABC, Generic[Cost]):
             "delta": as_json(self.delta),
         }
 
-    def _totals(self) -> tuple[Floats, ...]:
-        return tuple(getattr(self, name) for name in self._booked)
-
-    def _book(self, totals: tuple[Floats, ...]) -> None:
-        for name, total in zip(self._booked, totals, strict=True):
-            setattr(self, name, total)
-
-    def _after(self, parts: tuple[Floats, ...], times: int = 1) -> tuple[Floats, ...]:
-        pairs = zip(self._totals(), parts, strict=True)
-        if times == 1:
-            return tuple(add_up(total, part) for total, part in pairs)
-        return tuple(add_repeatedly(total, part, times) for total, part in pairs)
-
-    def _over(self, totals: tuple[Floats, ...], parts: tuple[Floats, ...]) -> NDArray[np.bool_]:
+    def _over(self, total: Floats, part: Floats) -> NDArray[np.bool_]:
         """Who would have overspent; an owner whom the cost does not touch never does."""
-        over = self._exceeds(totals)
-        return over & self._touched(parts) if over.any() else over
-
-    def _touched(self, parts: tuple[Floats, ...]) -> NDArray[np.bool_]:
-        return np.any([part.reshape(len(self), -1).any(axis=1) for part in parts], axis=0)
+        over = self._exceeds(total)
+        return over & self._touched(part) if over.any() else over
 
     def _require_kind(self, guarantee: str, adjacency: str) -> None:
         if guarantee != self.guarantee:
@@ -205,11 +194,14 @@ class Accountant(ABC, Generic[Cost]):
             )
 
     @abstractmethod
-    def _parts(self, cost: Cost) -> tuple[Floats, ...]:
-        """Check a cost, and take it apart as ``_booked`` is."""
+    def _checked(self, cost: Cost) -> Floats:
+        """Check a cost, and return it in the shape of ``_total``."""
 
     @abstractmethod
-    def _exceeds(self, totals: tuple[Floats, ...]) -> NDArray[np.bool_]: ...
+    def _touched(self, part: Floats) -> NDArray[np.bool_]: ...
 
     @abstractmethod
-    def _epsilon_of(self, totals: tuple[Floats, ...]) -> Floats: ...
+    def _exceeds(self, total: Floats) -> NDArray[np.bool_]: ...
+
+    @abstractmethod
+    def _epsilon_of(self, total: Floats) -> Floats: ...

@@ -230,7 +230,8 @@ def affordable_rdp(
     while (high - low > 1).any():
         middle = low + (high - low) // 2
         costs = middle.view(np.float64)
-        allowed = _epsilon_by_order(costs, grid, delta, conversion) <= budget
+        with np.errstate(over="ignore"):
+            allowed = _epsilon_by_order(costs, grid, delta, conversion) <= budget
         allowed |= costs <= free
         low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
     return low.view(np.float64)

@@ -236,7 +236,8 @@ def threshold_rdp_exact(
             failing = log_ndtr(-position), _log_ratio(-position, -step)
             ways = [(passing, failing)]
             if two_sided:
-                ways.append(tuple((p - ratio, -ratio) for p, ratio in (passing, failing)))
+                there = [(log_p - ratio, -ratio) for log_p, ratio in (passing, failing)]
+                ways.append((there[0], there[1]))
             for (log_p, u), (log_not, v) in ways:
                 log_excess = np.logaddexp(
                     log_p[..., None] + _log_growth(u[..., None], grid - 1),

@@ -17,12 +17,12 @@ Phi(-z - g_j) times at most m - 2 other factors gives
 M <= exp(m d^2/2) U, where U is the union bound: the integral of phi(x) Phi(-x - g_j) is Phi(-g_j/sqrt 2).
 With d = 2 pi/(h m) the error is at most 2 U/(exp(4 pi^2/(h^2 m)) - 1) exp(2 pi^2/(h^2 m)).
 
-*Cutting the line.* f <= phi, and f(z) <= phi(z) sum_j Phi(-z - g_j). The rule's terms below -A, A >= h,
-are below Phi(-A), because phi increases there. Above B >= 0 they are below (m - 1) times the
-integral of phi(z) Phi(-z - g) over z > B - h, with g the smallest gap. There
-Phi(-z - g) <= exp(-(z + g)^2/2)/2, and the product is a Gaussian around -g/2 of variance 1/2: at most
-(m - 1) exp(-g^2/4) Phi(-sqrt 2 (B - h + g/2))/(2 sqrt 2). Both are made tiny compared with
-Phi(-g/sqrt 2) <= U by the choice of A and B, and added.
+*Cutting the line.* f <= phi, and f(z) <= (m - 1) phi(z) Phi(-z - g) with g the smallest gap. The rule's
+terms left of its first point A < 0 sum to Phi(A) at most, because phi increases there. Right of its last
+point B > -g/2, phi(z) Phi(-z - g) decreases (its logarithm has slope -z - hazard(z + g) < -2 z - g),
+so they sum to its integral from B at most; as Phi(-t) <= exp(-t^2/2)/2, that is at most
+(m - 1) exp(-g^2/4) Phi(-sqrt 2 (B + g/2))/(2 sqrt 2). A and B make both tiny compared with
+Phi(-g/sqrt 2) <= U, and they are added.
 
 The returned log q contains all three bounds and an allowance for rounding, so it is an upper bound,
 above the exact value by less than a part in 1e10, and never above the union bound.
@@ -86,7 +86,7 @@ def gnmax_log_q_exact(
     Examples
     --------
     >>> gnmax_log_q_exact([[90.0, 80.0, 80.0], [200.0, 50.0, 0.0]], 40.0).round(3)
-    array([-0.556, -5.478])
+    array([-0.521, -5.48 ])
     """
     table = as_counts(counts)
     noise = per_query("sigma", sigma, table.shape[0])
@@ -109,9 +109,8 @@ def _integrated(distance: FloatArray, log_union: FloatArray, step: float) -> Flo
     """Upper bounds on log q by the trapezoidal rule, for distances (n, m - 1) in units of sigma."""
     n_classes = distance.shape[1] + 1
     nearest = distance.min(axis=1)
-    # Phi(-A) <= exp(-A^2/2)/2 and the tail above B: exp(-digits) times Phi(-nearest/sqrt 2) or so.
-    start = -np.sqrt(nearest**2 / 2 + 2 * _DIGITS + 8) - step
-    stop = np.sqrt(_DIGITS) + step - np.minimum(nearest / 2, math.sqrt(_DIGITS))
+    start = -np.sqrt(nearest**2 / 2 + 2 * _DIGITS + 8)
+    stop = math.sqrt(_DIGITS) + 1 - nearest / 2
     n_points = math.ceil(float((stop - start).max()) / step) + 1
     points = start[:, None] + step * np.arange(n_points)
     log_lose = np.zeros_like(points)

@@ -31,7 +31,7 @@ class Runs:
         Noisy counts; NaN where no answer was given or it was not seen.
     labels : ndarray of int, shape (n_runs, queries)
         Released label, -1 for none.
-    mu_squared, pure_epsilon : ndarray, shape (n_runs, n_cohorts)
+    mu_squared, epsilon : ndarray, shape (n_runs, n_cohorts)
         What the account had charged each cohort when the run ended.
     """
 
@@ -39,7 +39,7 @@ class Runs:
     answers: Floats
     labels: NDArray[np.intp]
     mu_squared: Floats
-    pure_epsilon: Floats
+    epsilon: Floats
 
     def half(self, second: bool) -> Runs:
         """Take the first or the second half of the runs."""
@@ -50,7 +50,7 @@ class Runs:
             self.answers[part],
             self.labels[part],
             self.mu_squared[part],
-            self.pure_epsilon[part],
+            self.epsilon[part],
         )
 
 

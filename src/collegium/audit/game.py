@@ -19,12 +19,13 @@ from collegium.accounting.accountant import WorstCaseAccountant
 from collegium.accounting.gaussian import gdp_mu
 from collegium.audit.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
 from collegium.audit.events import Lens, Runs, choose_events
-from collegium.audit.listening import OverheardJob
+from collegium.audit.listening import ListeningNoise
 from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.voting.labelling import LabellingJob
 from collegium.voting.noise import NoiseSource, SecureNoise
 from collegium.voting.pricing import Pricing, WorstCasePricing
 from collegium.voting.votes import VoteTable
@@ -132,7 +133,7 @@ def play_game(
     queries: int = 8,
     n_classes: int = 2,
     confidence: float = 0.95,
-    observe: str = "noisy",
+    observe: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[GameFinding]:
     """Play the game for one owner of each group.
@@ -148,8 +149,9 @@ def play_game(
         At least 2; the owner's teachers move their votes between the first two.
     confidence : float
         Probability that *all* lower bounds of all groups hold, in (0, 1).
-    observe : {"noisy", "released"}
-        What the adversary sees: the noisy values, which the account pays for, or labels only.
+    observe : {"noisy", "released"}, optional
+        What the adversary sees: the noisy values, or labels only. Default: noisy values where the
+        account pays for them (Gaussian and Laplace noise), labels otherwise.
     progress : callable, optional
         Called with (jobs done, jobs in all).
 
@@ -166,18 +168,21 @@ def play_game(
     Notes
     -----
     On even queries the owner's teachers vote for class 0 on one side and for class 1 on the other,
-    on odd queries the other way round; all other teachers vote for class 0. Every count, and the
-    maximum, moves by Δ, as far as one owner can move it.
+    on odd queries the other way round. All other teachers vote for class 0, so that both counts and
+    the maximum move by Δ, as far as one owner can move them; or, if only labels are seen, every other
+    one votes for class 1, because labels change where it is close.
 
     The claim is the most that a job of the training half was charged, c say. A job of the judged half
     that was charged more is taken to have stopped, which the mechanism with budget c would have done,
     and never counts as the event: what is judged is exactly that mechanism, whatever the verdicts.
     """
+    observe = observe or ("noisy" if pays_for_noisy_counts(mechanism.aggregator) else "released")
     _refuse(mechanism, runs, queries, n_classes, confidence, observe)
+    tied = observe == "released"
     groups = list(mechanism.owner_teachers)
     total = runs * (1 + len(groups))
     error = (1 - confidence) / (4 * len(groups))  # two events, two limits each
-    base, weights = _votes(mechanism, queries, None), _weights(mechanism, queries)
+    base, weights = _votes(mechanism, queries, None, tied), _weights(mechanism, queries)
     reference = _play(mechanism, base, n_classes, runs, lambda done: progress(done, total))
     counts = np.stack([((base == label) * weights).sum(axis=1) for label in range(n_classes)], 1)
     findings = []
@@ -185,15 +190,20 @@ def play_game(
         before = number * runs
         moved = _play(
             mechanism,
-            _votes(mechanism, queries, group),
+            _votes(mechanism, queries, group, tied),
             n_classes,
             runs,
             lambda done, before=before: progress(before + done, total),  # type: ignore[misc]
         )
-        present = weights[:, mechanism.owner_teachers[group]].any(axis=1)
+        present = weights[:, mechanism.owner_teachers[group]].sum(axis=1) > 0
         lens = Lens(counts, present, observe == "noisy")
         findings.append(_judge(mechanism, group, lens, reference, moved, error))
     return findings
+
+
+def pays_for_noisy_counts(aggregator: Aggregator) -> bool:
+    """Whether the noisy counts might be released as they are at the same cost."""
+    return aggregator.noise in ("gaussian", "laplace")
 
 
 def _refuse(
@@ -214,14 +224,23 @@ def _refuse(
         raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     if observe not in OBSERVATIONS:
         raise InputError(f"observe must be {' or '.join(OBSERVATIONS)}, got {observe!r}")
+    if observe == "noisy" and not pays_for_noisy_counts(mechanism.aggregator):
+        raise InputError(
+            f"the account of aggregator {mechanism.aggregator.name!r} pays for the winner, not for noisy "
+            "counts: observe 'released'"
+        )
 
 
-def _votes(mechanism: Mechanism, queries: int, moved: str | None) -> NDArray[np.int32]:
+def _votes(mechanism: Mechanism, queries: int, moved: str | None, tied: bool) -> NDArray[np.int32]:
     """Votes of all teachers; the owner of the group ``moved`` has the other record."""
     votes = np.zeros((queries, mechanism.electorate.n_teachers), dtype=np.int32)
+    if tied:
+        votes[:, ::2] = 1
     odd = np.arange(queries) % 2
-    for group, teachers in mechanism.owner_teachers.items():
-        votes[:, teachers] = (1 - odd if group == moved else odd)[:, None]
+    for teachers in mechanism.owner_teachers.values():
+        votes[:, teachers] = odd[:, None]
+    if moved is not None:  # last: two groups' owners may share teachers
+        votes[:, mechanism.owner_teachers[moved]] = 1 - odd[:, None]
     return votes
 
 
@@ -253,30 +272,35 @@ def _play(
     n_cohorts = len(mechanism.electorate.cohort_groups)
     checks, answers = np.empty((runs, queries)), np.empty((runs, queries, n_classes))
     labels = np.full((runs, queries), -1, dtype=np.intp)
-    mu_squared, pure_epsilon = np.empty((runs, n_cohorts)), np.empty((runs, n_cohorts))
+    mu_squared, epsilon = np.empty((runs, n_cohorts)), np.empty((runs, n_cohorts))
+    known: dict[bytes, Floats] = {}  # ε of what was spent: few runs spend differently
     student = _SilentStudent() if isinstance(mechanism.aggregator, InteractiveGNMax) else None
+    ear = ListeningNoise(mechanism.noise)
     for run in range(runs):
         pricing = copy.copy(mechanism.pricing)
         pricing.accountant = copy.deepcopy(mechanism.pricing.accountant)
-        job = OverheardJob(
+        released = LabellingJob(
             table,
             mechanism.electorate,
             mechanism.aggregator,
             pricing,
-            mechanism.noise,
+            ear,
             order,
             student=student,
             block=queries,
-        )
-        released = job.run()
-        checks[run], answers[run] = job.heard(queries, n_classes)
+        ).run()
+        checks[run], answers[run] = ear.heard(queries, n_classes)
         labels[run, released.queries] = released.labels
         account = pricing.accountant
         assert isinstance(account, WorstCaseAccountant)
-        mu_squared[run], pure_epsilon[run] = account.mu_squared, account.pure_epsilon
+        mu_squared[run] = account.mu_squared
+        state = mu_squared[run].tobytes()
+        if state not in known:
+            known[state] = account.epsilon_spent()
+        epsilon[run] = known[state]
         if run % 500 == 499:
             progress(run + 1)
-    return Runs(checks, answers, labels, mu_squared, pure_epsilon)
+    return Runs(checks, answers, labels, mu_squared, epsilon)
 
 
 def _judge(
@@ -286,28 +310,21 @@ def _judge(
     learnt = (reference.half(second=False), moved.half(second=False))
     judged = (reference.half(second=True), moved.half(second=True))
     mu_squared = max(float(runs.mu_squared[:, cohort].max()) for runs in learnt)
-    pure = max(float(runs.pure_epsilon[:, cohort].max()) for runs in learnt)
-    events = choose_events(
-        lens.features(learnt[0]), lens.features(learnt[1]), budget.delta, error
-    )
+    epsilon = max(float(runs.epsilon[:, cohort].max()) for runs in learnt)
+    events = choose_events(lens.features(learnt[0]), lens.features(learnt[1]), budget.delta, error)
     counted = []
     for runs in judged:
-        allowed = (runs.mu_squared[:, cohort] <= mu_squared) & (
-            runs.pure_epsilon[:, cohort] <= pure
-        )
+        allowed = (runs.mu_squared[:, cohort] <= mu_squared) & (runs.epsilon[:, cohort] <= epsilon)
         features = lens.features(runs)
         counted.append([event.count(features, allowed) for event in events])
     sizes = [len(runs.labels) for runs in judged]
     _, false_high = binomial_bounds(counted[0], sizes[0], error)
     true_low, _ = binomial_bounds(counted[1], sizes[1], error)
-    account = copy.deepcopy(mechanism.pricing.accountant)
-    assert isinstance(account, WorstCaseAccountant)
-    account.mu_squared[cohort], account.pure_epsilon[cohort] = mu_squared, pure
     return GameFinding(
         group=group,
         budget=budget,
         lower_epsilon=float(epsilon_from_rates(true_low[0], false_high[0], budget.delta)),
-        claim_epsilon=float(account.epsilon_spent()[cohort]),
+        claim_epsilon=epsilon,
         lower_mu=float(mu_from_rates(true_low[1], false_high[1])),
         claim_mu=float(np.nextafter(np.sqrt(mu_squared), np.inf)) if mu_squared else 0.0,
         true_positive_rate=counted[1][1] / sizes[1],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import typer
 from collegium.accounting.accountant import WorstCaseCost
 from collegium.budgets import Budget
 from collegium.cli.console import out, plan_sentence, plan_table, print_json
+from collegium.cli.left import MOST, show_export, show_left
 from collegium.errors import InputError
 from collegium.pate import default_aggregator
 from collegium.personalisation import as_personalisation
@@ -19,14 +21,14 @@ from collegium.privacy import ceil_decimals, floor_decimals
 from collegium.voting.aggregators import Aggregator, CheckedAggregator, aggregator_from
 from collegium.voting.pricing import WorstCasePricing
 
-MOST = 100_000  # answers that are counted; more are not of interest
-
 Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]
 SigmaThreshold = Annotated[float | None, typer.Option(help="Noise of the check.")]
 Threshold = Annotated[float | None, typer.Option(help="Threshold of the check.")]
-Gamma = Annotated[float | None, typer.Option(help="LNMax: inverse scale of the noise.")]
+Gamma = Annotated[
+    float | None, typer.Option(help="lnmax, pfmax, expmax: inverse scale of the noise.")
+]
 AggregatorName = Annotated[
-    str, typer.Option("--aggregator", help="lnmax, gnmax, confident or interactive.")
+    str, typer.Option("--aggregator", help="lnmax, gnmax, confident, interactive, pfmax or expmax.")
 ]
 Method = Annotated[
     str, typer.Option("--personalisation", help="uniform, upsampling, weighting or vanishing.")
@@ -36,12 +38,27 @@ Rule = Annotated[str, typer.Option(help="Weight rule of the personalisation.")]
 
 def account(
     level: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             help="A level as NAME=EPSILON:PEOPLE, once for each; EPSILON may be inf.",
             show_default=False,
         ),
-    ],
+    ] = None,
+    left: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead: what a study's or label job's folder has spent and has left, also while it is "
+            "running.",
+            show_default=False,
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead: the composition of a study or label job as JSON, for other accountants.",
+            show_default=False,
+        ),
+    ] = None,
     delta: Annotated[float, typer.Option(help="δ of every level.")] = 1e-5,
     teachers: Annotated[int, typer.Option(help="Nominal number of teachers.")] = 250,
     personalisation: Method = "weighting",
@@ -61,7 +78,22 @@ def account(
 
     Example: collegium account --level high=1:540 --level average=2:370 --level low=3:90
     --teachers 250 --checks 640 --answers 283
+
+    Example: collegium account --left study/
+
+    Example: collegium account --export study/ > composition.json
     """
+    if [level, left, export].count(None) != 2:
+        raise InputError(
+            "give one of: --level (once for each level), --left FOLDER, --export FOLDER"
+        )
+    if left is not None:
+        show_left(left, as_json)
+        return
+    if export is not None:
+        show_export(export)
+        return
+    assert level is not None
     budgets, sizes = _levels(level, delta)
     plan = as_personalisation(personalisation, rule).plan(budgets, sizes, teachers)
     mechanism = aggregator_options(
@@ -127,12 +159,15 @@ def aggregator_options(name: str, teachers: int, **given: float | None) -> Aggre
     usual = default_aggregator(teachers)
     defaults: dict[str, dict[str, float]] = {
         "lnmax": {"gamma": 12.5 / teachers},
+        "pfmax": {"gamma": 12.5 / teachers},
+        "expmax": {"gamma": 12.5 / teachers},
         "gnmax": {"sigma": usual.sigma},
         "confident": dict(vars(usual)),
         "interactive": {**vars(usual), "threshold": usual.threshold / 2},
     }
     chosen = {key: value for key, value in given.items() if value is not None}
-    return aggregator_from(name, **{**defaults.get(name, {}), **chosen})
+    usual_noise = defaults.get(name, defaults["lnmax"])  # all others have one number, gamma
+    return aggregator_from(name, **{**usual_noise, **chosen})
 
 
 def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int:

@@ -59,7 +59,8 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
 
     Example: collegium plan study.toml
     """
-    from collegium.cli.account import MOST, affordable_answers
+    from collegium.cli.account import affordable_answers
+    from collegium.cli.left import MOST
 
     config = _with_data_dir(read_config(study), data_dir)
     made, aggregator, data = plan_study(config)

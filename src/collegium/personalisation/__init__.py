@@ -29,6 +29,8 @@ def as_personalisation(given: str | Personalisation, rule: str | None = None) ->
         If the name or the rule is unknown.
     """
     if isinstance(given, Personalisation):
+        if rule is not None and rule != given.rule:
+            raise InputError(f"weight rule {rule!r} was given beside {given}: set the rule there")
         return given
     if given not in PERSONALISATIONS:
         raise InputError(

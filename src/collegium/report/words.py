@@ -9,6 +9,18 @@ AGGREGATORS = {
         "class, and the class with the largest noisy total becomes the label. Every query is answered "
         "and paid for.",
     ),
+    "pfmax": (
+        "Permute-and-flip (noisy maximum with exponential noise)",
+        "The teachers' votes for each class are added up, exponential noise of mean 1/γ is added to every "
+        "class, and the class with the largest noisy total becomes the label. Every query is answered "
+        "and paid for.",
+    ),
+    "expmax": (
+        "Exponential mechanism (noisy maximum with Gumbel noise)",
+        "The teachers' votes for each class are added up, Gumbel noise of scale 1/γ is added to every "
+        "class, and the class with the largest noisy total becomes the label. Every query is answered "
+        "and paid for.",
+    ),
     "gnmax": (
         "Gaussian noisy maximum (GNMax)",
         "The teachers' votes for each class are added up, Gaussian noise of standard deviation σ is "
@@ -35,7 +47,7 @@ PARAMETERS = {
     "threshold": ("T", "votes that the check asks for", "times"),
     "sigma_threshold": ("σ_T", "standard deviation of the check's noise", "times"),
     "sigma": ("σ", "standard deviation of the answer's noise", "times"),
-    "gamma": ("γ", "inverse scale of the Laplace noise", "divided"),
+    "gamma": ("γ", "inverse scale of the noise", "divided"),
     "confidence": ("", "how sure a student must be to keep its own label", "as it is"),
     "refit_every": ("", "labels between two refits of the student", "as it is"),
 }

@@ -6,7 +6,7 @@ import difflib
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,9 @@ from collegium.budgets import Policy
 from collegium.errors import ConfigError, InputError
 from collegium.personalisation import PERSONALISATIONS, Personalisation
 from collegium.study.schema import KEYS, SECTIONS, Key
-from collegium.voting.aggregators import Aggregator, aggregator_from
+from collegium.voting.aggregators import AGGREGATORS, Aggregator, aggregator_from
 
-_RELEVANT = {
-    "lnmax": ("gamma",),
-    "gnmax": ("sigma",),
-    "confident": ("threshold", "sigma_threshold", "sigma"),
-    "interactive": ("threshold", "sigma_threshold", "sigma", "confidence", "refit_every"),
-}
+_RELEVANT = {name: tuple(field.name for field in fields(cls)) for name, cls in AGGREGATORS.items()}
 _PERSONALISATION_EXTRAS = {
     "upsampling": ("max_duplicates", "tolerance", "precision"),
     "vanishing": ("shuffle_every",),
@@ -206,19 +201,27 @@ def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
 def _check_use(config: StudyConfig, given: Mapping[str, Any]) -> None:
     """Refuse keys that the others make meaningless: somebody believed in them."""
     data = config.values["data"]
-    unused = {
-        "data.test_records": data["test"] is not None and "data.test is a file of its own",
-        "data.private_labels": data["dataset"] is not None and "data.dataset knows its own labels",
-        "data.target": data["dataset"] is not None and "data.dataset knows its own target",
-        "data.owner": data["dataset"] is not None and "data.dataset knows its own owners",
-        "privacy.column": data["dataset"] is not None
-        and "data.dataset has no such column; use privacy.file or privacy.shares",
-        "data.public_labels": data["public"] is None and "there is no file data.public",
-        "data.test_labels": data["test"] is None and "there is no file data.test",
-    }
-    if data["public"] is not None:
-        unused["data.test_records"] = "nothing is split where data.public is a file; give data.test"
-    for path, reason in unused.items():
+    own = data["dataset"] is not None
+    column = data["target"] is not None and not own and "data.target names the labels' column"
+    unused: list[tuple[str, bool | str]] = [
+        ("data.test_records", data["test"] is not None and "data.test is a file of its own"),
+        (
+            "data.test_records",
+            data["public"] is not None
+            and "nothing is split where data.public is a file; give data.test",
+        ),
+        ("data.private_labels", own and "data.dataset knows its own labels"),
+        ("data.target", own and "data.dataset knows its own target"),
+        ("data.owner", own and "data.dataset knows its own owners"),
+        (
+            "privacy.column",
+            own and "data.dataset has no such column; use privacy.file or privacy.shares",
+        ),
+        ("data.public_labels", data["public"] is None and "there is no file data.public"),
+        ("data.test_labels", data["test"] is None and "there is no file data.test"),
+        *[(f"data.{role}_labels", column) for role in ("private", "public", "test")],
+    ]
+    for path, reason in unused:
         if reason and config[path] is not None:
             raise ConfigError(f"{path} would have no effect: {reason}: remove it")
     method = config["personalisation.method"]

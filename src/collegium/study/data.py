@@ -110,12 +110,22 @@ def load_study_data(config: StudyConfig) -> StudyData:
         budgets=_budgets(config, private, fingerprints),
         classes=known_classes,
         X_public=like_private(as_records(public.X, "public"), X),
-        y_public=public.y,
+        y_public=_truth(public.y, known_classes, "public"),
         X_test=X_test,
-        y_test=None if test is None else test.y,
+        y_test=None if test is None else _truth(test.y, known_classes, "test"),
         public_rows=public.rows,
         fingerprints=fingerprints,
     )
+
+
+def _truth(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDArray[Any] | None:
+    """Check that true labels of public records speak of the same classes as private ones."""
+    if y is not None and not pd.Index(y).isin(pd.Index(classes)).any():
+        raise InputError(
+            f"no label of the {role} records is among the classes {', '.join(map(str, classes.tolist()))}: "
+            "write both in the same way"
+        )
+    return y
 
 
 def _named(config: StudyConfig) -> tuple[_Records, tuple[Any, ...]]:
@@ -202,8 +212,14 @@ def _drop_missing(records: _Records, marker: str | None) -> _Records:
     if marker is None or not isinstance(records.X, pd.DataFrame):
         return records
     bad = np.zeros(len(records.X), dtype=bool)
+    try:
+        number = float(marker)
+    except ValueError:
+        number = np.nan
     for name in records.X.columns:
-        if not pd.api.types.is_numeric_dtype(records.X[name].dtype):
+        if pd.api.types.is_numeric_dtype(records.X[name].dtype):
+            bad |= (records.X[name] == number).to_numpy(dtype=bool, na_value=False)
+        else:
             bad |= (records.X[name].astype(object) == marker).to_numpy()
     kept = records.take(np.flatnonzero(~bad))
     if not len(kept.X):

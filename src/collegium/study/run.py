@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ import joblib
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
@@ -33,6 +35,7 @@ from collegium.study.data import StudyData, load_study_data
 from collegium.study.folder import StudyFolder, versions
 from collegium.study.journal import FileJournal
 from collegium.study.models import build_model, build_preprocessing
+from collegium.study.terms import JobTerms, keep_terms
 from collegium.tables import take_rows
 from collegium.teachers.ensemble import Teacher, TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
@@ -41,6 +44,8 @@ from collegium.voting.labelling import LOST, REINFORCED, LabellingJob, Labels
 from collegium.voting.noise import NoiseSource, SecureNoise, SeededNoise
 from collegium.voting.pricing import pricing_for
 from collegium.voting.votes import VoteTable
+
+_REHEARSAL = 200  # public records on which models are tried before anything is spent
 
 
 class StudyObserver:
@@ -134,11 +139,12 @@ def run_study(config: StudyConfig, out: Path, observer: StudyObserver | None = N
     """
     folder = StudyFolder(Path(out))
     plan, aggregator, data = plan_study(config)
-    _models(config)
+    study = _Run(config, folder, plan, aggregator, data, observer or StudyObserver())
+    study.rehearse()
     folder.open()
     with folder.locked():
         folder.claim(config.public(), data.fingerprints)
-        return _Run(config, folder, plan, aggregator, data, observer or StudyObserver()).run()
+        return study.run()
 
 
 def _models(config: StudyConfig) -> tuple[Any, Any, Any]:
@@ -176,8 +182,21 @@ class _Run:
         self._observer = observer
         self._seed: int = config["study.seed"]
         self._teacher, self._student, preprocessing = _models(config)
-        self._preprocessing = None if preprocessing is None else preprocessing.fit(data.X_public)
+        self._preprocessing = preprocessing
+        if preprocessing is not None:
+            with _one_line_about("preprocessing", "fitted to the public records"):
+                self._preprocessing = preprocessing.fit(data.X_public)
         self._X_public = self._prepared(data.X_public)
+
+    def rehearse(self) -> None:
+        """Train both models on some public records with made-up labels: a typo must cost nothing."""
+        rows = np.arange(min(len(self._data.public_rows), _REHEARSAL))
+        labels = self._data.classes[rows % len(self._data.classes)]
+        if len(set(labels.tolist())) < 2:
+            return
+        for key, model in {"teachers": self._teacher, "student": self._student}.items():
+            with _one_line_about(f"{key}.model", "trained on public records"):
+                clone(model, safe=False).fit(take_rows(self._X_public, rows), labels)
 
     def run(self) -> StudyResult:
         votes = self._votes()
@@ -237,6 +256,7 @@ class _Run:
             guarantee=self._config["privacy.guarantee"],
             orders=SEED_ORDERS if self._config["privacy.orders"] == "seeds" else DEFAULT_ORDERS,
             conversion=self._config["privacy.conversion"],
+            bounds=self._config["privacy.bounds"],
             noise=_noise(self._config),
             max_labels=self._config["aggregation.max_labels"],
             owners=self._data.budgets.group_sizes(),
@@ -339,6 +359,7 @@ def label_durably(
     adjacency: str,
     student: RefittedStudent | None = None,
     progress: Callable[[int], None] = lambda asked: None,
+    bounds: str | None = None,
 ) -> tuple[Labels, PrivacyStatement]:
     """Run a labelling job with its journal in the vault; a finished job is only read again.
 
@@ -347,8 +368,14 @@ def label_durably(
     StudyInterrupted
         After Ctrl-C, with everything settled.
     """
-    pricing = pricing_for(guarantee, aggregator, electorate, orders, conversion)
-    journal = FileJournal(folder.vault / "journal.jsonl")
+    pricing = pricing_for(guarantee, aggregator, electorate, orders, conversion, adjacency, bounds)
+    path = folder.vault / "journal.jsonl"
+    if not path.exists() and (folder.release / "labels.csv").exists():
+        raise StudyMismatchError(
+            f"labels were released from {folder.path}, but its journal {path} is gone: nothing was asked, "
+            "since what was spent is not known; restore it from a backup"
+        )
+    journal = FileJournal(path)
     finished = folder.vault / "aggregation.json"
     if finished.exists():
         known = json.loads(finished.read_text(encoding="utf-8"))
@@ -358,6 +385,12 @@ def label_durably(
                 "restore both from one backup"
             )
         order = order[: known["asked"]]
+    keep_terms(
+        folder,
+        JobTerms(
+            aggregator, electorate, guarantee, adjacency, noise.is_private, owners, len(order)
+        ),
+    )
     with _interruptible() as should_stop:
         job = LabellingJob(
             votes,
@@ -409,6 +442,23 @@ def write_release(
         **about,
     }
     folder.write_json(folder.release / "privacy.json", summary)
+
+
+@contextmanager
+def _one_line_about(key: str, purpose: str) -> Iterator[None]:
+    """Refuse what fails on public records alone; such a message cannot quote private ones."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"{key} cannot be {purpose} ({type(error).__name__}: {reason}): correct its parameters, or the "
+            "preprocessing"
+        ) from None
 
 
 @contextmanager

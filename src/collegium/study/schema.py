@@ -251,6 +251,17 @@ KEYS = (
         ("wide", "seeds"),
     ),
     Key(
+        "privacy",
+        "bounds",
+        "text",
+        None,
+        "Bounds of the data-dependent account. papers: as published. sharp: the exact divergence of the "
+        "check and the exact probability of another winner. Default: papers where conversion or orders "
+        "are the papers', else sharp.",
+        ("papers", "sharp"),
+        '"papers"',
+    ),
+    Key(
         "preprocessing",
         "kind",
         "text",
@@ -341,7 +352,8 @@ KEYS = (
         "text",
         "confident",
         "lnmax: Laplace noise. gnmax: Gaussian noise. confident: answer only where teachers agree. "
-        "interactive: answer only where they disagree with the student.",
+        "interactive: answer only where they disagree with the student. pfmax: exponential noise "
+        "(permute-and-flip). expmax: Gumbel noise (exponential mechanism).",
         tuple(AGGREGATORS),
     ),
     Key(
@@ -376,7 +388,7 @@ KEYS = (
         "gamma",
         "number",
         None,
-        "lnmax: inverse scale of the noise. Default: 12.5 / k.",
+        "lnmax, pfmax, expmax: inverse scale of the noise. Default: 12.5 / k.",
         (),
         "0.05",
     ),

@@ -1,14 +1,16 @@
-"""Integers drawn with exactly the distribution of a rounded Gaussian or a rounded Laplace variable.
+"""Integers drawn with exactly the distribution of a rounded continuous variable.
 
-A draw is the integer nearest to ``scale * X``, where X is standard Gaussian or standard Laplace and
-is a function of a sign bit and of a uniform number ``u`` in (0, 1) with infinitely many bits:
-``tail(|X|) = u``, where ``tail(t) = Pr[|X| >= t]``. Nearly always the first 63 bits of ``u`` settle
-which integer is nearest, and hardware floats with a proven margin can tell. Otherwise ``u`` is
-compared with ``tail(boundary)`` in integer arithmetic, revealing as many further bits of ``u`` as
+A draw is the integer nearest to ``scale * X``, where X is standard Gaussian, Laplace, exponential or
+Gumbel and is a function of one fair bit and of a uniform number ``u`` in (0, 1) with infinitely many
+bits. The bit chooses one of two branches (the sign, if X is symmetric); on each, X is plus or minus
+a magnitude Y with ``tail(Y) = u``, where ``tail(t) = Pr[Y >= t]``. Nearly always the first 63 bits
+of ``u`` settle which integer is nearest, and hardware floats with a proven margin can tell. Otherwise
+``u`` is compared with ``tail(boundary)`` in integer arithmetic, revealing as many further bits of ``u`` as
 that takes. Nothing is ever redrawn, so nothing is conditioned on: the integer is a function of the
 bits alone, and it is the right one. The proof is in ``docs/noise.md``.
 """
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,7 +46,7 @@ _GUARD_BITS = 32
 
 @dataclass(frozen=True)
 class StandardVariable:
-    """A symmetric random variable X of scale 1, by the distribution of its magnitude.
+    """A random variable Y of scale 1, mostly the magnitude of a symmetric X.
 
     Attributes
     ----------
@@ -52,12 +54,28 @@ class StandardVariable:
         Array of ``u`` in (0, 1] to the floats nearly equal to ``tail⁻¹(u)``, with the error bound
         of ``FLOAT_ERROR``.
     tail : callable
-        ``tail(t, precision)`` is ``Pr[|X| >= t]`` for an mpmath raw float ``t``, to an absolute
-        error below ``2**-precision``.
+        ``tail(t, precision)`` is ``Pr[Y >= t]`` for an mpmath raw float ``t``, to an absolute
+        error below ``2**-precision``; below the least value of Y it may be anything above 1.
+    least : float
+        No value of Y is smaller.
     """
 
     estimate: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     tail: Callable[[Any, int], Any]
+    least: float = 0.0
+
+
+@dataclass(frozen=True)
+class TwoBranches:
+    """X that is ``upper`` or minus ``lower``, with probability 1/2 each.
+
+    Attributes
+    ----------
+    upper, lower : StandardVariable
+    """
+
+    upper: StandardVariable
+    lower: StandardVariable
 
 
 def _gaussian_estimate(uniform: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -87,8 +105,43 @@ def _is_negligible(magnitude: Any, precision: int) -> bool:
     return bool(libmp.mpf_gt(magnitude, libmp.from_int(max(precision, 2))))
 
 
+def _above_median_estimate(uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(-np.log(-np.log1p(-0.5 * uniform)), dtype=np.float64)
+
+
+def _above_median_tail(magnitude: Any, precision: int) -> Any:
+    """2 Pr[Gumbel >= t] = 2 (1 - exp(-exp(-t))) <= 2 exp(-t): tail of a Gumbel above its median."""
+    if _is_negligible(magnitude, precision + 2):
+        return libmp.fzero
+    working = precision + 16
+    rate = libmp.mpf_exp(libmp.mpf_neg(magnitude), working, "n")
+    below = libmp.mpf_exp(libmp.mpf_neg(rate), working, "n")
+    return libmp.mpf_shift(libmp.mpf_sub(libmp.fone, below, working, "n"), 1)
+
+
+def _below_median_estimate(uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.log(-np.log(0.5 * uniform)), dtype=np.float64)
+
+
+def _below_median_tail(magnitude: Any, precision: int) -> Any:
+    """2 Pr[-Gumbel >= t] = 2 exp(-exp(t)) <= 2 exp(-t): tail of minus a Gumbel below its median."""
+    if _is_negligible(magnitude, precision + 2):
+        return libmp.fzero
+    working = precision + 16
+    rate = libmp.mpf_exp(magnitude, 2 * working, "n")
+    return libmp.mpf_shift(libmp.mpf_exp(libmp.mpf_neg(rate), working, "n"), 1)
+
+
 GAUSSIAN = StandardVariable(_gaussian_estimate, _gaussian_tail)
 LAPLACE = StandardVariable(_laplace_estimate, _laplace_tail)
+EXPONENTIAL = LAPLACE
+"""The magnitude of a Laplace variable is exponential; it is drawn with ``signed=False``."""
+
+# The median of a Gumbel variable is -log(log 2) = 0.3665...
+GUMBEL = TwoBranches(
+    StandardVariable(_above_median_estimate, _above_median_tail, 0.36),
+    StandardVariable(_below_median_estimate, _below_median_tail, -0.37),
+)
 
 
 def operating_system_words(count: int) -> NDArray[np.uint64]:
@@ -112,21 +165,28 @@ def operating_system_words(count: int) -> NDArray[np.uint64]:
 
 
 def draw_rounded(
-    variable: StandardVariable, scale_steps: float, size: int, words: RandomWords
+    variable: StandardVariable | TwoBranches,
+    scale_steps: float,
+    size: int,
+    words: RandomWords,
+    *,
+    signed: bool = True,
 ) -> NDArray[np.int64]:
     """Independent integers, each the one nearest to ``scale_steps * X``.
 
     Parameters
     ----------
-    variable : StandardVariable
-        The distribution of X: ``GAUSSIAN`` (standard deviation 1) or ``LAPLACE`` (density
-        exp(-\\|x\\|)/2).
+    variable : StandardVariable or TwoBranches
+        The distribution of X: ``GAUSSIAN`` (standard deviation 1), ``LAPLACE`` (density
+        exp(-\\|x\\|)/2), ``EXPONENTIAL`` (with ``signed=False``) or ``GUMBEL``.
     scale_steps : float
         The scale, in (0, 2**44]. It is taken as the exact value of the float.
     size : int
         How many integers.
     words : callable
         The source of randomness; it is asked once for ``size`` words and then for single words.
+    signed : bool, default=True
+        False: X is the magnitude itself, and the first bit of each word is not used.
 
     Returns
     -------
@@ -149,11 +209,26 @@ def draw_rounded(
     """
     first = words(size)
     unit = first >> np.uint64(1)
+    negative = (first & np.uint64(1)).astype(bool) & signed
+    if isinstance(variable, StandardVariable):
+        steps = _magnitudes(variable, scale_steps, unit, words)
+    else:
+        steps = np.empty(size, dtype=np.int64)
+        for branch, chosen in ((variable.upper, ~negative), (variable.lower, negative)):
+            steps[chosen] = _magnitudes(branch, scale_steps, unit[chosen], words)
+    return np.where(negative, -steps, steps)
+
+
+def _magnitudes(
+    variable: StandardVariable, scale_steps: float, unit: NDArray[np.uint64], words: RandomWords
+) -> NDArray[np.int64]:
+    """Nearest integers to ``scale_steps * Y``, given the first 63 bits of each u."""
     uniform = unit.astype(np.float64)
     estimate = variable.estimate(np.maximum(uniform, 1.0) * 2.0**-FIRST_BITS)
     magnitude = scale_steps * estimate
     # The second term bounds the effect of the bits of u not yet revealed.
-    margin = scale_steps * (FLOAT_ERROR * (1.0 + estimate) + 2.0 / np.maximum(uniform, 1.0))
+    relative = FLOAT_ERROR * (1.0 + np.abs(estimate))
+    margin = scale_steps * (relative + 2.0 / np.maximum(uniform, 1.0))
     lowest = np.rint(magnitude - margin)
     highest = np.rint(magnitude + margin)
     steps = lowest.astype(np.int64)
@@ -162,9 +237,9 @@ def draw_rounded(
         numerator = int(unit[index])
         bracket = None
         if numerator >= SMALLEST_ESTIMATED:
-            bracket = (max(int(lowest[index]), 0), int(highest[index]))
+            bracket = (int(lowest[index]), int(highest[index]))
         steps[index] = _settle(variable, scale_steps, numerator, words, bracket)
-    return np.where(first & np.uint64(1), -steps, steps)
+    return steps
 
 
 def _settle(
@@ -206,7 +281,9 @@ def _settle(
 
         return uniform.at_most(boundary_tail)
 
-    lowest, highest = bracket or (0, 0)
+    least = math.floor(variable.least * scale_steps)
+    lowest, highest = bracket or (least, least)
+    lowest = max(lowest, least)
     if bracket is None:
         beyond = int(scale_steps) + 1
         while reaches(beyond):

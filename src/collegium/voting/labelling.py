@@ -14,15 +14,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.errors import InputError
+from collegium.errors import BudgetExceededError, InputError
 from collegium.grid import to_grid
 from collegium.personalisation.electorate import Ballot, Electorate
 from collegium.voting.aggregators import (
     Aggregator,
     CheckedAggregator,
-    GaussianAggregator,
     InteractiveGNMax,
-    LNMax,
 )
 from collegium.voting.noise import NoiseSource
 from collegium.voting.pricing import Pricing
@@ -259,17 +257,15 @@ class LabellingJob:
         self._load(position)
         account, check = self._pricing.accountant, self._pricing.check(position)
         query = int(self._order[position])
-        if self._pricing.reserves_answer:
-            if not account.affords(check + self._pricing.answer(position)):
-                return None
-        elif not account.affords(check):
+        if not account.affords(self._pricing.reserve(position)):
             return None
         account.charge(check)
         if isinstance(self._aggregator, CheckedAggregator) and not self._passes(position, query):
             return self._reinforce(position, query)
-        if not account.affords(self._pricing.answer(position)):
+        try:
+            account.charge(self._pricing.answer(position))
+        except BudgetExceededError:
             return Outcome(position, query, UNAFFORDABLE, NO_LABEL)
-        account.charge(self._pricing.answer(position))
         return Outcome(position, query, ANSWERED, self._noisy_winner(position, query))
 
     def _passes(self, position: int, query: int) -> bool:
@@ -279,25 +275,15 @@ class LabellingJob:
         if believed is not None:
             counts = counts - to_grid(ballot.total * believed)
         sigma = self._aggregator.sigma_threshold * ballot.scale
-        noised = self._noised(counts.max(keepdims=True), sigma, query, "check")
-        return bool(noised[0] >= self._aggregator.threshold * ballot.scale)
+        value = counts.max(keepdims=True)
+        noise = self._noise.gaussian(sigma, 1, query=query, purpose="check")
+        return bool((value + noise)[0] >= self._aggregator.threshold * ballot.scale)
 
     def _noisy_winner(self, position: int, query: int) -> int:
         ballot, counts = self._ballots[position - self._first], self._counts_at(position)
-        if isinstance(self._aggregator, LNMax):
-            scale = ballot.scale / self._aggregator.gamma
-        else:
-            assert isinstance(self._aggregator, GaussianAggregator)
-            scale = self._aggregator.sigma * ballot.scale
-        return int(np.argmax(self._noised(counts, scale, query, "answer")))
-
-    def _noised(
-        self, sensitive_values: NDArray[np.float64], scale: float, query: int, purpose: str
-    ) -> NDArray[np.float64]:
-        """Add noise: the only way from votes to an outcome."""
-        laplace = isinstance(self._aggregator, LNMax)
-        draw = self._noise.laplace if laplace else self._noise.gaussian
-        return sensitive_values + draw(scale, sensitive_values.size, query=query, purpose=purpose)
+        draw = getattr(self._noise, self._aggregator.noise)
+        scale = self._aggregator.noise_scale * ballot.scale
+        return int(np.argmax(counts + draw(scale, counts.size, query=query, purpose="answer")))
 
     def _reinforce(self, position: int, query: int) -> Outcome:
         believed = self._student.probabilities(query) if self._student else None
@@ -317,8 +303,7 @@ class LabellingJob:
         self._load(outcome.position)
         account, check = self._pricing.accountant, self._pricing.check(outcome.position)
         answer = self._pricing.answer(outcome.position)
-        reserve = check + answer if self._pricing.reserves_answer else check
-        if outcome.verdict == LOST and not account.affords(reserve):
+        if outcome.verdict == LOST and not account.affords(self._pricing.reserve(position)):
             return False
         account.charge(check)
         if outcome.verdict == ANSWERED or (outcome.verdict == LOST and account.affords(answer)):

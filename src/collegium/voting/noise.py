@@ -3,7 +3,8 @@
 Vote counts live on a grid of step ``GRID``. On it, adding the rounded noise drawn here is the same
 as adding continuous noise and rounding the sum, and rounding is post-processing: every guarantee of
 the continuous Gaussian or Laplace mechanism holds verbatim. ``docs/noise.md`` has the proof, and
-what remains assumed.
+what remains assumed. Exponential and Gumbel noise protects only which count is the largest:
+``docs/bounds.md`` shows what rounding means for that.
 """
 
 import hashlib
@@ -17,11 +18,14 @@ from numpy.typing import NDArray
 from collegium.errors import InputError
 from collegium.grid import GRID
 from collegium.voting.exact_sampling import (
+    EXPONENTIAL,
     GAUSSIAN,
+    GUMBEL,
     LAPLACE,
     MAX_SCALE_STEPS,
     RandomWords,
     StandardVariable,
+    TwoBranches,
     draw_rounded,
     operating_system_words,
 )
@@ -49,6 +53,16 @@ class NoiseSource(Protocol):
 
     def laplace(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
         """Rounded Laplace noise on the grid."""
+        ...
+
+    def exponential(
+        self, scale: float, size: int, *, query: int, purpose: str
+    ) -> NDArray[np.float64]:
+        """Rounded exponential noise on the grid: never negative."""
+        ...
+
+    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
+        """Rounded Gumbel noise on the grid."""
         ...
 
 
@@ -130,6 +144,34 @@ class SecureNoise:
         """
         return _draw(LAPLACE, "scale", scale, size, operating_system_words)
 
+    def exponential(
+        self, scale: float, size: int, *, query: int, purpose: str
+    ) -> NDArray[np.float64]:
+        """Exponential noise of density exp(-z / scale) / scale for z > 0, rounded to the grid.
+
+        It protects which noisy count is the largest, not the noisy counts. Parameters and errors are
+        those of :meth:`laplace`.
+
+        Returns
+        -------
+        ndarray of shape (size,), float64
+            In votes.
+        """
+        return _draw(EXPONENTIAL, "scale", scale, size, operating_system_words, signed=False)
+
+    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
+        """Gumbel noise, Pr[Z <= z] = exp(-exp(-z / scale)), rounded to the grid.
+
+        It protects which noisy count is the largest, not the noisy counts. Parameters and errors are
+        those of :meth:`laplace`.
+
+        Returns
+        -------
+        ndarray of shape (size,), float64
+            In votes.
+        """
+        return _draw(GUMBEL, "scale", scale, size, operating_system_words)
+
 
 class SeededNoise:
     """Noise that a seed determines: for experiments, never for a release.
@@ -177,6 +219,17 @@ class SeededNoise:
         """Laplace noise as :meth:`SecureNoise.laplace`, repeatable by (query, purpose)."""
         return _draw(LAPLACE, "scale", scale, size, self._words("laplace", query, purpose))
 
+    def exponential(
+        self, scale: float, size: int, *, query: int, purpose: str
+    ) -> NDArray[np.float64]:
+        """Exponential noise as :meth:`SecureNoise.exponential`, repeatable by (query, purpose)."""
+        words = self._words("exponential", query, purpose)
+        return _draw(EXPONENTIAL, "scale", scale, size, words, signed=False)
+
+    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
+        """Gumbel noise as :meth:`SecureNoise.gumbel`, repeatable by (query, purpose)."""
+        return _draw(GUMBEL, "scale", scale, size, self._words("gumbel", query, purpose))
+
     def _words(self, distribution: str, query: int, purpose: str) -> RandomWords:
         label = f"collegium noise|{distribution}|{self._seed}|{_integer('query', query)}|{purpose}"
         key = np.frombuffer(hashlib.sha256(label.encode()).digest()[:16], dtype="<u8")
@@ -184,14 +237,20 @@ class SeededNoise:
 
 
 def _draw(
-    variable: StandardVariable, name: str, scale: float, size: int, words: RandomWords
+    variable: StandardVariable | TwoBranches,
+    name: str,
+    scale: float,
+    size: int,
+    words: RandomWords,
+    signed: bool = True,
 ) -> NDArray[np.float64]:
     """Validate, draw in grid steps, and convert to votes; both conversions are exact."""
     scale_steps = _scale(name, scale) / GRID
     count = _integer("size", size)
     if count < 1:
         raise InputError(f"size = {count} noise values were asked for; ask for at least 1")
-    return draw_rounded(variable, scale_steps, count, words).astype(np.float64) * GRID
+    drawn = draw_rounded(variable, scale_steps, count, words, signed=signed)
+    return drawn.astype(np.float64) * GRID
 
 
 def _scale(name: str, value: SupportsFloat) -> float:

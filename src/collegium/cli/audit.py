@@ -1,0 +1,265 @@
+"""The audit command: attack the mechanism, or a whole study, and hold the result against the claim."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from collegium.audit.game import GameFinding, mechanism_from, play_game
+from collegium.audit.one_run import OneRunFinding, OneRunSettings, audit_study
+from collegium.audit.plots import Bar, audit_figure
+from collegium.cli.account import (
+    AggregatorName,
+    Gamma,
+    Method,
+    Rule,
+    Sigma,
+    SigmaThreshold,
+    Threshold,
+    _levels,
+    aggregator_options,
+)
+from collegium.cli.console import err, out, print_json
+from collegium.cli.studies import DataDir, _with_data_dir
+from collegium.errors import InputError
+from collegium.pate import refuse_unaffordable
+from collegium.personalisation import as_personalisation
+from collegium.privacy import ceil_decimals, floor_decimals
+from collegium.study.config import read_config
+
+LEVELS = ["high=1:540", "average=2:370", "low=3:90"]
+DO_NOT_RELEASE = """\
+Nothing in this folder may be published, and nothing that this audit computed either.
+
+It comes from a run in which canaries (invented people with wrong records) were among the private
+records, and in which an auditor saw noisy counts. Its numbers say whether an account can be trusted; they
+are not covered by any account.
+"""
+
+
+def audit(
+    what: Annotated[
+        str, typer.Argument(help="The word mechanism, or a study's TOML file.")
+    ] = "mechanism",
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="mechanism: a level as NAME=EPSILON:PEOPLE, once for each. Default: "
+            + ", ".join(LEVELS),
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="mechanism: δ of every level.")] = 1e-5,
+    teachers: Annotated[int, typer.Option(help="mechanism: nominal number of teachers.")] = 250,
+    personalisation: Method = "weighting",
+    rule: Rule = "exact",
+    aggregator: AggregatorName = "confident",
+    sigma: Sigma = None,
+    sigma_threshold: SigmaThreshold = None,
+    threshold: Threshold = None,
+    gamma: Gamma = None,
+    runs: Annotated[int, typer.Option(help="mechanism: labelling jobs on each side.")] = 20_000,
+    queries: Annotated[int, typer.Option(help="mechanism: queries of each job.")] = 8,
+    canaries: Annotated[
+        int | None,
+        typer.Option(help="study: invented owners. Default: as many as answers can be afforded."),
+    ] = None,
+    copies: Annotated[int, typer.Option(help="study: records of each canary.")] = 8,
+    guess_share: Annotated[
+        float, typer.Option(help="study: share of the canaries about which a guess is made.")
+    ] = 1.0,
+    observe: Annotated[
+        str | None,
+        typer.Option(
+            help="What the attacker sees: noisy (counts) or released (labels). Default: "
+            "noisy, where the account pays for that."
+        ),
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(help="Probability that all lower bounds hold.")
+    ] = 0.95,
+    out_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Folder for the figures. Default: none; with a study, STUDY-audit."
+        ),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Attack the mechanism, or a whole study with canaries, and compare with what the account claims.
+
+    Exits with 1 if a lower bound is above a claim. Needs no data for a mechanism. An audit of a study
+    is never a release: keep its folder to yourself.
+
+    Example: collegium audit mechanism --aggregator confident --personalisation weighting --out audit/
+
+    Example: collegium audit study.toml
+    """
+    if what == "mechanism":
+        groups, sizes = _levels(level or LEVELS, delta)
+        plan = as_personalisation(personalisation, rule).plan(groups, sizes, teachers)
+        mechanism = aggregator_options(
+            aggregator,
+            teachers,
+            sigma=sigma,
+            sigma_threshold=sigma_threshold,
+            threshold=threshold,
+            gamma=gamma,
+        )
+        refuse_unaffordable(mechanism, plan, "worst-case")
+        findings: Any = play_game(
+            mechanism_from(plan, mechanism, queries),
+            runs=runs,
+            queries=queries,
+            confidence=confidence,
+            observe=observe,
+            progress=_progress,
+        )
+        title = (
+            f"{mechanism.name}, {plan.personalisation}: {runs:,} jobs of {queries} queries a side"
+        )
+        table, panels, about = _game_table(findings, title), _game_panels(findings), {"runs": runs}
+        folder = out_folder
+    else:
+        path = Path(what)
+        config = _with_data_dir(read_config(path), data_dir)
+        settings = OneRunSettings(canaries, copies, guess_share, confidence, observe or "noisy")
+        folder = out_folder or path.with_name(f"{path.stem}-audit")
+        _open(folder)
+        (folder / "DO-NOT-RELEASE.txt").write_text(DO_NOT_RELEASE, encoding="utf-8")
+        findings = audit_study(config, settings, stage=lambda name: err.print(f"{name} …"))
+        title = f"one run of {path.name} with {sum(f.guesses.canaries for f in findings)} canaries"
+        table, panels, about = _one_run_table(findings, title), _one_run_panels(findings), {}
+    holds = all(finding.holds for finding in findings)
+    result = {
+        "audited": title,
+        "confidence": confidence,
+        "neighbours": "all records of one owner are added, removed or replaced",
+        "holds": holds,
+        **about,
+        "groups": {finding.group: _record(finding) for finding in findings},
+    }
+    if folder is not None:
+        _open(folder)
+        figure = audit_figure(panels, f"{title}; confidence {confidence:g}")
+        text = json.dumps(result, indent=2, ensure_ascii=False, default=str)
+        (folder / "audit.json").write_text(text + "\n", encoding="utf-8")
+        for suffix in ("png", "svg"):
+            figure.savefig(folder / f"audit.{suffix}", dpi=160)
+    if as_json:
+        print_json(result)
+    else:
+        out.print(table)
+        if folder is not None:
+            out.print(f"Figures: {folder}/audit.png, {folder}/audit.svg", soft_wrap=True)
+        verdict = "every lower bound is below its claim" if holds else "A CLAIM IS REFUTED"
+        out.print(f"At confidence {confidence:g}: {verdict}.")
+    if not holds:
+        raise typer.Exit(1)
+
+
+def _open(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"the folder {folder} cannot be made ({error.strerror})") from None
+
+
+def _progress(done: int, total: int) -> None:
+    if err.is_terminal:
+        err.print(f"{done:,} of {total:,} jobs", end="\r")
+
+
+def _game_table(findings: list[GameFinding], title: str) -> Table:
+    table = _table(title, "lower μ", "claimed μ", "budget μ")
+    for row in findings:
+        table.add_row(
+            *_epsilons(row),
+            floor_decimals(row.lower_mu, 3),
+            ceil_decimals(row.claim_mu, 3),
+            floor_decimals(row.budget_mu, 3),
+            "holds" if row.holds else "REFUTED",
+        )
+    return table
+
+
+def _one_run_table(findings: list[OneRunFinding], title: str) -> Table:
+    table = _table(title, "ceiling", "guesses", "right")
+    for row in findings:
+        table.add_row(
+            *_epsilons(row),
+            floor_decimals(row.ceiling_epsilon, 3),
+            str(row.guesses.guessed),
+            str(row.guesses.correct),
+            "holds" if row.holds else "REFUTED",
+        )
+    return table
+
+
+def _table(title: str, *more: str) -> Table:
+    table = Table(title=f"Audit: {title}", title_justify="left")
+    table.add_column("level")
+    for name in ("lower ε", "claimed ε", "budget ε", *more):
+        table.add_column(name, justify="right")
+    table.add_column("claim")
+    table.caption = (
+        "per owner, at the level's δ; ceiling: ε that could be shown if all guesses were right"
+    )
+    table.caption_justify = "left"
+    return table
+
+
+def _epsilons(row: GameFinding | OneRunFinding) -> tuple[str, str, str, str]:
+    return (
+        row.group,
+        floor_decimals(row.lower_epsilon, 3),
+        ceil_decimals(row.claim_epsilon, 3),
+        floor_decimals(row.budget.epsilon, 3),
+    )
+
+
+def _game_panels(findings: list[GameFinding]) -> list[tuple[str, list[Bar]]]:
+    return [
+        ("μ per owner", [Bar(f.group, f.lower_mu, f.claim_mu, f.budget_mu) for f in findings]),
+        _epsilon_panel(findings),
+    ]
+
+
+def _one_run_panels(findings: list[OneRunFinding]) -> list[tuple[str, list[Bar]]]:
+    return [_epsilon_panel(findings)]
+
+
+def _epsilon_panel(findings: Any) -> tuple[str, list[Bar]]:
+    bars = [Bar(f.group, f.lower_epsilon, f.claim_epsilon, f.budget.epsilon) for f in findings]
+    return f"ε per owner, at δ = {findings[0].budget.delta:g}", bars
+
+
+def _record(row: GameFinding | OneRunFinding) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "lower_epsilon": row.lower_epsilon,
+        "claim_epsilon": row.claim_epsilon,
+        "budget_epsilon": row.budget.epsilon,
+        "delta": row.budget.delta,
+        "holds": row.holds,
+    }
+    if isinstance(row, GameFinding):
+        return {
+            **record,
+            "lower_mu": row.lower_mu,
+            "claim_mu": row.claim_mu,
+            "budget_mu": row.budget_mu,
+            "true_positive_rate": row.true_positive_rate,
+            "false_positive_rate": row.false_positive_rate,
+        }
+    return {
+        **record,
+        "ceiling_epsilon": row.ceiling_epsilon,
+        "canaries": row.guesses.canaries,
+        "guessed": row.guesses.guessed,
+        "correct": row.guesses.correct,
+    }

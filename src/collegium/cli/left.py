@@ -1,0 +1,117 @@
+"""What is left of a study or label job, and what it is composed of: read, never changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collegium.accounting.accountant import WorstCaseAccountant
+from collegium.accounting.export import to_json
+from collegium.cli.console import out, print_json
+from collegium.errors import InputError
+from collegium.privacy import ceil_decimals, floor_decimals
+from collegium.study.terms import JobTerms, read_job
+from collegium.voting.aggregators import CheckedAggregator
+from collegium.voting.composition import replay
+from collegium.voting.labelling import NO_LABEL, Outcome
+from collegium.voting.pricing import WorstCasePricing
+
+MOST = 100_000  # answers that are counted; more are not of interest
+
+
+def show_left(folder: Path, as_json: bool) -> None:
+    """Print what was spent and what is left, worst case."""
+    terms, outcomes = _publishable_job(folder)
+    account = replay(terms.aggregator, terms.electorate, outcomes, terms.adjacency).account
+    groups = _by_group(terms, account)
+    answers = answers_left(terms, account, len(outcomes))
+    if as_json:
+        print_json({**_about(terms, outcomes), "answers_left": answers, "groups": groups})
+        return
+    if not terms.private_noise:
+        out.print("[bold red]NOT PRIVATE: the noise was drawn from a seed.[/bold red]")
+    labels = sum(outcome.label != NO_LABEL for outcome in outcomes)
+    out.print(f"{len(outcomes):,} queries asked and {labels:,} labels so far; {terms.aggregator}.")
+    bound = "at least " if answers == MOST else ""
+    out.print(f"The budgets pay for {bound}{answers:,} more answers if every query is answered.")
+    for name, group in groups.items():
+        left_mu = group["mu_left"]
+        out.print(
+            f"  {name}: ε = {ceil_decimals(group['epsilon_spent'])} spent of "
+            f"{floor_decimals(group['epsilon'])} at δ = {group['delta']:g}, "
+            f"{floor_decimals(group['epsilon_left'])} left (μ = {floor_decimals(left_mu)})"
+        )
+    out.print(
+        f"ε per person, worst case; neighbouring data sets: {terms.adjacency}. Nothing was changed.",
+        soft_wrap=True,
+    )
+
+
+def show_export(folder: Path) -> None:
+    """Print the composition of a job as JSON."""
+    terms, outcomes = _publishable_job(folder)
+    replayed = replay(terms.aggregator, terms.electorate, outcomes, terms.adjacency)
+    about = _about(terms, outcomes)
+    about.pop("guarantee")
+    adjacency = about.pop("adjacency")
+    spending = _by_group(terms, replayed.account)
+    print_json(to_json(replayed.composition, adjacency, **about, spending=spending))
+
+
+def answers_left(terms: JobTerms, account: WorstCaseAccountant, asked: int) -> int:
+    """Count how many more queries all budgets pay for if each is answered (at most ``MOST``).
+
+    Charges the account that it is given.
+    """
+    pricing = WorstCasePricing(terms.aggregator, terms.electorate, terms.adjacency)
+    for position in range(asked, asked + MOST):
+        pricing.begin(position, [terms.electorate.ballot(position)], np.empty((0, 2)))
+        cost = pricing.reserve(position)
+        if terms.electorate.is_static:
+            return int(min(account.how_many(cost), MOST))
+        if not account.affords(cost):
+            return position - asked
+        account.charge(cost)
+    return MOST
+
+
+def _publishable_job(folder: Path) -> tuple[JobTerms, list[Outcome]]:
+    terms, outcomes = read_job(folder)
+    if terms.guarantee != "worst-case":
+        raise InputError(
+            f"{folder} was run under the {terms.guarantee} guarantee: what was spent and what is left is "
+            "sensitive, and only worst-case accounts can be shown"
+        )
+    return terms, outcomes
+
+
+def _about(terms: JobTerms, outcomes: list[Outcome]) -> dict[str, Any]:
+    checked = isinstance(terms.aggregator, CheckedAggregator)
+    return {
+        "guarantee": terms.guarantee,
+        "adjacency": terms.adjacency,
+        "private_noise": terms.private_noise,
+        "aggregator": {"name": terms.aggregator.name, **vars(terms.aggregator)},
+        "queries_asked": len(outcomes),
+        "checks": len(outcomes) if checked else 0,
+        "labels": sum(outcome.label != NO_LABEL for outcome in outcomes),
+    }
+
+
+def _by_group(terms: JobTerms, account: WorstCaseAccountant) -> dict[str, dict[str, Any]]:
+    spent, left = account.epsilon_spent(), account.remaining()
+    assert left.mu is not None
+    names = np.asarray(account.names, dtype=object)
+    return {
+        name: {
+            "owners": terms.owners.get(name, 0),
+            "epsilon": budget.epsilon,
+            "delta": budget.delta,
+            "epsilon_spent": float(spent[names == name].max()),
+            "epsilon_left": float(left.epsilon[names == name].min()),
+            "mu_left": float(left.mu[names == name].min()),
+        }
+        for name, budget in terms.electorate.groups.items()
+    }

@@ -1,0 +1,160 @@
+"""The public terms of a labelling job, kept in its vault: enough to read its account without any data.
+
+Budgets, weights, participation and noise are public; so is every outcome under the worst-case guarantee.
+Terms and journal together say what was spent and what is left, also while the job is running.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collegium.accounting.ledger import as_json, from_json
+from collegium.budgets import Budget
+from collegium.errors import CollegiumError, InputError
+from collegium.personalisation.electorate import Electorate, Participation
+from collegium.study.folder import StudyFolder
+from collegium.study.journal import FileJournal
+from collegium.voting.aggregators import Aggregator, aggregator_from
+from collegium.voting.labelling import Outcome
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class JobTerms:
+    """What a labelling job was agreed on, before its first query.
+
+    Attributes
+    ----------
+    aggregator : Aggregator
+        The mechanism.
+    electorate : Electorate
+        Budgets, weights and participation.
+    guarantee, adjacency : str
+        Kind of the guarantee, and its neighbours in words.
+    private_noise : bool
+        Whether noise comes from the operating system.
+    owners : dict of str to int
+        Number of owners of each group.
+    n_queries : int
+        Public records that may be asked about.
+    """
+
+    aggregator: Aggregator
+    electorate: Electorate
+    guarantee: str
+    adjacency: str
+    private_noise: bool
+    owners: dict[str, int]
+    n_queries: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Make a dictionary for JSON, exact to the last bit."""
+        electorate = self.electorate
+        schedule = electorate.participation
+        return {
+            "format": FORMAT,
+            "guarantee": self.guarantee,
+            "adjacency": self.adjacency,
+            "private_noise": self.private_noise,
+            "owners": self.owners,
+            "n_queries": self.n_queries,
+            "aggregator": {"name": self.aggregator.name, **vars(self.aggregator)},
+            "n_nominal": electorate.n_nominal,
+            "groups": {
+                name: [as_json(np.asarray(budget.epsilon)), budget.delta]
+                for name, budget in electorate.groups.items()
+            },
+            "cohort_groups": list(electorate.cohort_groups),
+            "weights": as_json(electorate.weights),
+            "sensitivity": as_json(electorate.sensitivity),
+            "participation": None
+            if schedule is None
+            else {
+                "groups": [group.tolist() for group in schedule.groups],
+                "frequencies": list(schedule.frequencies),
+                "seed": schedule.seed,
+                "shuffle_every": schedule.shuffle_every,
+            },
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> JobTerms:
+        """Read what :meth:`to_json` made."""
+        if content["format"] != FORMAT:
+            raise InputError(f"unknown format {content['format']!r} of a job's terms")
+        mechanism = dict(content["aggregator"])
+        weights = from_json(content["weights"], "weights", (len(content["weights"]),))
+        cohorts = tuple(content["cohort_groups"])
+        schedule = content["participation"]
+        participation = None
+        if schedule is not None:
+            groups = [np.asarray(group, dtype=np.intp) for group in schedule["groups"]]
+            participation = Participation(
+                groups, schedule["frequencies"], schedule["seed"], schedule["shuffle_every"]
+            )
+        electorate = Electorate(
+            n_nominal=content["n_nominal"],
+            weights=weights,
+            groups={
+                name: Budget(float(epsilon), delta)
+                for name, (epsilon, delta) in content["groups"].items()
+            },
+            cohort_groups=cohorts,
+            sensitivity=from_json(content["sensitivity"], "sensitivity", (len(cohorts),)),
+            participation=participation,
+        )
+        return cls(
+            aggregator_from(mechanism.pop("name"), **mechanism),
+            electorate,
+            content["guarantee"],
+            content["adjacency"],
+            content["private_noise"],
+            content["owners"],
+            content["n_queries"],
+        )
+
+
+def keep_terms(folder: StudyFolder, terms: JobTerms) -> None:
+    """Write a job's terms into its vault, unless they are there already."""
+    path = folder.vault / "terms.json"
+    if not path.exists():
+        folder.write_json(path, terms.to_json())
+
+
+def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
+    """Read a job's terms and what is durable of it; nothing is changed, also while it is running.
+
+    Queries that may have been drawn, but whose outcome is not durable yet, count as lost.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no job, or cannot be read.
+    StudyMismatchError
+        If the journal is damaged.
+    """
+    folder = StudyFolder(path)
+    source = folder.vault / "terms.json"
+    try:
+        if not source.exists():
+            raise InputError(
+                f"{path} holds no labelling job that was begun: there is no {source}; `collegium run` and "
+                "`collegium label` make one"
+            )
+        terms = JobTerms.from_json(json.loads(source.read_text(encoding="utf-8")))
+        journal = folder.vault / "journal.jsonl"
+        return terms, FileJournal(journal).settled() if journal.exists() else []
+    except CollegiumError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror}): it is for its owner only"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{source} is damaged: restore it from a backup") from None
