@@ -173,7 +173,7 @@ def by_zcdp(range_epsilon: float, pure: float, budget: float) -> int:
 def by_optimal_composition(range_epsilon: float, budget: float) -> int:
     """Answers to fixed queries by the optimal composition of bounded range.
 
-    Dong, Durfee & Rogers 2020, Theorem 3: the worst are equal two-outcome pairs with log-ratios t and
+    Dong, Durfee & Rogers 2020: the worst are equal two-outcome pairs with log-ratios t and
     t - range, at the worst t (here of a grid: an estimate of what is left to gain, not a bound).
     """
 

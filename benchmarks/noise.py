@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.voting import exact_sampling
 from collegium.grid import GRID
+from collegium.voting import exact_sampling
 from collegium.voting.noise import SecureNoise
 
 SCALES = (1.0, 40.0, 150.0, 1e4, 1e7)

@@ -53,7 +53,7 @@ def job(votes: VoteTable, budget: Budget, kind: str, seed: int, max_labels: int 
         pricing = WorstCasePricing(AGGREGATOR, electorate)
     else:
         orders = SEED_ORDERS if kind == "mironov" else DEFAULT_ORDERS
-        pricing = DataDependentPricing(AGGREGATOR, electorate, orders, kind)
+        pricing = DataDependentPricing(AGGREGATOR, electorate, orders, kind, bounds="papers")
     order = np.random.default_rng(seed).permutation(votes.n_queries)
     labels = LabellingJob(
         votes, electorate, AGGREGATOR, pricing, SeededNoise(seed), order, max_labels=max_labels

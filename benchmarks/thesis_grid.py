@@ -170,7 +170,9 @@ def vote(
     for run in range(runs):
         order = np.random.default_rng([seed, 3, run]).permutation(votes.n_queries)
         electorate = plan.electorate(1000 * seed + run)
-        pricing = DataDependentPricing(setting.aggregator, electorate, SEED_ORDERS, "mironov")
+        pricing = DataDependentPricing(
+            setting.aggregator, electorate, SEED_ORDERS, "mironov", bounds="papers"
+        )
         labels = LabellingJob(
             votes,
             electorate,

@@ -10,7 +10,13 @@ import pytest
 from collegium.accounting.export import Mechanism, from_json, to_dp_event, to_json
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.errors import InputError
-from collegium.voting.aggregators import ConfidentGNMax, GNMax, LNMax
+from collegium.voting.aggregators import (
+    ConfidentGNMax,
+    ExponentialMax,
+    GNMax,
+    LNMax,
+    PermuteAndFlip,
+)
 from collegium.voting.composition import replay
 from collegium.voting.history import spending_history
 from collegium.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
@@ -87,16 +93,18 @@ def test_laplace_answers_are_two_noised_counts_each(house):
     assert event.events[0].count == 40
     theirs = by_pld(event)
     pure, ours = 20 * 0.04, float(replayed.account.epsilon_spent()[0])
-    assert theirs <= ours + 1e-3 <= pure + 1e-3  # ours covers every pure mechanism, theirs this one
+    assert ours == pytest.approx(pure, rel=1e-9)
+    assert theirs <= ours + 1e-3  # ours covers every pure mechanism, theirs this one
 
 
-def test_other_pure_answers_become_randomised_response():
-    event = to_dp_event([Mechanism("answer", "pure", 1 / 0.3, 1)])
-    accountant = pld.PLDAccountant(NeighboringRelation.REPLACE_SPECIAL).compose(event)
-    assert accountant.get_epsilon(1e-9) == pytest.approx(0.3, abs=1e-3)
-    truth = math.exp(0.3) / (1 + math.exp(0.3))
-    expected = truth - math.exp(0.1) * (1 - truth)
-    assert accountant.get_delta(0.1) == pytest.approx(expected, abs=1e-6)
+@pytest.mark.parametrize("kind", [PermuteAndFlip, ExponentialMax])
+def test_other_pure_answers_become_the_gaussian_that_dominates_them(house, kind):
+    replayed = replay(kind(gamma=0.02), house.unlimited(100), outcomes(20, 20))
+    (answer,) = replayed.composition["everybody"]
+    mu = math.sqrt(float(replayed.account.mu_squared[0]))
+    assert (answer.kind, answer.count) == ("pure", 20)
+    assert answer.mu_squared == pytest.approx(mu**2, rel=1e-12)
+    assert by_pld(to_dp_event([answer])) == pytest.approx(gdp_epsilon(mu, DELTA), abs=1e-3)
 
 
 def test_nothing_asked_is_an_event_that_costs_nothing(house):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -56,10 +57,7 @@ def test_how_votes_are_cut_into_blocks_does_not_matter(cuts, n_orders):
     counts, answered = votes(2000)
     whole = account_votes([(counts, answered)], SENSITIVITY, orders, **CHECKED)
     edges = [0, *sorted(set(cuts)), 2000]
-    blocks = (
-        (counts[first:last], answered[first:last])
-        for first, last in zip(edges[:-1], edges[1:], strict=True)
-    )
+    blocks = ((counts[first:last], answered[first:last]) for first, last in pairwise(edges))
     cut = account_votes(blocks, SENSITIVITY, orders, **CHECKED)
     assert cut.sensitive_rdp == pytest.approx(whole.sensitive_rdp, rel=1e-14, abs=0)
     assert (cut.n_queries, cut.n_answered) == (whole.n_queries, whole.n_answered)

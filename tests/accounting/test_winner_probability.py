@@ -53,7 +53,7 @@ def test_never_above_the_union_bound_and_never_below_the_nearest_rival(counts, s
     mixed = [counts[i] for i in order if i < len(counts)]
     assert gnmax_log_q_exact([mixed], sigma)[0] == pytest.approx(log_q[0], rel=1e-12, abs=1e-12)
     sharp, papers = (gnmax_rdp(value, [1.0], sigma, DEFAULT_ORDERS) for value in (log_q, union))
-    assert (sharp <= papers * (1 + 1e-12)).all()
+    assert (sharp <= papers * (1 + 1e-9)).all()  # log q is near -1e5: an ulp shows
 
 
 def test_ties_are_fair_and_rounding_shortens_gaps():

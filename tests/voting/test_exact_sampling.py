@@ -14,6 +14,7 @@ from mpmath import libmp
 from numpy.typing import NDArray
 from scipy import stats
 
+from collegium.grid import GRID
 from collegium.voting import exact_sampling
 from collegium.voting.exact_sampling import (
     FLOAT_ERROR,
@@ -23,7 +24,6 @@ from collegium.voting.exact_sampling import (
     StandardVariable,
     draw_rounded,
 )
-from collegium.grid import GRID
 
 VARIABLES = {"gaussian": GAUSSIAN, "laplace": LAPLACE}
 LAWS: dict[str, Any] = {"gaussian": stats.norm, "laplace": stats.laplace}

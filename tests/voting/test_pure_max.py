@@ -122,7 +122,7 @@ def test_permute_and_flip_has_not():
     gamma = 0.01
     here, there = permute_and_flip((5, 4), gamma), permute_and_flip((4, 5), gamma)
     ratio = np.log(here / there)
-    assert np.ptp(ratio) > 0.97 * 2 * (2 * gamma * 0.5) * 2  # moved by 1: range nearly 4 gamma
+    assert np.ptp(ratio) > 0.97 * 4 * gamma  # one vote moved: e = 2 gamma
     divergence = (here * ratio).sum()
     assert divergence > 0.95 * (2 * gamma) ** 2 / 2
 
@@ -186,7 +186,7 @@ def test_worst_case_prices(house, name):
         assert answer.mu_squared[cohort] == pytest.approx(mu**2, rel=1e-12)
     account = WorstCaseAccountant(np.ones(len(ballot.sensitivity)), 1e-5)
     account.charge(WorstCaseCost(answer.mu_squared, answer.pure_epsilon))
-    assert (account.epsilon_spent() <= answer.pure_epsilon).all()
+    assert (account.epsilon_spent() <= answer.pure_epsilon * (1 + 1e-12)).all()
 
 
 def exact_renyi(here, there, orders):
@@ -221,7 +221,8 @@ def test_log_q_is_exact_or_a_bound():
 def test_sharp_bounds_are_never_worse_and_papers_bounds_are_kept_for_the_seeds(house, name):
     electorate = house.plan("uniform", 100).electorate(seed=0)
     counts = np.random.default_rng(0).multinomial(100, [0.6, 0.2, 0.1, 0.1], size=20).astype(float)
-    aggregator = house.aggregator(name, 100)
+    options = {"threshold": 80.0, "sigma_threshold": 60.0} if name == "confident" else {}
+    aggregator = aggregator_from(name, sigma=10.0, **options)
 
     def total(**options):
         pricing = DataDependentPricing(aggregator, electorate, **options)

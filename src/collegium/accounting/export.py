@@ -8,7 +8,6 @@ its ``REPLACE_ONE`` doubles distances and is wrong here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -28,12 +27,12 @@ class Mechanism:
     purpose : str
         ``check`` or ``answer``.
     kind : {"gaussian", "laplace", "pure"}
-        ``laplace`` noises every count, and an owner moves two of them; ``pure`` is any (ε, 0)-DP
-        mechanism that is described by its ε alone.
+        ``laplace`` noises every count, and an owner moves two of them; ``pure`` is any other (ε, 0)-DP
+        mechanism, described by the Gaussian mechanism that dominates it.
     noise_multiplier : float
         Scale of the noise divided by how far one owner moves what is noised: σ_T/Δ for checks,
         σ/(√2·Δ) for Gaussian answers (in L2), 1/(γ·Δ) for each of the two counts of a Laplace answer;
-        1/ε for ``pure``.
+        1/μ for ``pure``, which is μ-GDP.
     count : int
         How often.
     """
@@ -55,17 +54,18 @@ class Mechanism:
 
     @property
     def mu_squared(self) -> float | None:
-        """μ² of all uses together where the mechanism is Gaussian, else None."""
-        return self.count / self.noise_multiplier**2 if self.kind == "gaussian" else None
+        """μ² of all uses together, None for Laplace noise, which is described more sharply."""
+        return None if self.kind == "laplace" else self.count / self.noise_multiplier**2
 
 
 def to_dp_event(mechanisms: Sequence[Mechanism]) -> Any:
     """Make a ``dp_accounting`` event of all mechanisms towards one group.
 
-    Gaussian mechanisms become ``GaussianDpEvent``. A Laplace answer becomes two ``LaplaceDpEvent``, one for
-    each count that the owner moves: exact for the whole noisy histogram. A pure mechanism becomes
-    binary randomized response, which dominates all of them (Kairouz, Oh & Viswanath 2015, arXiv
-    1311.0776v4, Theorem 3.1, for composition); it needs an accountant with ``REPLACE_SPECIAL``.
+    Gaussian mechanisms become ``GaussianDpEvent``, and so do pure ones: every (ε, 0)-DP mechanism is
+    dominated by a Gaussian one (:func:`~collegium.accounting.gaussian.pure_to_gdp`). (Binary randomised
+    response would be sharper, but dp-accounting's ``REPLACE_SPECIAL`` compares it with a coin, which
+    understates ε.) A Laplace answer becomes two ``LaplaceDpEvent``, one for each count that the owner
+    moves: exact for the whole noisy histogram.
 
     Parameters
     ----------
@@ -96,18 +96,11 @@ def to_dp_event(mechanisms: Sequence[Mechanism]) -> Any:
 
 
 def _event_of(dp: Any, mechanism: Mechanism) -> Any:
-    if mechanism.kind == "gaussian":
-        return dp.SelfComposedDpEvent(
-            dp.GaussianDpEvent(mechanism.noise_multiplier), mechanism.count
-        )
     if mechanism.kind == "laplace":
         return dp.SelfComposedDpEvent(
             dp.LaplaceDpEvent(mechanism.noise_multiplier), 2 * mechanism.count
         )
-    response = dp.dp_event.RandomizedResponseDpEvent(
-        noise_parameter=2 / (1 + math.exp(1 / mechanism.noise_multiplier)), num_buckets=2
-    )
-    return dp.SelfComposedDpEvent(response, mechanism.count)
+    return dp.SelfComposedDpEvent(dp.GaussianDpEvent(mechanism.noise_multiplier), mechanism.count)
 
 
 def _dp_accounting() -> Any:

@@ -19,7 +19,7 @@ R. McKenna, D. Sheldon. Permute-and-Flip. NeurIPS 2020; arXiv 2010.12603. Z. Din
 Permute-and-Flip Mechanism Is Identical to Report-Noisy-Max with Exponential Noise; arXiv 2105.07260.
 J. Dong, D. Durfee, R. Rogers. Optimal Differential Privacy Composition for Exponential Mechanisms.
 ICML 2020; arXiv 1909.13830. M. Cesar, R. Rogers. Bounding, Concentrating, and Truncating. ALT 2021;
-arXiv 2004.07223, Lemma 3.2.
+arXiv 2004.07223.
 """
 
 import math
@@ -53,12 +53,11 @@ __all__ = [
 def range_to_gdp(range_epsilon: float) -> float:
     """Smallest mu for which every mechanism of bounded range is mu-GDP, rounded up. Publishable.
 
-    It is the mu of an (range_epsilon/2, 0)-DP mechanism. A mechanism whose log-ratios lie in an interval
-    of length e is at least as hard to test as some two-outcome pair with log-ratios t and t - e
-    (Dong, Durfee & Rogers 2020, Lemma 3.2), that is, probabilities p and q with
-    logit p - logit q = e, and mu must be at least Phi^-1(p) - Phi^-1(q). The slope of
-    Phi^-1(logistic(.)) is even and falls away from 0 (proof in ``docs/bounds.md``), so the difference
-    is largest for logits e/2 and -e/2: randomised response with e/2.
+    It is the mu of an (range_epsilon/2, 0)-DP mechanism. If log-ratios lie in an interval of length e,
+    every test has probabilities p and q of rejecting with logit p - logit q <= e, and mu must be at
+    least Phi^-1(p) - Phi^-1(q). The slope of Phi^-1(logistic(.)) is even and falls away from 0 (proof
+    in ``docs/bounds.md``), so the difference is largest for logits e/2 and -e/2: randomised response
+    with e/2.
 
     Parameters
     ----------

@@ -14,9 +14,12 @@ from scipy import sparse
 from collegium.audit.bounds import Guesses
 from collegium.budgets import Budgets
 from collegium.errors import InputError, PrivacyWarning
+from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.study.data import StudyData
 from collegium.tables import take_rows
+from collegium.voting.aggregators import Aggregator
+from collegium.voting.pricing import pricing_for
 
 Floats = NDArray[np.float64]
 _OUTSIDE = 3.0  # how far outside canaries lie, in units of each feature's range
@@ -47,6 +50,18 @@ class Canaries:
     def number(self) -> int:
         """How many there are, included or not."""
         return len(self.labels)
+
+
+def affordable_canaries(aggregator: Aggregator, electorate: Electorate, most: int) -> int:
+    """Count the queries that all budgets pay for if each is answered."""
+    pricing = pricing_for("worst-case", aggregator, electorate)
+    for position in range(most):
+        pricing.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
+        cost = pricing.check(position) + pricing.answer(position)
+        if not pricing.accountant.affords(cost):
+            return position
+        pricing.accountant.charge(cost)
+    return most
 
 
 def draw_canaries(

@@ -9,8 +9,8 @@ bounds on ε (at the δ of the group) and on μ, to hold against what the accoun
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,73 +20,16 @@ from collegium.accounting.gaussian import gdp_mu
 from collegium.audit.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
 from collegium.audit.events import Lens, Runs, choose_events
 from collegium.audit.listening import ListeningNoise
+from collegium.audit.mechanism import Mechanism
 from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.personalisation.electorate import Electorate
-from collegium.personalisation.plan import Plan
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
 from collegium.voting.labelling import LabellingJob
-from collegium.voting.noise import NoiseSource, SecureNoise
-from collegium.voting.pricing import Pricing, WorstCasePricing
 from collegium.voting.votes import VoteTable
 
 Floats = NDArray[np.float64]
 OBSERVATIONS = ("noisy", "released")
 FEWEST_RUNS = 100
-
-
-@dataclass(frozen=True, eq=False)
-class Mechanism:
-    """What is audited: exactly the objects that a study would use.
-
-    Attributes
-    ----------
-    electorate : Electorate
-        Weights, participation and cohorts.
-    aggregator : Aggregator
-    pricing : Pricing
-        Worst-case prices with an account that has charged nothing; every run gets a copy.
-    owner_teachers : mapping of str to ndarray of int
-        For each group, the teachers of one owner.
-    noise : NoiseSource
-        Cryptographic noise, unless a test breaks it.
-    """
-
-    electorate: Electorate
-    aggregator: Aggregator
-    pricing: Pricing
-    owner_teachers: Mapping[str, NDArray[np.intp]]
-    noise: NoiseSource = field(default_factory=SecureNoise)
-
-    def cohort(self, group: str) -> int:
-        """Position of the owner's cohort."""
-        if self.electorate.is_static:
-            return self.electorate.cohort_groups.index(group)
-        return int(self.owner_teachers[group][0])
-
-
-def mechanism_from(plan: Plan, aggregator: Aggregator, queries: int, seed: int = 0) -> Mechanism:
-    """Make the mechanism of a plan, with an owner of each group to attack.
-
-    Parameters
-    ----------
-    plan : Plan
-        Who teaches and who weighs how much.
-    aggregator : Aggregator
-    queries : int
-        Queries of one run: where teachers vanish, the owner's is the one that takes part most.
-    seed : int
-        Public randomness of participation.
-    """
-    electorate = plan.electorate(seed)
-    present = np.array([electorate.ballot(p).weights > 0 for p in range(queries)])
-    owners = {}
-    for name, (first, end) in plan.teacher_ranges().items():
-        start = first
-        if not electorate.is_static:
-            start = first + int(present[:, first:end].sum(axis=0).argmax())
-        owners[name] = np.arange(start, start + plan.groups[name].duplicates)
-    return Mechanism(electorate, aggregator, WorstCasePricing(aggregator, electorate), owners)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from collegium.audit.bounds import Guesses, one_run_epsilon
 from collegium.audit.canaries import (
     Canaries,
+    affordable_canaries,
     contrary_labels,
     draw_canaries,
     expected_changes,
@@ -169,7 +170,7 @@ def audit_study(
     random = generator or np.random.default_rng()
     electorate = plan.electorate(config["study.seed"])
     most = min(data.X_public.shape[0], config["aggregation.max_queries"] or MOST_CANARIES)
-    number = chosen.canaries or _affordable(aggregator, electorate, most)
+    number = chosen.canaries or affordable_canaries(aggregator, electorate, most)
     canaries = draw_canaries(data, plan, number, random)
     order = random.permutation(number)[: config["aggregation.max_queries"]]
     school = _School(config, plan, canaries, data)
@@ -210,18 +211,6 @@ def audit_study(
         for code, name in enumerate(data.budgets.group_names)
         if name in plan.groups
     ]
-
-
-def _affordable(aggregator: Aggregator, electorate: Electorate, most: int) -> int:
-    """Count the queries that all budgets pay for if each is answered."""
-    pricing = pricing_for("worst-case", aggregator, electorate)
-    for position in range(most):
-        pricing.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
-        cost = pricing.check(position) + pricing.answer(position)
-        if not pricing.accountant.affords(cost):
-            return position
-        pricing.accountant.charge(cost)
-    return most
 
 
 def _finding(

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from collegium.audit.game import GameFinding, mechanism_from, play_game
+from collegium.audit.game import GameFinding, play_game
+from collegium.audit.mechanism import mechanism_from
 from collegium.audit.one_run import OneRunFinding, OneRunSettings, audit_study
 from collegium.audit.plots import Bar, audit_figure
 from collegium.cli.account import (
@@ -207,9 +208,8 @@ def _table(title: str, *more: str) -> Table:
     for name in ("lower ε", "claimed ε", "budget ε", *more):
         table.add_column(name, justify="right")
     table.add_column("claim")
-    table.caption = (
-        "per owner, at the level's δ; ceiling: ε that could be shown if all guesses were right"
-    )
+    ceiling = "; ceiling: what could be shown if all guesses were right"
+    table.caption = f"per owner, at the level's δ{ceiling if 'ceiling' in more else ''}"
     table.caption_justify = "left"
     return table
 

@@ -369,12 +369,6 @@ def finish_plan(
     frequencies = frequencies or dict.fromkeys(used, 1.0)
     # A group whose weight would round to 0 would have no say at all, so it keeps the smallest one.
     rounded = {g: max(GRID, float(to_grid((weights or {}).get(g, 1.0)))) for g in used}
-    for name, weight in rounded.items():
-        if weight <= 0:
-            raise InputError(
-                f"group {name!r} would get no influence: its budget is more than a million times smaller than "
-                "others; give it more, or leave these people out"
-            )
     if mixed:
         scale = n_teachers / n_nominal
     else:

@@ -52,7 +52,7 @@ def fit_student(estimator: Any, X: Any, labels: NDArray[np.intp]) -> Any:
             PrivacyWarning,
             stacklevel=2,
         )
-        return DummyClassifier(strategy="constant", constant=int(present[0])).fit(X, labels)
+        return DummyClassifier(strategy="constant", constant=present[0]).fit(X, labels)
     return clone(estimator, safe=False).fit(X, labels)
 
 

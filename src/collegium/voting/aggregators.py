@@ -146,7 +146,7 @@ class ExponentialMax(PureAggregator):
     -----
     An owner with sensitivity Δ moves one count up and another down by Δ at most. The log-ratio of the
     probabilities of an answer then lies in an interval of length η = 2γΔ that contains 0: the
-    answer is η-DP and (η²/8)-zCDP (Cesar & Rogers 2021, arXiv 2004.07223, Lemma 3.2), and μ-GDP with
+    answer is η-DP and (η²/8)-zCDP (Cesar & Rogers 2021, arXiv 2004.07223), and μ-GDP with
     the μ of an (η/2, 0)-DP mechanism. Rounding to the grid is paid for by two grid steps on top of
     Δ (proofs in ``docs/bounds.md``).
     """

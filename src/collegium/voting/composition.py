@@ -92,10 +92,9 @@ def _mechanisms(
     )
     mechanisms = []
     for (purpose, mu_squared, pure), count in counts.items():
-        if math.isinf(pure):
-            mechanisms.append(Mechanism(purpose, "gaussian", 1 / math.sqrt(mu_squared), count))
-        elif isinstance(aggregator, LNMax):
+        if isinstance(aggregator, LNMax):
             mechanisms.append(Mechanism(purpose, "laplace", 2 / pure, count))
-        else:
-            mechanisms.append(Mechanism(purpose, "pure", 1 / pure, count))
+            continue
+        kind = "gaussian" if math.isinf(pure) else "pure"
+        mechanisms.append(Mechanism(purpose, kind, 1 / math.sqrt(mu_squared), count))
     return mechanisms

@@ -275,15 +275,23 @@ class LabellingJob:
         if believed is not None:
             counts = counts - to_grid(ballot.total * believed)
         sigma = self._aggregator.sigma_threshold * ballot.scale
-        value = counts.max(keepdims=True)
-        noise = self._noise.gaussian(sigma, 1, query=query, purpose="check")
-        return bool((value + noise)[0] >= self._aggregator.threshold * ballot.scale)
+        noised = self._noised(counts.max(keepdims=True), sigma, query, "check")
+        return bool(noised[0] >= self._aggregator.threshold * ballot.scale)
 
     def _noisy_winner(self, position: int, query: int) -> int:
         ballot, counts = self._ballots[position - self._first], self._counts_at(position)
-        draw = getattr(self._noise, self._aggregator.noise)
         scale = self._aggregator.noise_scale * ballot.scale
-        return int(np.argmax(counts + draw(scale, counts.size, query=query, purpose="answer")))
+        return int(np.argmax(self._noised(counts, scale, query, "answer")))
+
+    def _noised(
+        self, sensitive_values: NDArray[np.float64], scale: float, query: int, purpose: str
+    ) -> NDArray[np.float64]:
+        """Add noise: the only way from votes to an outcome. Checks are always Gaussian."""
+        draw = getattr(self._noise, "gaussian" if purpose == "check" else self._aggregator.noise)
+        noise: NDArray[np.float64] = draw(
+            scale, sensitive_values.size, query=query, purpose=purpose
+        )
+        return sensitive_values + noise
 
     def _reinforce(self, position: int, query: int) -> Outcome:
         believed = self._student.probabilities(query) if self._student else None

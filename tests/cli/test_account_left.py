@@ -1,0 +1,164 @@
+"""collegium account --left and --export: read a job's folder, change nothing."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from collegium.accounting.accountant import WorstCaseAccountant
+from collegium.cli.main import app
+from collegium.errors import InputError
+from collegium.study.journal import FileJournal
+from collegium.study.terms import JobTerms, read_job
+from collegium.voting.aggregators import ConfidentGNMax
+from collegium.voting.composition import replay
+
+ROWS = ["1"] * 54 + ["2"] * 37 + ["3"] * 9
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def label(folder, house, *more):
+    votes = folder / "votes.npy"
+    if not votes.exists():
+        np.save(votes, house.predictions(400, 100))
+        (folder / "budgets.csv").write_text("epsilon\n" + "\n".join(ROWS) + "\n", encoding="utf-8")
+    out = folder / "job"
+    arguments = [
+        "--votes",
+        votes,
+        "--budgets",
+        folder / "budgets.csv",
+        "--classes",
+        4,
+        "--out",
+        out,
+    ]
+    result = command("label", *arguments, "--votes-are", "predictions", "--sigma", 30, *more)
+    assert result.exit_code == 0, result.output
+    return out
+
+
+def everything(folder):
+    return {
+        path.relative_to(folder): (path.stat().st_mtime_ns, path.is_file() and path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def as_json(*arguments):
+    result = command("account", *arguments)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+@pytest.mark.parametrize("personalisation", ["weighting", "vanishing", "uniform"])
+def test_what_is_left_of_a_finished_job_is_what_it_stated(tmp_path, house, personalisation):
+    job = label(tmp_path, house, "--personalisation", personalisation, "--max-labels", 12)
+    before = everything(job)
+    left = as_json("--left", job, "--json")
+    assert everything(job) == before
+    stated = json.loads((job / "release" / "privacy.json").read_text(encoding="utf-8"))
+    assert left["labels"] == stated["labels_released"] > 0
+    assert left["queries_asked"] == left["checks"] == stated["queries_asked"]
+    for group in stated["groups"]:
+        now = left["groups"][group["group"]]
+        assert now["epsilon_spent"] == group["epsilon_spent"]
+        assert 0 <= now["epsilon_left"] <= now["epsilon"] - now["epsilon_spent"]
+        assert now["mu_left"] > 0
+
+
+def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house):
+    every_query_passes = ("--threshold=-10000", "--sigma-threshold", 40)
+    job = label(tmp_path, house, *every_query_passes, "--max-labels", 5)
+    left = as_json("--left", job, "--json")
+    terms, outcomes = read_job(job)
+    account = replay(terms.aggregator, terms.electorate, outcomes, terms.adjacency).account
+    assert isinstance(account, WorstCaseAccountant)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    done = as_json("--left", label(whole, house, *every_query_passes), "--json")
+    rejected = done["checks"] - done["labels"]
+    assert done["answers_left"] == 0
+    assert rejected == 0
+    assert left["answers_left"] == done["labels"] - left["labels"] > 0
+
+
+def test_in_words_it_says_the_same(tmp_path, house):
+    job = label(tmp_path, house, "--max-labels", 3)
+    result = command("account", "--left", job)
+    assert result.exit_code == 0
+    words = " ".join(result.output.split())
+    assert "3 labels so far" in words
+    assert "more answers if every query is answered" in words
+    assert "worst case; neighbouring data sets: all records of one owner" in words
+
+
+def test_a_running_job_counts_what_may_have_been_drawn(tmp_path, house):
+    job = label(tmp_path, house, "--max-labels", 3)
+    before = as_json("--left", job, "--json")
+    journal = FileJournal(job / "vault" / "journal.jsonl")
+    first = before["queries_asked"]
+    journal.reserve(first, [390, 391])
+    (job / "vault" / "journal.jsonl").open("ab").write(b"0000 torn")
+    files = everything(job)
+    during = as_json("--left", job, "--json")
+    assert everything(job) == files
+    assert during["queries_asked"] == first + 2
+    for name, group in during["groups"].items():
+        assert group["epsilon_spent"] > before["groups"][name]["epsilon_spent"]
+
+
+def test_the_export_is_the_composition(tmp_path, house):
+    job = label(tmp_path, house, "--max-labels", 6)
+    before = everything(job)
+    content = as_json("--export", job)
+    assert everything(job) == before
+    terms, outcomes = read_job(job)
+    assert content["guarantee"] == "worst-case"
+    assert content["adjacency"] == terms.adjacency
+    assert set(content["groups"]) == set(terms.electorate.groups)
+    for mechanisms in content["groups"].values():
+        counts = {one["purpose"]: one["count"] for one in mechanisms}
+        assert counts == {"check": len(outcomes), "answer": 6}
+
+
+@pytest.mark.parametrize("personalisation", ["weighting", "vanishing", "uniform", "upsampling"])
+def test_terms_survive_json_exactly(house, personalisation):
+    electorate = house.plan(personalisation, 100).electorate(5)
+    terms = JobTerms(ConfidentGNMax(), electorate, "worst-case", "any", True, {"high": 3}, 400)
+    back = JobTerms.from_json(json.loads(json.dumps(terms.to_json(), allow_nan=False)))
+    assert back.to_json() == terms.to_json()
+    for position in (0, 7, 99, 100, 250):
+        one, other = electorate.ballot(position), back.electorate.ballot(position)
+        assert one.weights.tobytes() == other.weights.tobytes()
+        assert one.sensitivity.tobytes() == other.sensitivity.tobytes()
+
+
+def refused(*arguments, words):
+    with pytest.raises(InputError, match=words) as refusal:
+        CliRunner().invoke(app, ["account", *map(str, arguments)], catch_exceptions=False)
+    assert "\n" not in str(refusal.value)
+
+
+def test_data_dependent_jobs_are_not_shown(tmp_path, house):
+    job = label(tmp_path, house, "--max-labels", 3, "--guarantee", "data-dependent")
+    for option in ("--left", "--export"):
+        refused(option, job, words="sensitive")
+
+
+def test_folders_without_a_job_are_refused(tmp_path, house):
+    refused("--left", tmp_path, words="no labelling job")
+    refused("--export", tmp_path / "nowhere", words="no labelling job")
+    job = label(tmp_path, house, "--max-labels", 3)
+    (job / "vault" / "terms.json").write_text("{}", encoding="utf-8")
+    refused("--left", job, words="damaged")
+
+
+def test_one_question_at_a_time(tmp_path):
+    refused(words="give one of")
+    refused("--left", tmp_path, "--export", tmp_path, words="give one of")
+    refused("--left", tmp_path, "--level", "a=1:500", words="give one of")
