@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from collegium.budgets import Budget
-from collegium.personalisation.plan import Personalisation
+from collegium.personalisation.base import Personalisation
 from collegium.personalisation.upsampling import Upsampling
 from collegium.personalisation.vanishing import Vanishing
 from collegium.personalisation.weighting import Weighting
 from collegium.privacy import GroupSpending, PrivacyStatement
-from collegium.report.data import HistoryPoint, ReportData
+from collegium.report.data import ReportData
+from collegium.voting.history import SpendingPoint
 
 ADJACENCY = "all records of one owner are added, removed or replaced"
 CONFIDENT = {"name": "confident", "threshold": 200.0, "sigma_threshold": 150.0, "sigma": 40.0}
@@ -40,7 +41,7 @@ def make(
         for name, group in plan.groups.items()
     }
     history = [
-        HistoryPoint(
+        SpendingPoint(
             asked=32 * step,
             labels=14 * step,
             epsilon_spent={name: end * math.sqrt(step / points) for name, end in ends.items()},
@@ -90,7 +91,7 @@ def data_dependent(epsilon_spent: float = DISTINCTIVE) -> ReportData:
     data = make()
     groups = tuple(replace(row, epsilon_spent=epsilon_spent) for row in data.privacy.groups)
     history = [
-        HistoryPoint(point.asked, point.labels, dict.fromkeys(point.epsilon_spent, epsilon_spent))
+        SpendingPoint(point.asked, point.labels, dict.fromkeys(point.epsilon_spent, epsilon_spent))
         for point in data.history
     ]
     statement = replace(data.privacy, guarantee="data-dependent", groups=groups)

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 import collegium.report
 from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.report.data import HistoryPoint
 from collegium.report.plots import classes_figure, history_figure, spread
 from collegium.report.svg import SERIES, inline_svg
+from collegium.voting.history import SpendingPoint
 
 
 def texts(figure: Figure) -> list[str]:
@@ -65,8 +65,8 @@ def test_history_is_drawn_in_the_order_of_queries_and_by_name():
     shuffled = replace(data, history=data.history[::-1])
     assert inline(history_figure(data)) == inline(history_figure(shuffled))
     partial = [
-        HistoryPoint(10, 1, {"low": 0.5}),
-        HistoryPoint(20, 2, {"low": 0.7, "high": math.inf}),
+        SpendingPoint(10, 1, {"low": 0.5}),
+        SpendingPoint(20, 2, {"low": 0.7, "high": math.inf}),
     ]
     assert isinstance(history_figure(replace(data, history=partial)), Figure)
 

@@ -16,9 +16,9 @@ import collegium.report
 from collegium.budgets import Budget
 from collegium.personalisation.uniform import Uniform
 from collegium.privacy import GroupSpending
-from collegium.report.data import HistoryPoint
 from collegium.report.numbers import clean, display_width, down, interval, shorten, up
 from collegium.report.page import render_report
+from collegium.voting.history import SpendingPoint
 
 names = st.text(min_size=1, max_size=30).filter(str.strip)
 epsilons = st.one_of(st.floats(1e-6, 1e6), st.just(math.inf))
@@ -38,7 +38,7 @@ def reports(draw):
     history = draw(
         st.lists(
             st.builds(
-                HistoryPoint,
+                SpendingPoint,
                 st.integers(0, 10**7),
                 st.integers(0, 10**6),
                 st.fixed_dictionaries(dict.fromkeys(groups, amounts)),

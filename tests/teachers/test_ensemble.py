@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from collegium.budgets import Budgets
 from collegium.errors import InputError
-from collegium.personalisation.plan import Assignment
+from collegium.personalisation.assignment import Assignment
 from collegium.teachers.ensemble import Teacher, TeacherEnsemble, teacher_seed, train_teacher
 
 N_TEACHERS = 5

@@ -33,8 +33,9 @@ from collegium.audit.game import OBSERVATIONS, pays_for_noisy_counts
 from collegium.audit.listening import ListeningNoise
 from collegium.budgets import Budget
 from collegium.errors import InputError
+from collegium.personalisation.assignment import Assignment
 from collegium.personalisation.electorate import Electorate
-from collegium.personalisation.plan import Assignment, Plan
+from collegium.personalisation.plan import Plan
 from collegium.students.supervised import RefittedStudent
 from collegium.study.config import StudyConfig
 from collegium.study.data import StudyData

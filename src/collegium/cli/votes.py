@@ -29,11 +29,12 @@ from collegium.datasets import read_any, sha256_of
 from collegium.errors import InputError
 from collegium.pate import default_model, refuse_unaffordable
 from collegium.personalisation import Upsampling, as_personalisation
+from collegium.personalisation.base import finish_plan
 from collegium.personalisation.electorate import Electorate
-from collegium.personalisation.plan import Plan, finish_plan, separate_electorate
+from collegium.personalisation.plan import Plan, separate_electorate
 from collegium.students.supervised import RefittedStudent
 from collegium.study.folder import StudyFolder, versions
-from collegium.study.run import label_durably, write_release
+from collegium.study.job import label_durably, write_release
 from collegium.voting.aggregators import InteractiveGNMax
 from collegium.voting.noise import SecureNoise, SeededNoise
 from collegium.voting.votes import VoteTable

@@ -1,8 +1,10 @@
 """Budgets become influence: uniform, upsampling, weighting and vanishing."""
 
 from collegium.errors import InputError
+from collegium.personalisation.assignment import Assignment
+from collegium.personalisation.base import Personalisation
 from collegium.personalisation.electorate import Ballot, Electorate, Participation
-from collegium.personalisation.plan import Assignment, GroupPlan, Personalisation, Plan
+from collegium.personalisation.plan import GroupPlan, Plan
 from collegium.personalisation.uniform import Uniform
 from collegium.personalisation.upsampling import Upsampling
 from collegium.personalisation.vanishing import Vanishing

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from collegium.budgets import Budget
-from collegium.personalisation.plan import Personalisation, Plan, finish_plan, members_only
+from collegium.personalisation.base import Personalisation, finish_plan, members_only
+from collegium.personalisation.plan import Plan
 
 
 @dataclass(frozen=True)

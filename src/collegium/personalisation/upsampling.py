@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.personalisation.plan import Personalisation, Plan, finish_plan, members_only
+from collegium.personalisation.base import Personalisation, finish_plan, members_only
+from collegium.personalisation.plan import Plan
 from collegium.personalisation.rules import relative_influence
 
 

@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.personalisation.plan import (
+from collegium.personalisation.base import (
     Personalisation,
-    Plan,
     finish_plan,
     members_only,
     teachers_by_size,
 )
+from collegium.personalisation.plan import Plan
 from collegium.personalisation.rules import relative_influence
 
 _POWERS = {"exact": 2, "budget": 2, "sqrt": 2, "algorithm3": 1, "footnote2": 4}

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from collegium.budgets import Budget
-from collegium.personalisation.plan import (
+from collegium.personalisation.base import (
     Personalisation,
-    Plan,
     finish_plan,
     members_only,
     teachers_by_size,
 )
+from collegium.personalisation.plan import Plan
 from collegium.personalisation.rules import relative_influence
 
 

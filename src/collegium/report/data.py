@@ -9,8 +9,6 @@ from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement
 from collegium.voting.history import SpendingPoint
 
-HistoryPoint = SpendingPoint
-
 
 @dataclass(frozen=True)
 class ReportData:
@@ -38,7 +36,7 @@ class ReportData:
         The public class list.
     labels_per_class : sequence of int
         Released labels of each class.
-    history : sequence of HistoryPoint
+    history : sequence of SpendingPoint
         Empty under a data-dependent guarantee.
     teacher, student : str
         The models, in words.
@@ -65,7 +63,7 @@ class ReportData:
     n_lost: int
     class_names: Sequence[str]
     labels_per_class: Sequence[int]
-    history: Sequence[HistoryPoint]
+    history: Sequence[SpendingPoint]
     teacher: str
     student: str
     label_accuracy: float | None

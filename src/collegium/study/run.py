@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import threading
 import warnings
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
-from collegium.errors import InputError, NothingReleasedError, StudyMismatchError
+from collegium.errors import InputError, NothingReleasedError
 from collegium.pate import refuse_unaffordable, warn_of_unseen_classes
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
-from collegium.privacy import PrivacyStatement, statement
-from collegium.report.data import ReportData
+from collegium.privacy import PrivacyStatement
 from collegium.report.page import render_report
 from collegium.students.supervised import RefittedStudent, fit_student
 from collegium.study.config import StudyConfig
 from collegium.study.data import StudyData, load_study_data
 from collegium.study.folder import StudyFolder, versions
-from collegium.study.journal import FileJournal
+from collegium.study.job import label_durably, write_release
 from collegium.study.models import build_model, build_preprocessing
-from collegium.study.terms import JobTerms, keep_terms
+from collegium.study.result import StudyResult, measured_accuracies, report_data
+from collegium.study.store import fetch_teacher, load_array, load_model, store_teacher, teacher_path
 from collegium.tables import take_rows
-from collegium.teachers.ensemble import Teacher, TeacherEnsemble
+from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
-from collegium.voting.history import spending_history
-from collegium.voting.labelling import LOST, REINFORCED, LabellingJob, Labels
+from collegium.voting.labelling import Labels
 from collegium.voting.noise import NoiseSource, SecureNoise, SeededNoise
-from collegium.voting.pricing import pricing_for
 from collegium.voting.votes import VoteTable
 
 _REHEARSAL = 200  # public records on which models are tried before anything is spent
@@ -59,44 +49,6 @@ class StudyObserver:
 
     def skipped(self, name: str) -> None:
         """Learn that a stage was finished in an earlier run."""
-
-
-class StudyInterrupted(KeyboardInterrupt):
-    """Ctrl-C: everything that was paid for is on disk, and the same command goes on."""
-
-
-@dataclass(frozen=True, eq=False)
-class StudyResult:
-    """What a finished study says. Nothing in it is sensitive under the worst-case guarantee.
-
-    Attributes
-    ----------
-    folder : StudyFolder
-        Where everything lies.
-    privacy : PrivacyStatement
-        Budgets and spending by group.
-    plan : Plan
-        Teachers, weights, duplicates, frequencies.
-    labels : Labels
-        Outcomes of all queries.
-    label_accuracy, student_accuracy : float or None
-        Against public truth, where it is known.
-    n_test : int
-        Public test records behind ``student_accuracy``.
-    """
-
-    folder: StudyFolder
-    privacy: PrivacyStatement
-    plan: Plan
-    labels: Labels
-    label_accuracy: float | None
-    student_accuracy: float | None
-    n_test: int
-
-    @property
-    def report(self) -> Path:
-        """Where the page is."""
-        return self.folder.release / "report.html"
 
 
 def plan_study(config: StudyConfig) -> tuple[Plan, Aggregator, StudyData]:
@@ -212,7 +164,7 @@ class _Run:
         n_classes = len(self._data.classes)
         if path.exists():
             self._observer.skipped("teachers")
-            table = _load_array(path)
+            table = load_array(path)
             return VoteTable.from_predictions(table, n_classes, allow_abstention=True)
         assignment = self._plan.assign(
             self._data.budgets, str(self._seed).encode(), self._config["teachers.assignment"]
@@ -225,11 +177,11 @@ class _Run:
             self._teacher,
             self._seed,
             self._config["run.jobs"],
-            keep=partial(_store_teacher, self._folder, teachers),
-            fetch=_fetch_teacher,
+            keep=partial(store_teacher, self._folder, teachers),
+            fetch=fetch_teacher,
             progress=self._observer.advanced,
         )
-        paths = [_teacher_path(teachers, number) for number in range(assignment.n_teachers)]
+        paths = [teacher_path(teachers, number) for number in range(assignment.n_teachers)]
         missing = [number for number, kept in enumerate(paths) if not kept.exists()]
         self._observer.stage("teachers", len(missing))
         ensemble.train(self._prepared(self._data.X), self._data.codes, assignment, missing)
@@ -278,7 +230,7 @@ class _Run:
         path = self._folder.release / "student.joblib"
         if path.exists():
             self._observer.skipped("student")
-            return _load_model(path)
+            return load_model(path)
         self._observer.stage("student")
         try:
             student = fit_student(
@@ -298,150 +250,20 @@ class _Run:
     def _report(
         self, labels: Labels, privacy: PrivacyStatement, electorate: Electorate, student: Any
     ) -> StudyResult:
-        data, config = self._data, self._config
-        label_accuracy = student_accuracy = None
-        if data.y_public is not None and len(labels.queries):
-            truth = data.y_public[labels.queries]
-            label_accuracy = float(np.mean(data.classes[labels.labels] == truth))
-        if data.X_test is not None and data.y_test is not None:
-            student_accuracy = float(np.mean(student.predict(data.X_test) == data.y_test))
-        n_test = 0 if data.X_test is None else len(data.X_test)
+        self._observer.stage("report")
+        label_accuracy, student_accuracy = measured_accuracies(self._data, labels, student)
         result = StudyResult(
-            self._folder, privacy, self._plan, labels, label_accuracy, student_accuracy, n_test
-        )
-        verdicts = [outcome.verdict for outcome in labels.outcomes]
-        scales = [electorate.ballot(p).scale for p in range(min(len(verdicts), 1000))] or [1.0]
-        page = ReportData(
-            title=config["study.name"],
+            folder=self._folder,
             privacy=privacy,
             plan=self._plan,
-            aggregator={"name": self._aggregator.name, **vars(self._aggregator)},
-            scale=float(np.mean(scales)),
-            stop_reason=labels.stop_reason,
-            n_public=len(self._X_public),
-            n_asked=labels.n_asked,
-            n_answered=labels.n_answered,
-            n_reinforced=verdicts.count(REINFORCED),
-            n_lost=verdicts.count(LOST),
-            class_names=[str(name) for name in data.classes],
-            labels_per_class=np.bincount(labels.labels, minlength=len(data.classes)).tolist(),
-            history=(
-                spending_history(self._aggregator, electorate, labels.outcomes)
-                if privacy.may_publish_spending
-                else []
-            ),
-            teacher=_in_words(config, "teachers"),
-            student=_in_words(config, "student"),
+            labels=labels,
             label_accuracy=label_accuracy,
             student_accuracy=student_accuracy,
-            n_test=n_test,
-            settings=_settings(config),
-            versions=versions(),
+            n_test=0 if self._data.X_test is None else len(self._data.X_test),
         )
-        self._observer.stage("report")
+        page = report_data(result, self._config, self._data, self._aggregator, electorate)
         self._folder.write_bytes(result.report, render_report(page).encode())
         return result
-
-
-def label_durably(
-    folder: StudyFolder,
-    votes: VoteTable,
-    electorate: Electorate,
-    aggregator: Aggregator,
-    order: NDArray[np.intp],
-    *,
-    guarantee: str,
-    orders: NDArray[np.float64],
-    conversion: str,
-    noise: NoiseSource,
-    max_labels: int | None,
-    owners: dict[str, int],
-    adjacency: str,
-    student: RefittedStudent | None = None,
-    progress: Callable[[int], None] = lambda asked: None,
-    bounds: str | None = None,
-) -> tuple[Labels, PrivacyStatement]:
-    """Run a labelling job with its journal in the vault; a finished job is only read again.
-
-    Raises
-    ------
-    StudyInterrupted
-        After Ctrl-C, with everything settled.
-    """
-    pricing = pricing_for(guarantee, aggregator, electorate, orders, conversion, adjacency, bounds)
-    path = folder.vault / "journal.jsonl"
-    if not path.exists() and (folder.release / "labels.csv").exists():
-        raise StudyMismatchError(
-            f"labels were released from {folder.path}, but its journal {path} is gone: nothing was asked, "
-            "since what was spent is not known; restore it from a backup"
-        )
-    journal = FileJournal(path)
-    finished = folder.vault / "aggregation.json"
-    if finished.exists():
-        known = json.loads(finished.read_text(encoding="utf-8"))
-        if len(journal.settled()) != known["asked"]:
-            raise StudyMismatchError(
-                f"{finished} and the journal beside it do not belong together: nothing was changed; "
-                "restore both from one backup"
-            )
-        order = order[: known["asked"]]
-    keep_terms(
-        folder,
-        JobTerms(
-            aggregator, electorate, guarantee, adjacency, noise.is_private, owners, len(order)
-        ),
-    )
-    with _interruptible() as should_stop:
-        job = LabellingJob(
-            votes,
-            electorate,
-            aggregator,
-            pricing,
-            noise,
-            order,
-            student=student,
-            max_labels=max_labels,
-            journal=journal,
-            should_stop=should_stop,
-            progress=progress,
-        )
-        labels = job.run()
-    if finished.exists():
-        labels = Labels(labels.outcomes, labels.queries, labels.labels, known["stop_reason"])
-    elif labels.stop_reason == "interrupted":
-        raise StudyInterrupted
-    else:
-        done = {"asked": labels.n_asked, "stop_reason": labels.stop_reason}
-        folder.write_json(finished, done)
-    privacy = statement(
-        pricing.accountant, owners, dict(electorate.groups), adjacency, noise.is_private
-    )
-    if not privacy.may_publish_spending:
-        spent = {row.group: row.epsilon_spent for row in privacy.groups}
-        folder.write_json(folder.vault / "sensitive-spending.json", spent)
-        privacy = privacy.without_spending()
-    return labels, privacy
-
-
-def write_release(
-    folder: StudyFolder,
-    labels: Labels,
-    privacy: PrivacyStatement,
-    classes: NDArray[Any],
-    public_rows: NDArray[np.intp],
-    about: dict[str, Any],
-) -> None:
-    """Write the labels and the statement. Every outcome in them is durable in the journal already."""
-    table = pd.DataFrame({"row": public_rows[labels.queries], "label": classes[labels.labels]})
-    folder.write_bytes(folder.release / "labels.csv", table.to_csv(index=False).encode())
-    summary = {
-        **privacy.to_dict(),
-        "queries_asked": labels.n_asked,
-        "labels_released": len(labels.labels),
-        "stopped_by": labels.stop_reason,
-        **about,
-    }
-    folder.write_json(folder.release / "privacy.json", summary)
 
 
 @contextmanager
@@ -461,65 +283,7 @@ def _one_line_about(key: str, purpose: str) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a question that is asked between two queries."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    asked_to_stop = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: asked_to_stop.set())
-    try:
-        yield asked_to_stop.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def _noise(config: StudyConfig) -> NoiseSource:
     if config["aggregation.noise"] == "seeded":
         return SeededNoise(config["aggregation.noise_seed"])
     return SecureNoise()
-
-
-def _teacher_path(folder: Path, number: int) -> Path:
-    return folder / f"{number:06d}.joblib"
-
-
-def _store_teacher(folder: StudyFolder, teachers: Path, number: int, teacher: Teacher) -> Path:
-    path = _teacher_path(teachers, number)
-    folder.write_model(path, teacher)
-    return path
-
-
-def _fetch_teacher(kept: Any) -> Teacher:
-    teacher = _load_model(kept)
-    assert isinstance(teacher, Teacher)
-    return teacher
-
-
-def _load_model(path: Path) -> Any:
-    try:
-        return joblib.load(path)
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read ({error}): delete it and run again") from None
-
-
-def _load_array(path: Path) -> NDArray[Any]:
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, EOFError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}): delete it and run again") from None
-
-
-def _in_words(config: StudyConfig, section: str) -> str:
-    params = ", ".join(f"{k}={v!r}" for k, v in config[f"{section}.params"].items())
-    return f"{config[f'{section}.model']}({params})"
-
-
-def _settings(config: StudyConfig) -> dict[str, str]:
-    shown = {}
-    for section, keys in config.public().items():
-        for name, value in keys.items():
-            if value not in ([], {}):
-                shown[f"{section}.{name}"] = str(value)
-    return shown

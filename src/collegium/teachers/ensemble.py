@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from collegium.errors import InputError
-from collegium.personalisation.plan import Assignment
+from collegium.personalisation.assignment import Assignment
 from collegium.tables import take_rows
 from collegium.voting.votes import ABSTAIN
 

@@ -1,0 +1,53 @@
+"""Who is taught by whom, as records: the shard of every teacher."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.budgets import Budgets
+
+ADJACENCY = {
+    "hash": "all records of one owner are added, removed or replaced",
+    "balanced": "all records of one owner are replaced",
+}
+
+
+class Assignment:
+    """Which teachers see which records.
+
+    Attributes
+    ----------
+    owner_teachers : ndarray of int32, shape (n_owners, most duplicates)
+        Teachers of each owner, padded with -1.
+    n_teachers : int
+        Number of teachers, including those without any record.
+    adjacency : str
+        Which neighbours the guarantee is about, in words.
+    """
+
+    def __init__(
+        self,
+        budgets: Budgets,
+        owner_teachers: NDArray[np.int32],
+        n_teachers: int,
+        adjacency: str,
+    ) -> None:
+        self.owner_teachers = owner_teachers
+        self.n_teachers = n_teachers
+        self.adjacency = adjacency
+        record_teachers = owner_teachers[budgets.record_owner]
+        records, columns = np.nonzero(record_teachers >= 0)
+        teachers = record_teachers[records, columns]
+        order = np.lexsort((records, teachers))
+        self._records = records[order]
+        counts = np.bincount(teachers, minlength=n_teachers)
+        self._offsets = np.concatenate([[0], np.cumsum(counts)])
+
+    def records_of(self, teacher: int) -> NDArray[np.intp]:
+        """Positions of the records that a teacher sees, ascending."""
+        return self._records[self._offsets[teacher] : self._offsets[teacher + 1]]
+
+    def shards(self) -> list[NDArray[np.intp]]:
+        """Positions of the records of every teacher."""
+        return [self.records_of(teacher) for teacher in range(self.n_teachers)]

@@ -1,0 +1,160 @@
+"""What all personalisations share: from public budgets and group sizes to a plan."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from collegium.budgets import Budget, Budgets
+from collegium.errors import InputError
+from collegium.grid import GRID, to_grid
+from collegium.personalisation.plan import GroupPlan, Plan
+from collegium.personalisation.rules import relative_influence
+
+
+@dataclass(frozen=True)
+class Personalisation(ABC):
+    """Turns public budgets and group sizes into a :class:`Plan`.
+
+    Parameters
+    ----------
+    rule : str, default="exact"
+        How budgets become influence: see
+        :func:`~collegium.personalisation.rules.relative_influence` and the subclass.
+    """
+
+    rule: str = "exact"
+    name: ClassVar[str]
+    rules: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        if self.rule not in self.rules:
+            raise InputError(
+                f"personalisation {self.name!r} has no weight rule {self.rule!r}: allowed are "
+                f"{', '.join(self.rules)}"
+            )
+
+    @abstractmethod
+    def plan(self, groups: Mapping[str, Budget], sizes: Mapping[str, int], n_teachers: int) -> Plan:
+        """Make the plan.
+
+        Parameters
+        ----------
+        groups : mapping of str to Budget
+            Every group's budget.
+        sizes : mapping of str to int
+            Number of owners of every group; groups of size 0 take no part.
+        n_teachers : int
+            Nominal number of teachers k.
+
+        Raises
+        ------
+        InputError
+            If there are more teachers than owners, or a group is too small for one teacher.
+        """
+
+    def plan_for(self, budgets: Budgets, n_teachers: int) -> Plan:
+        """Make the plan for the owners at hand; their group sizes are treated as public."""
+        return self.plan(budgets.groups, budgets.group_sizes(), n_teachers)
+
+
+def members_only(
+    groups: Mapping[str, Budget], sizes: Mapping[str, int], n_teachers: int
+) -> dict[str, Budget]:
+    """Drop groups without members, and refuse what cannot be planned."""
+    if n_teachers < 1:
+        raise InputError(f"the number of teachers must be at least 1, got {n_teachers}")
+    used = {name: budget for name, budget in groups.items() if sizes.get(name, 0) > 0}
+    people = sum(sizes[name] for name in used)
+    if not used:
+        raise InputError("no group has any member: give at least one owner's budget")
+    if n_teachers > people:
+        raise InputError(
+            f"{n_teachers} teachers, but only {people} owners of records: use at most {people} "
+            "teachers (some dozens of owners for each is usual)"
+        )
+    return used
+
+
+def teachers_by_size(
+    sizes: Mapping[str, int], n_teachers: int, personalisation: str
+) -> dict[str, int]:
+    """Share teachers among groups in proportion to their owners (largest remainders, ties by name).
+
+    Raises
+    ------
+    InputError
+        If a group's share is less than half a teacher.
+    """
+    people = sum(sizes.values())
+    quotas = {name: n_teachers * size / people for name, size in sizes.items()}
+    small = [name for name, quota in quotas.items() if quota < 0.5]
+    if small or len(sizes) > n_teachers:
+        name = min(sorted(quotas), key=lambda group: quotas[group])
+        raise InputError(
+            f"group {name!r} has {sizes[name]} owner(s), too few for one of {n_teachers} teachers of "
+            f"about {people / n_teachers:.0f}: {personalisation} needs a teacher per group; use "
+            "personalisation 'upsampling', fewer teachers, or merge the group with a stricter one"
+        )
+    given = {name: max(1, math.floor(quota)) for name, quota in quotas.items()}
+    while sum(given.values()) < n_teachers:
+        given[max(sorted(given), key=lambda group: quotas[group] - given[group])] += 1
+    while sum(given.values()) > n_teachers:
+        able = sorted(group for group in given if given[group] > 1)
+        given[max(able, key=lambda group: given[group] - quotas[group])] -= 1
+    return given
+
+
+def finish_plan(
+    personalisation: Personalisation,
+    *,
+    n_nominal: int,
+    n_teachers: int,
+    mixed: bool,
+    used: Mapping[str, Budget],
+    sizes: Mapping[str, int],
+    teachers: Mapping[str, int],
+    duplicates: Mapping[str, int] | None = None,
+    weights: Mapping[str, float] | None = None,
+    frequencies: Mapping[str, float] | None = None,
+    shuffle_every: int = 100,
+) -> Plan:
+    """Work out utilisation and efficiency, and freeze the plan."""
+    duplicates = duplicates or dict.fromkeys(used, 1)
+    frequencies = frequencies or dict.fromkeys(used, 1.0)
+    # A group whose weight would round to 0 would have no say at all, so it keeps the smallest one.
+    rounded = {g: max(GRID, float(to_grid((weights or {}).get(g, 1.0)))) for g in used}
+    if mixed:
+        scale = n_teachers / n_nominal
+    else:
+        scale = sum(teachers[g] * rounded[g] * frequencies[g] for g in used) / n_nominal
+    granted = relative_influence(used, "exact")
+    rms = {g: duplicates[g] * rounded[g] * math.sqrt(frequencies[g]) / scale for g in used}
+    limit = min(granted[g] / rms[g] for g in used)
+    people = sum(sizes[g] for g in used)
+    groups = {
+        g: GroupPlan(
+            budget=used[g],
+            owners=sizes[g],
+            teachers=teachers[g],
+            duplicates=duplicates[g],
+            weight=rounded[g],
+            frequency=frequencies[g],
+            utilisation=min(1.0, limit * rms[g] / granted[g]),
+        )
+        for g in used
+    }
+    efficiency = people * limit / sum(sizes[g] * granted[g] for g in used)
+    return Plan(
+        personalisation=personalisation.name,
+        rule=personalisation.rule,
+        n_nominal=n_nominal,
+        n_teachers=n_teachers,
+        mixed=mixed,
+        groups=groups,
+        efficiency=min(1.0, efficiency),
+        shuffle_every=shuffle_every,
+    )

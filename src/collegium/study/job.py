@@ -1,0 +1,146 @@
+"""A labelling job on disk: durable, resumable, never paid for twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.errors import StudyMismatchError
+from collegium.personalisation.electorate import Electorate
+from collegium.privacy import PrivacyStatement, statement
+from collegium.students.supervised import RefittedStudent
+from collegium.study.folder import StudyFolder
+from collegium.study.journal import FileJournal
+from collegium.study.terms import JobTerms, keep_terms
+from collegium.voting.aggregators import Aggregator
+from collegium.voting.labelling import LabellingJob, Labels
+from collegium.voting.noise import NoiseSource
+from collegium.voting.pricing import pricing_for
+from collegium.voting.votes import VoteTable
+
+
+class StudyInterrupted(KeyboardInterrupt):
+    """Ctrl-C: everything that was paid for is on disk, and the same command goes on."""
+
+
+def label_durably(
+    folder: StudyFolder,
+    votes: VoteTable,
+    electorate: Electorate,
+    aggregator: Aggregator,
+    order: NDArray[np.intp],
+    *,
+    guarantee: str,
+    orders: NDArray[np.float64],
+    conversion: str,
+    noise: NoiseSource,
+    max_labels: int | None,
+    owners: dict[str, int],
+    adjacency: str,
+    student: RefittedStudent | None = None,
+    progress: Callable[[int], None] = lambda asked: None,
+    bounds: str | None = None,
+) -> tuple[Labels, PrivacyStatement]:
+    """Run a labelling job with its journal in the vault; a finished job is only read again.
+
+    Raises
+    ------
+    StudyInterrupted
+        After Ctrl-C, with everything settled.
+    """
+    pricing = pricing_for(guarantee, aggregator, electorate, orders, conversion, adjacency, bounds)
+    path = folder.vault / "journal.jsonl"
+    if not path.exists() and (folder.release / "labels.csv").exists():
+        raise StudyMismatchError(
+            f"labels were released from {folder.path}, but its journal {path} is gone: nothing was asked, "
+            "since what was spent is not known; restore it from a backup"
+        )
+    journal = FileJournal(path)
+    finished = folder.vault / "aggregation.json"
+    if finished.exists():
+        known = json.loads(finished.read_text(encoding="utf-8"))
+        if len(journal.settled()) != known["asked"]:
+            raise StudyMismatchError(
+                f"{finished} and the journal beside it do not belong together: nothing was changed; "
+                "restore both from one backup"
+            )
+        order = order[: known["asked"]]
+    keep_terms(
+        folder,
+        JobTerms(
+            aggregator, electorate, guarantee, adjacency, noise.is_private, owners, len(order)
+        ),
+    )
+    with _interruptible() as should_stop:
+        job = LabellingJob(
+            votes,
+            electorate,
+            aggregator,
+            pricing,
+            noise,
+            order,
+            student=student,
+            max_labels=max_labels,
+            journal=journal,
+            should_stop=should_stop,
+            progress=progress,
+        )
+        labels = job.run()
+    if finished.exists():
+        labels = Labels(labels.outcomes, labels.queries, labels.labels, known["stop_reason"])
+    elif labels.stop_reason == "interrupted":
+        raise StudyInterrupted
+    else:
+        done = {"asked": labels.n_asked, "stop_reason": labels.stop_reason}
+        folder.write_json(finished, done)
+    privacy = statement(
+        pricing.accountant, owners, dict(electorate.groups), adjacency, noise.is_private
+    )
+    if not privacy.may_publish_spending:
+        spent = {row.group: row.epsilon_spent for row in privacy.groups}
+        folder.write_json(folder.vault / "sensitive-spending.json", spent)
+        privacy = privacy.without_spending()
+    return labels, privacy
+
+
+def write_release(
+    folder: StudyFolder,
+    labels: Labels,
+    privacy: PrivacyStatement,
+    classes: NDArray[Any],
+    public_rows: NDArray[np.intp],
+    about: dict[str, Any],
+) -> None:
+    """Write the labels and the statement. Every outcome in them is durable in the journal already."""
+    table = pd.DataFrame({"row": public_rows[labels.queries], "label": classes[labels.labels]})
+    folder.write_bytes(folder.release / "labels.csv", table.to_csv(index=False).encode())
+    summary = {
+        **privacy.to_dict(),
+        "queries_asked": labels.n_asked,
+        "labels_released": len(labels.labels),
+        "stopped_by": labels.stop_reason,
+        **about,
+    }
+    folder.write_json(folder.release / "privacy.json", summary)
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a question that is asked between two queries."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    asked_to_stop = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: asked_to_stop.set())
+    try:
+        yield asked_to_stop.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
