@@ -206,9 +206,10 @@ def test_persistence_a_vault_from_an_older_copy_is_not_mixed_with_a_newer_journa
     folder = run(path).folder
     journal = folder.vault / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(lines[:-2]))
+    assert len(lines) > 4  # the last block may be empty, the one before it is not
+    journal.write_bytes(b"".join(lines[:-4]))
     labels = (folder.release / "labels.csv").read_bytes()
     with pytest.raises(StudyMismatchError, match="do not belong together"):
         run(path)
-    assert journal.read_bytes() == b"".join(lines[:-2])
+    assert journal.read_bytes() == b"".join(lines[:-4])
     assert (folder.release / "labels.csv").read_bytes() == labels
