@@ -52,8 +52,9 @@ def job(votes: VoteTable, budget: Budget, kind: str, seed: int, max_labels: int 
     if kind == "worst-case":
         pricing = WorstCasePricing(AGGREGATOR, electorate)
     else:
-        orders = SEED_ORDERS if kind == "mironov" else DEFAULT_ORDERS
-        pricing = DataDependentPricing(AGGREGATOR, electorate, orders, kind, bounds="papers")
+        conversion, bounds = kind.split()
+        orders = SEED_ORDERS if conversion == "mironov" else DEFAULT_ORDERS
+        pricing = DataDependentPricing(AGGREGATOR, electorate, orders, conversion, bounds=bounds)
     order = np.random.default_rng(seed).permutation(votes.n_queries)
     labels = LabellingJob(
         votes, electorate, AGGREGATOR, pricing, SeededNoise(seed), order, max_labels=max_labels
@@ -65,8 +66,10 @@ def at_286(votes: VoteTable, seeds: int) -> None:
     unlimited = Budget(math.inf, DELTA)
     print(f"\nε at 286 answers, {seeds} random orders and noises (published: 1.97)")
     for kind, words in (
-        ("mironov", "data-dependent, mironov, orders 2…50"),
-        ("canonne", "data-dependent, canonne, wide orders"),
+        ("mironov papers", "data-dependent, mironov, orders 2…50"),
+        ("mironov sharp", "  the same, sharper bounds"),
+        ("canonne papers", "data-dependent, canonne, wide orders"),
+        ("canonne sharp", "  the same, sharper bounds"),
         ("worst-case", "worst case, exact"),
     ):
         spent, asked = [], []
@@ -84,10 +87,11 @@ def at_286(votes: VoteTable, seeds: int) -> None:
 
 def at_budgets(votes: VoteTable, seeds: int) -> None:
     print(f"\nlabels at a budget, mean ± sd of {seeds}")
-    print(f"  {'ε':>5}" + "".join(f"{kind:>18}" for kind in ("mironov", "canonne", "worst-case")))
+    kinds = ("mironov papers", "mironov sharp", "canonne papers", "canonne sharp", "worst-case")
+    print(f"  {'ε':>5}" + "".join(f"{kind:>18}" for kind in kinds))
     for name, epsilon in BUDGETS.items():
         line = f"  {name:>5}"
-        for kind in ("mironov", "canonne", "worst-case"):
+        for kind in kinds:
             released = [
                 len(job(votes, Budget(epsilon, DELTA), kind, seed, None)[0].labels)
                 for seed in range(seeds)
