@@ -266,8 +266,18 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         for name in ("n_teachers", "max_queries", "max_labels"):
             value = getattr(self, name)
-            if value is not None and (value != int(value) or value < 1):
-                raise InputError(f"{name} must be a whole number of at least 1, got {value}")
+            optional = name != "n_teachers" and value is None
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not optional and (not whole or value < 1):
+                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+        for name in ("teacher", "student"):
+            model = getattr(self, name)
+            if model is not None and not (hasattr(model, "fit") and hasattr(model, "predict")):
+                raise InputError(f"{name} must have fit and predict, got {model!r}")
+        if self.aggregator is not None and not isinstance(self.aggregator, Aggregator):
+            raise InputError(
+                f"aggregator must be one such as GNMax(sigma=40), got {self.aggregator!r}"
+            )
         records = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), records)
         self.classes_, codes = encode_classes(y, self.classes)

@@ -137,17 +137,21 @@ class PrivacyStatement:
             spent = (
                 f"and spent ε = {ceil_decimals(row.epsilon_spent)}"
                 if self.may_publish_spending
-                else "which was not exceeded under the data-dependent account"
+                else "(data-dependent account: what was spent stays in the vault)"
             )
+            meaning = f": {budget.in_words()}" if self.may_publish_spending else ""
             lines.append(
-                f"{who} granted ε = {_granted(budget.epsilon)} at δ = {budget.delta:g} {spent}: "
-                f"{budget.in_words()}."
+                f"{who} granted ε = {_granted(budget.epsilon)} at δ = {budget.delta:g} {spent}{meaning}."
             )
         if self.may_publish_spending:
             lines.append(
                 "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
                 "stopped."
             )
+        lines.append(
+            "This is the account of this release alone: whatever else is released about the same people adds "
+            "to it."
+        )
         lines.append(
             "Budgets, group sizes and all settings are public here: where budgets go together with the "
             "data, knowing somebody's budget tells something about that person."

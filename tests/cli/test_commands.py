@@ -511,8 +511,8 @@ def write_label_input(folder, name):
 @pytest.mark.parametrize(
     ("name", "options", "says"),
     [
-        ("nan", {"votes": "wrong.npy"}, "fit neither"),
-        ("outside", {"votes": "wrong.npy"}, "fit neither"),
+        ("nan", {"votes": "wrong.npy"}, "whole numbers"),
+        ("outside", {"votes": "wrong.npy"}, "outside the classes"),
         ("nan", {"votes": "wrong.npy", "are": "predictions"}, "whole numbers, but row 3, column 2"),
         (
             "half",

@@ -531,8 +531,8 @@ def test_11_persistence_charges_before_it_draws_and_never_releases_twice(
 ):
     """The process dies in the middle of a block: its queries are lost, paid, and never asked again."""
 
-    class PowerFailsError(Exception):
-        pass
+    class PowerFailsError(BaseException):
+        """Nothing is done after it, as after a power failure."""
 
     class Mortal(house.RecordingNoise):
         def gaussian(self, sigma, size, *, query, purpose):

@@ -219,7 +219,7 @@ def test_two_studies_of_the_same_records_draw_different_noise(tmp_path):
         ({"aggregation": {"sigma": 7}}, "aggregation.sigma was 6, now 7"),
         ({"study": {"seed": 3}}, "study.seed was 0, now 3"),
         ({"privacy": {"levels": {"high": 4.0, "average": 8.0, "low": 13.0}}}, "levels.low"),
-        ({"student": {"params": {"var_smoothing": 0.1}}}, "student.params.var_smoothing"),
+        ({"teachers": {"params": {"var_smoothing": 0.1}}}, "teachers.params.var_smoothing"),
     ],
 )
 def test_another_configuration_in_the_same_folder_is_refused_and_nothing_changes(

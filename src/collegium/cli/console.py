@@ -78,8 +78,8 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
             f"{row.owners:,}",
             floor_decimals(row.budget.epsilon),
             f"{row.budget.delta:g}",
-            "in the vault" if hidden else ceil_decimals(row.epsilon_spent),
-            "in the vault" if hidden else share,
+            "in vault" if hidden else ceil_decimals(row.epsilon_spent),
+            "in vault" if hidden else share,
             "none: ε = ∞" if row.budget.is_unlimited else privacy.title,
         )
     table.caption = f"ε and δ per person; neighbouring data sets: {privacy.adjacency}"
@@ -114,11 +114,13 @@ def plan_table(plan: Plan) -> Table:
             f"{group.sensitivity:.4g}",
             f"{100 * group.utilisation:.1f} %",
         )
-    table.caption = (
-        "seen by: teachers that see each person; present: share of the queries in which the group's "
-        "teachers vote; Δ: votes that one person can move; used: share of the budget (in μ) that is spent "
-        "when the first budget runs out"
-    )
+    legend = [
+        *["seen by: teachers that see each person"] * copies,
+        *["present: share of the queries in which the group's teachers vote"] * absent,
+        "Δ: votes that one person can move",
+        "used: share of the budget (in μ) that is spent when the first budget runs out",
+    ]
+    table.caption = "; ".join(legend)
     table.caption_justify = "left"
     return table
 

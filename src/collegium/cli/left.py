@@ -31,7 +31,7 @@ def show_left(folder: Path, as_json: bool) -> None:
         print_json({**_about(terms, outcomes), "answers_left": answers, "groups": groups})
         return
     if not terms.private_noise:
-        out.print("[bold red]NOT PRIVATE: the noise was drawn from a seed.[/bold red]")
+        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
     labels = sum(outcome.label != NO_LABEL for outcome in outcomes)
     out.print(f"{len(outcomes):,} queries asked and {labels:,} labels so far; {terms.aggregator}.")
     bound = "at least " if answers == MOST else ""

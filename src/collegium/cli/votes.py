@@ -237,10 +237,14 @@ def read_budgets(path: Path) -> TeacherBudgets:
             )
     if not len(table):
         raise InputError(f"{path} has no rows: give one per teacher, or one for all")
+    if "teacher" in table.columns:
+        table = _by_teacher(table, path)
     deltas = table["delta"] if "delta" in table.columns else pd.Series(1e-5, index=table.index)
     pairs = [Budget(e, d) for e, d in zip(table["epsilon"], deltas, strict=True)]
     if "group" in table.columns:
-        names = [str(name) for name in table["group"]]
+        names = [str(name).strip() for name in table["group"]]
+        if table["group"].isna().any() or "" in names:
+            raise InputError(f"{path}: a cell of column 'group' is empty: name each row's group")
     else:
         names = [f"ε={pair.epsilon:g}" for pair in pairs]
         if len(set(deltas)) > 1:
@@ -264,6 +268,17 @@ def read_budgets(path: Path) -> TeacherBudgets:
     return TeacherBudgets(
         groups, np.asarray(names, dtype=object) if per_teacher else None, owners, duplicates
     )
+
+
+def _by_teacher(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Put rows into the order of the votes' columns: budgets are tied by number, not by place."""
+    numbers = pd.to_numeric(table["teacher"], errors="coerce")
+    if sorted(numbers.tolist()) != list(range(len(table))):
+        raise InputError(
+            f"{path}: column 'teacher' must hold each number from 0 to {len(table) - 1} once: it says which "
+            "column of the votes a row is about (counted from 0)"
+        )
+    return table.iloc[np.argsort(numbers.to_numpy())].reset_index(drop=True)
 
 
 def _counts(table: pd.DataFrame, column: str, path: Path) -> list[int]:
@@ -295,6 +310,10 @@ def read_votes(
             and bool((raw < classes).all())
             and n_rows_of_budgets in (None, raw.shape[1])
         )
+        if classes is not None and not could_be_counts and n_rows_of_budgets == raw.shape[1]:
+            could_be_predictions = (
+                True  # one column per teacher: a vote outside the classes is named
+            )
         if could_be_counts == could_be_predictions:
             why = "fit both" if could_be_counts else "fit neither"
             raise InputError(

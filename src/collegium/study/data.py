@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from collegium.budgets import Budgets
 from collegium.datasets import load_dataset, read_any, sha256_of
 from collegium.errors import ConfigError, InputError, PrivacyWarning
+from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
 from collegium.tables import as_records, encode_classes, like_private, take_rows
 
@@ -58,6 +59,14 @@ class _Records:
     levels: NDArray[Any] | None
     rows: NDArray[np.intp]
     n_rows: int  # of the source, before any was dropped or split off
+
+    @property
+    def names(self) -> NDArray[Any]:
+        """Owner of each record; without owners, the record's row in its source names it.
+
+        The row in the *source*: dropping or splitting off other records renames nobody.
+        """
+        return self.rows if self.owners is None else self.owners
 
     def take(self, rows: NDArray[np.intp]) -> _Records:
         return _Records(
@@ -213,11 +222,13 @@ def _drop_missing(records: _Records, marker: str | None) -> _Records:
         return records
     bad = np.zeros(len(records.X), dtype=bool)
     try:
-        number = float(marker)
+        number = float(marker or "nan")
     except ValueError:
-        number = np.nan
+        number = np.inf
     for name in records.X.columns:
-        if pd.api.types.is_numeric_dtype(records.X[name].dtype):
+        if np.isnan(number):
+            bad |= records.X[name].isna().to_numpy()
+        elif pd.api.types.is_numeric_dtype(records.X[name].dtype):
             bad |= (records.X[name] == number).to_numpy(dtype=bool, na_value=False)
         else:
             bad |= (records.X[name].astype(object) == marker).to_numpy()
@@ -230,7 +241,11 @@ def _drop_missing(records: _Records, marker: str | None) -> _Records:
 def _split(
     config: StudyConfig, source: _Records
 ) -> tuple[_Records, _Records | None, _Records | None]:
-    """Deal owners in random order to the private, public and test side."""
+    """Deal owners, ordered by a keyed hash of their names, to the public, test and private side.
+
+    The private side comes last: whether somebody is on it or not changes nothing about the other two, and
+    nobody else's place. Its size is a public number.
+    """
     if config["data.public_records"] is None:
         return source, None, None
     wanted = [config[f"data.{role}_records"] or 0 for role in ("private", "public", "test")]
@@ -240,21 +255,19 @@ def _split(
             f"the split asks for {sum(wanted)} records, but there are only {total}: lower "
             "data.private_records, data.public_records or data.test_records"
         )
-    generator = np.random.default_rng([config["study.seed"], 1])
-    owner = np.arange(total) if source.owners is None else pd.factorize(source.owners)[0]
-    place = generator.permutation(int(owner.max()) + 1)[owner]
-    order = np.argsort(place, kind="stable")
-    parts = []
+    hashes = owner_hashes(source.names, f"split {config['study.seed']}".encode())
+    order = np.lexsort((np.arange(total), hashes))
+    parts: dict[str, _Records] = {}
     start = 0
-    for size in wanted:
+    for role, size in (("public", wanted[1]), ("test", wanted[2]), ("private", wanted[0])):
         end = min(start + size, total)
-        while size and 0 < end < total and place[order[end]] == place[order[end - 1]]:
+        while size and 0 < end < total and hashes[order[end]] == hashes[order[end - 1]]:
             end += 1  # the last owner's remaining records
-        parts.append(source.take(order[start:end]))
+        parts[role] = source.take(np.sort(order[start:end]))
         start = end
-    if not all(len(part.rows) for part, size in zip(parts, wanted, strict=True) if size):
-        raise InputError("the split leaves a side without records: ask for fewer private records")
-    return parts[0], parts[1], parts[2] if wanted[2] else None
+    if not all(len(parts[role].rows) for role in ("private", "public")):
+        raise InputError("the split leaves a side without records: ask for fewer public records")
+    return parts["private"], parts["public"], parts["test"] if wanted[2] else None
 
 
 def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str]) -> Budgets:
@@ -280,15 +293,13 @@ def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str
             "privacy.column needs a table with named columns; for arrays give privacy.file"
         )
     if policy is None:
-        return Budgets.from_epsilons(levels, delta, private.owners)
-    return policy.assign(levels, private.owners)
+        return Budgets.from_epsilons(levels, delta, private.names)
+    return policy.assign(levels, private.names)
 
 
 def _random_levels(config: StudyConfig, private: _Records) -> NDArray[Any]:
     """Give levels to owners at random, in exact shares."""
-    owner = (
-        np.arange(len(private.rows)) if private.owners is None else pd.factorize(private.owners)[0]
-    )
+    owner = pd.factorize(private.names)[0]
     people = int(owner.max()) + 1
     shares = config["privacy.shares"]
     ends = np.rint(np.cumsum(list(shares.values())) * people).astype(int)

@@ -21,6 +21,7 @@ from collegium.errors import InputError, StudyMismatchError
 from collegium.study.journal import sync_folder
 
 FORMAT = 1
+_RELEASED = ("labels.csv", "privacy.json", "student.joblib")
 
 
 class StudyFolder:
@@ -95,6 +96,11 @@ class StudyFolder:
                     f"{self.path} has a journal but no manifest: it is left untouched; choose another "
                     "folder with --out"
                 )
+            if any((self.release / name).exists() for name in _RELEASED):
+                raise StudyMismatchError(
+                    f"labels were released into {self.release}, but the vault beside it holds no study: nothing was "
+                    "asked, since what was spent is not known; restore the vault from a backup"
+                )
             self.write_json(path, {**manifest, "versions": versions()})
             return
         try:
@@ -106,8 +112,9 @@ class StudyFolder:
         difference = _first_difference(known, manifest)
         if difference:
             raise StudyMismatchError(
-                f"{self.path} holds another study ({difference}): it is left untouched; choose another "
-                "folder with --out, or go back to the study's own settings and files"
+                f"{self.path} holds another study ({difference}): it is left untouched; go back to its own "
+                "settings and files, or choose another folder with --out (a release of its own: what was "
+                "spent on this one stays spent)"
             )
 
     def write_bytes(self, path: Path, content: bytes) -> None:

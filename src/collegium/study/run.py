@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
-from collegium.errors import InputError, NothingReleasedError
+from collegium.errors import CollegiumError, InputError, NothingReleasedError
 from collegium.pate import refuse_unaffordable, warn_of_unseen_classes
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
@@ -95,8 +96,20 @@ def run_study(config: StudyConfig, out: Path, observer: StudyObserver | None = N
     study.rehearse()
     folder.open()
     with folder.locked():
-        folder.claim(config.public(), data.fingerprints)
+        folder.claim(_fixed(config, aggregator), data.fingerprints)
         return study.run()
+
+
+def _fixed(config: StudyConfig, aggregator: Aggregator) -> dict[str, dict[str, Any]]:
+    """Settings that a study cannot change any more.
+
+    The student may change: it is computed from what was released, and costs nobody anything. Not so
+    where its opinion steers the voting.
+    """
+    settings = config.public()
+    if not isinstance(aggregator, InteractiveGNMax):
+        del settings["student"]
+    return settings
 
 
 def _models(config: StudyConfig) -> tuple[Any, Any, Any]:
@@ -148,7 +161,8 @@ class _Run:
             return
         for key, model in {"teachers": self._teacher, "student": self._student}.items():
             with _one_line_about(f"{key}.model", "trained on public records"):
-                clone(model, safe=False).fit(take_rows(self._X_public, rows), labels)
+                known = take_rows(self._X_public, rows)
+                clone(model, safe=False).fit(known, labels).predict(known)
 
     def run(self) -> StudyResult:
         votes = self._votes()
@@ -227,17 +241,19 @@ class _Run:
         return labels, privacy, electorate
 
     def _train_student(self, labels: Labels) -> Any:
-        path = self._folder.release / "student.joblib"
-        if path.exists():
+        path, told = self._folder.release / "student.joblib", self._folder.vault / "student.json"
+        recipe = json.dumps(self._config.public()["student"], sort_keys=True)
+        if path.exists() and told.exists() and json.loads(told.read_text("utf-8")) == recipe:
             self._observer.skipped("student")
             return load_model(path)
         self._observer.stage("student")
         try:
-            student = fit_student(
-                self._student,
-                take_rows(self._X_public, labels.queries),
-                self._data.classes[labels.labels],
-            )
+            with _one_line_about("student.model", "trained on the released labels"):
+                student = fit_student(
+                    self._student,
+                    take_rows(self._X_public, labels.queries),
+                    self._data.classes[labels.labels],
+                )
         except NothingReleasedError as error:
             raise NothingReleasedError(
                 f"{error} (what was spent: {self._folder.release / 'privacy.json'})"
@@ -245,13 +261,15 @@ class _Run:
         if self._preprocessing is not None:
             student = Pipeline([("preprocessing", self._preprocessing), ("student", student)])
         self._folder.write_model(path, student)
+        self._folder.write_json(told, recipe)
         return student
 
     def _report(
         self, labels: Labels, privacy: PrivacyStatement, electorate: Electorate, student: Any
     ) -> StudyResult:
         self._observer.stage("report")
-        label_accuracy, student_accuracy = measured_accuracies(self._data, labels, student)
+        with _one_line_about("student.model", "asked about the test records"):
+            label_accuracy, student_accuracy = measured_accuracies(self._data, labels, student)
         result = StudyResult(
             folder=self._folder,
             privacy=privacy,
@@ -273,7 +291,7 @@ def _one_line_about(key: str, purpose: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except InputError:
+    except CollegiumError:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:300]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +37,10 @@ def load_model(path: Path) -> Any:
     """Read a model; a damaged file is named in one line."""
     try:
         return joblib.load(path)
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read ({error}): delete it and run again") from None
+    except Exception as error:  # unpickling may raise anything
+        raise InputError(
+            f"{path} cannot be read ({type(error).__name__}): delete it and run again"
+        ) from None
 
 
 def load_array(path: Path) -> NDArray[Any]:

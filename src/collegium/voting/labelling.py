@@ -22,7 +22,7 @@ from collegium.voting.aggregators import (
     CheckedAggregator,
     InteractiveGNMax,
 )
-from collegium.voting.noise import NoiseSource
+from collegium.voting.noise import MAX_SCALE, NoiseSource
 from collegium.voting.pricing import Pricing
 from collegium.voting.votes import VoteTable
 
@@ -121,6 +121,19 @@ class Labels:
         return sum(outcome.verdict == ANSWERED for outcome in self.outcomes)
 
 
+def _refuse_noise_out_of_range(aggregator: Aggregator, electorate: Electorate) -> None:
+    """Refuse, before anything is reserved, noise that cannot be drawn."""
+    largest = float(electorate.weights.sum()) / electorate.n_nominal
+    scales = [aggregator.noise_scale]
+    if isinstance(aggregator, CheckedAggregator):
+        scales.append(aggregator.sigma_threshold)
+    if max(scales) * largest > MAX_SCALE:
+        raise InputError(
+            f"{aggregator} asks for noise of scale {max(scales) * largest:g} votes: at most "
+            f"{MAX_SCALE:g} can be drawn exactly; lower it"
+        )
+
+
 class LabellingJob:
     """One pass over the public records.
 
@@ -183,6 +196,7 @@ class LabellingJob:
             raise InputError(
                 "aggregator 'interactive' needs a student: give one, or use 'confident'"
             )
+        _refuse_noise_out_of_range(aggregator, electorate)
         self._votes = votes
         self._electorate = electorate
         self._aggregator = aggregator
@@ -226,12 +240,17 @@ class LabellingJob:
             done: list[Outcome] = []
             self._journal.reserve(first, self._order[first:last].tolist())
             while reason is None and first + len(done) < last:
-                fresh = self._ask(first + len(done))
-                if fresh is None:
-                    reason = "budget"
-                    break
-                done.append(fresh)
-                self._remember(fresh)
+                position = first + len(done)
+                try:
+                    fresh = self._ask(position)
+                    if fresh is None:
+                        reason = "budget"
+                        break
+                    done.append(fresh)
+                    self._remember(fresh)
+                except Exception:
+                    self._settle_after_failure(done, position)
+                    raise
                 reason = self._reason_to_stop(first + len(done))
             self._journal.settle(done)
             outcomes.extend(done)
@@ -242,6 +261,12 @@ class LabellingJob:
             np.asarray(self._labels, dtype=np.intp),
             reason,
         )
+
+    def _settle_after_failure(self, done: list[Outcome], position: int) -> None:
+        """Keep what was paid for; the query that failed may have been drawn, and counts as lost."""
+        if not done or done[-1].position != position:
+            done.append(Outcome(position, int(self._order[position]), LOST, NO_LABEL))
+        self._journal.settle(done)
 
     def _reason_to_stop(self, asked: int) -> str | None:
         if self._exhausted:
