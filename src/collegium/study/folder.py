@@ -99,7 +99,8 @@ class StudyFolder:
             if any((self.release / name).exists() for name in _RELEASED):
                 raise StudyMismatchError(
                     f"labels were released into {self.release}, but the vault beside it holds no "
-                    "study: nothing was asked, since what was spent is not known; restore the vault from a backup"
+                    "study: nothing was asked, since what was spent is not known; restore the vault from a "
+                    "backup"
                 )
             self.write_json(path, {**manifest, "versions": versions()})
             return
