@@ -14,9 +14,11 @@ from collegium.personalisation.electorate import Electorate
 from collegium.voting.aggregators import (
     Aggregator,
     ConfidentGNMax,
+    ExponentialMax,
     GNMax,
     InteractiveGNMax,
     LNMax,
+    PermuteAndFlip,
 )
 from collegium.voting.labelling import LabellingJob, Outcome
 from collegium.voting.noise import SeededNoise
@@ -35,7 +37,7 @@ class NoNoise:
     def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> Floats:
         return np.zeros(size)
 
-    laplace = gaussian
+    laplace = exponential = gumbel = gaussian
 
 
 @dataclass
@@ -54,6 +56,14 @@ class RecordingNoise:
     def laplace(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
         self.events.append(("noise", purpose, query, scale, size))
         return self.source.laplace(scale, size, query=query, purpose=purpose)
+
+    def exponential(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
+        self.events.append(("noise", purpose, query, scale, size))
+        return self.source.exponential(scale, size, query=query, purpose=purpose)
+
+    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
+        self.events.append(("noise", purpose, query, scale, size))
+        return self.source.gumbel(scale, size, query=query, purpose=purpose)
 
 
 class RecordingJournal:
@@ -115,6 +125,8 @@ class House:
         }
         made: dict[str, Callable[[], Aggregator]] = {
             "lnmax": lambda: LNMax(gamma=2 / n_teachers),
+            "pfmax": lambda: PermuteAndFlip(gamma=2 / n_teachers),
+            "expmax": lambda: ExponentialMax(gamma=2 / n_teachers),
             "gnmax": lambda: GNMax(sigma=noise["sigma"]),
             "confident": lambda: ConfidentGNMax(**noise),
             "interactive": lambda: InteractiveGNMax(

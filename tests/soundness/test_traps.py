@@ -36,7 +36,7 @@ KEY = b"public key of the test"
 RICH = {"high": Budget(8.0), "average": Budget(16.0), "low": Budget(24.0)}
 SIZES = {"high": 540, "average": 370, "low": 90}
 PERSONALISED = ("uniform", "upsampling", "weighting", "vanishing")
-AGGREGATED = ("lnmax", "gnmax", "confident", "interactive")
+AGGREGATED = ("lnmax", "pfmax", "expmax", "gnmax", "confident", "interactive")
 each_personalisation = pytest.mark.parametrize("personalisation", PERSONALISED)
 each_aggregator = pytest.mark.parametrize("aggregator", AGGREGATED)
 
@@ -772,6 +772,8 @@ def test_16_record_and_replay_no_value_moves_further_than_was_charged(
             if name == "lnmax":
                 assert abs(moved).sum() / scale <= answer.pure_epsilon[cohort]
                 assert isinstance(aggregator, LNMax)
+            elif name in ("pfmax", "expmax"):
+                assert 2 * abs(moved).max() / scale <= answer.pure_epsilon[cohort]
             elif purpose == "answer":
                 assert np.linalg.norm(moved) <= math.sqrt(2) * allowed * (1 + 1e-15)
                 assert (moved**2).sum() / scale**2 <= answer.mu_squared[cohort]
