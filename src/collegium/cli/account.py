@@ -94,7 +94,7 @@ def account(
         show_export(export)
         return
     assert level is not None
-    budgets, sizes = _levels(level, delta)
+    budgets, sizes = parse_levels(level, delta)
     plan = as_personalisation(personalisation, rule).plan(budgets, sizes, teachers)
     mechanism = aggregator_options(
         aggregator,
@@ -216,7 +216,8 @@ def cost_of(
     return {name: float(spent[names == name].max()) for name in electorate.groups}
 
 
-def _levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dict[str, int]]:
+def parse_levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dict[str, int]]:
+    """Read levels written as NAME=EPSILON:PEOPLE."""
     budgets: dict[str, Budget] = {}
     sizes: dict[str, int] = {}
     for text in given:

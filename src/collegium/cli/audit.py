@@ -21,11 +21,11 @@ from collegium.cli.account import (
     Sigma,
     SigmaThreshold,
     Threshold,
-    _levels,
     aggregator_options,
+    parse_levels,
 )
 from collegium.cli.console import err, out, print_json
-from collegium.cli.studies import DataDir, _with_data_dir
+from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
 from collegium.pate import refuse_unaffordable
 from collegium.personalisation import as_personalisation
@@ -102,7 +102,7 @@ def audit(
     Example: collegium audit study.toml
     """
     if what == "mechanism":
-        groups, sizes = _levels(level or LEVELS, delta)
+        groups, sizes = parse_levels(level or LEVELS, delta)
         plan = as_personalisation(personalisation, rule).plan(groups, sizes, teachers)
         mechanism = aggregator_options(
             aggregator,
@@ -128,7 +128,7 @@ def audit(
         folder = out_folder
     else:
         path = Path(what)
-        config = _with_data_dir(read_config(path), data_dir)
+        config = with_data_dir(read_config(path), data_dir)
         settings = OneRunSettings(canaries, copies, guess_share, confidence, observe or "noisy")
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
@@ -160,6 +160,12 @@ def audit(
             out.print(f"Figures: {folder}/audit.png, {folder}/audit.svg", soft_wrap=True)
         verdict = "every lower bound is below its claim" if holds else "A CLAIM IS REFUTED"
         out.print(f"At confidence {confidence:g}: {verdict}.")
+        silent = [finding.group for finding in findings if finding.lower_epsilon <= 0]
+        if silent:
+            out.print(
+                f"No attack on ε succeeded for {', '.join(silent)}: that proves nothing; more --queries and "
+                "--runs sharpen it."
+            )
     if not holds:
         raise typer.Exit(1)
 

@@ -63,7 +63,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     from collegium.cli.account import affordable_answers
     from collegium.cli.left import MOST
 
-    config = _with_data_dir(read_config(study), data_dir)
+    config = with_data_dir(read_config(study), data_dir)
     made, aggregator, data = plan_study(config)
     most = (
         affordable_answers(aggregator, made, config["study.seed"])
@@ -115,7 +115,7 @@ def run(
 
     Example: collegium run study.toml
     """
-    config = _with_data_dir(read_config(study), data_dir)
+    config = with_data_dir(read_config(study), data_dir)
     result = _run(config, out_folder or study.with_suffix(""), as_json)
     _show(result, as_json)
 
@@ -183,7 +183,8 @@ def report(
         out.print(f"Report: {page}", soft_wrap=True)
 
 
-def _with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
+def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
+    """Put the option --data-dir over the configuration's folder."""
     if data_dir is None:
         return config
     run_section = {**config.values["run"], "data_dir": str(data_dir.resolve())}
