@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import pandas as pd
 import typer
 from numpy.typing import NDArray
 
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
-from collegium.budgets import Budget
 from collegium.cli.account import (
     AggregatorName,
     Gamma,
@@ -25,7 +23,8 @@ from collegium.cli.account import (
     aggregator_options,
 )
 from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
-from collegium.datasets import read_any, sha256_of
+from collegium.cli.vote_files import TeacherBudgets, read_budgets, read_matrix, read_votes
+from collegium.datasets import sha256_of
 from collegium.errors import InputError
 from collegium.pate import default_model, refuse_unaffordable
 from collegium.personalisation import Upsampling, as_personalisation
@@ -78,6 +77,12 @@ def label(
     sigma_threshold: SigmaThreshold = None,
     threshold: Threshold = None,
     gamma: Gamma = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="interactive: how sure a student must be.")
+    ] = None,
+    refit_every: Annotated[
+        int | None, typer.Option(help="interactive: labels between two fits of the student.")
+    ] = None,
     features: Annotated[
         Path | None,
         typer.Option(help="interactive: features of the queries (.npy or .csv), for the student."),
@@ -118,6 +123,8 @@ def label(
         sigma_threshold=sigma_threshold,
         threshold=threshold,
         gamma=gamma,
+        confidence=confidence,
+        refit_every=refit_every,
     )
     refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed)
     if orders not in ("wide", "seeds"):
@@ -193,172 +200,6 @@ def label(
     out.print(f"Published: {folder.release}", soft_wrap=True)
 
 
-@dataclass(frozen=True, eq=False)
-class TeacherBudgets:
-    """Budgets of teachers, from a file.
-
-    Attributes
-    ----------
-    groups : dict of str to Budget
-        The groups by name.
-    group_of_teacher : ndarray of str, shape (n_teachers,), or None
-        Group of each teacher; None if one row stands for all, or rows are groups.
-    owners : dict of str to int
-        Owners of each group, where the file tells (teachers otherwise).
-    duplicates : dict of str to int or None
-        Teachers that saw each owner of a group, when upsampling.
-    """
-
-    groups: dict[str, Budget]
-    group_of_teacher: NDArray[Any] | None
-    owners: dict[str, int]
-    duplicates: dict[str, int] | None
-
-
-def read_budgets(path: Path) -> TeacherBudgets:
-    """Read a table of budgets.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or unknown, or a value is not allowed.
-    """
-    table = read_any(path)
-    if not isinstance(table, pd.DataFrame) or "epsilon" not in table.columns:
-        raise InputError(
-            f"{path} needs a column 'epsilon' (and may have delta, group, owners, teachers_per_owner), with "
-            "a header"
-        )
-    allowed = ("teacher", "epsilon", "delta", "group", "owners", "teachers_per_owner")
-    for name in table.columns:
-        if name not in allowed:
-            raise InputError(
-                f"{path} has an unknown column {name!r}: allowed are {', '.join(allowed)}"
-            )
-    if not len(table):
-        raise InputError(f"{path} has no rows: give one per teacher, or one for all")
-    if "teacher" in table.columns:
-        table = _by_teacher(table, path)
-    deltas = table["delta"] if "delta" in table.columns else pd.Series(1e-5, index=table.index)
-    pairs = [Budget(e, d) for e, d in zip(table["epsilon"], deltas, strict=True)]
-    if "group" in table.columns:
-        names = [str(name).strip() for name in table["group"]]
-        if table["group"].isna().any() or "" in names:
-            raise InputError(f"{path}: a cell of column 'group' is empty: name each row's group")
-    else:
-        names = [f"ε={pair.epsilon:g}" for pair in pairs]
-        if len(set(deltas)) > 1:
-            names = [f"ε={pair.epsilon:g}, δ={pair.delta:g}" for pair in pairs]
-    groups: dict[str, Budget] = {}
-    for row, (name, pair) in enumerate(zip(names, pairs, strict=True)):
-        if groups.setdefault(name, pair) != pair:
-            raise InputError(
-                f"{path}: group {name!r} has two budgets (second in row {row}, counted from 0): give one"
-            )
-    duplicates = None
-    if "teachers_per_owner" in table.columns:
-        if len(groups) != len(table):
-            raise InputError(f"{path}: with teachers_per_owner give one row per group")
-        duplicates = dict(zip(names, _counts(table, "teachers_per_owner", path), strict=True))
-    owners = dict.fromkeys(groups, 0)
-    counted = _counts(table, "owners", path) if "owners" in table.columns else [1] * len(table)
-    for name, count in zip(names, counted, strict=True):
-        owners[name] += count
-    per_teacher = len(table) > 1 and duplicates is None
-    return TeacherBudgets(
-        groups, np.asarray(names, dtype=object) if per_teacher else None, owners, duplicates
-    )
-
-
-def _by_teacher(table: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """Put rows into the order of the votes' columns: budgets are tied by number, not by place."""
-    numbers = pd.to_numeric(table["teacher"], errors="coerce")
-    if sorted(numbers.tolist()) != list(range(len(table))):
-        raise InputError(
-            f"{path}: column 'teacher' must hold each number from 0 to {len(table) - 1} once: it says which "
-            "column of the votes a row is about (counted from 0)"
-        )
-    return table.iloc[np.argsort(numbers.to_numpy())].reset_index(drop=True)
-
-
-def _counts(table: pd.DataFrame, column: str, path: Path) -> list[int]:
-    values = pd.to_numeric(table[column], errors="coerce")
-    if values.isna().any() or (values < 1).any() or (values != values.round()).any():
-        raise InputError(f"{path}: column {column!r} must hold whole numbers of at least 1")
-    return [int(value) for value in values]
-
-
-def read_votes(
-    path: Path, votes_are: str, classes: int | None, budgets: TeacherBudgets
-) -> VoteTable:
-    """Read votes as predictions or counts; guess only where there is no doubt.
-
-    Raises
-    ------
-    InputError
-        If it is not clear what the columns are, or counts come with several groups.
-    """
-    if votes_are not in ("auto", "predictions", "counts"):
-        raise InputError(f"--votes-are must be predictions, counts or auto, got {votes_are!r}")
-    raw = _matrix(path)
-    n_rows_of_budgets = None if budgets.group_of_teacher is None else len(budgets.group_of_teacher)
-    if votes_are == "auto":
-        sums = raw.sum(axis=1) if raw.dtype.kind in "iuf" else np.arange(2)
-        could_be_counts = len(raw) > 1 and bool((sums == sums[0]).all()) and sums[0] > 0
-        could_be_predictions = (
-            classes is not None
-            and bool((raw < classes).all())
-            and n_rows_of_budgets in (None, raw.shape[1])
-        )
-        if classes is not None and not could_be_counts and n_rows_of_budgets == raw.shape[1]:
-            could_be_predictions = (
-                True  # one column per teacher: a vote outside the classes is named
-            )
-        if could_be_counts == could_be_predictions:
-            why = "fit both" if could_be_counts else "fit neither"
-            raise InputError(
-                f"it is not clear whether the {raw.shape[1]} columns of {path} are teachers or classes (they "
-                f"{why}): give --votes-are counts, or --votes-are predictions with --classes"
-            )
-        votes_are = "counts" if could_be_counts else "predictions"
-    if votes_are == "counts":
-        if len(budgets.groups) > 1:
-            raise InputError(
-                f"{path} holds vote counts, but there are {len(budgets.groups)} budget groups: counts do "
-                "not say which group's teachers voted for what, so no group's influence can be set or "
-                "accounted for; give one column per teacher, or one budget"
-            )
-        return VoteTable.from_counts(raw)
-    if classes is None:
-        raise InputError(
-            "predictions need --classes: the number of classes is public, and not every class must occur"
-        )
-    return VoteTable.from_predictions(raw, classes)
-
-
-def _matrix(path: Path) -> NDArray[Any]:
-    if path.suffix == ".csv" or path.name.endswith(".csv.gz"):
-        if not path.exists():
-            raise InputError(f"there is no file {path}: give .npy or .csv")
-        try:
-            table = pd.read_csv(path, header=None)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path} cannot be read as CSV ({error})") from None
-        try:
-            return np.asarray(table.to_numpy(dtype=np.float64))
-        except ValueError:
-            raise InputError(
-                f"{path} must hold numbers only, without a header: one row per query"
-            ) from None
-    loaded = read_any(path)
-    array = loaded.to_numpy() if isinstance(loaded, pd.DataFrame) else loaded
-    if array.ndim != 2:
-        raise InputError(
-            f"{path} must be a table (queries × teachers or classes), got {array.shape}"
-        )
-    return np.asarray(array)
-
-
 def _electorate(
     budgets: TeacherBudgets, table: VoteTable, method: str, rule: str, seed: int
 ) -> tuple[Plan, Electorate]:
@@ -413,7 +254,7 @@ def _upsampled(budgets: TeacherBudgets, table: VoteTable, method: str) -> tuple[
 def _features(path: Path | None, table: VoteTable) -> NDArray[Any]:
     if path is None:
         raise InputError("aggregator 'interactive' needs --features: its student learns from them")
-    features = _matrix(path)
+    features = read_matrix(path)
     if len(features) != table.n_queries:
         raise InputError(
             f"--features has {len(features)} rows, but there are {table.n_queries} queries: give one each"
