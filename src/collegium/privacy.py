@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from collegium.accounting.accountant import Accountant
@@ -205,10 +204,9 @@ def statement(
     noise_is_private : bool
         Whether noise came from the operating system.
     """
-    spent = account.epsilon_spent()
-    names = np.asarray(account.names, dtype=object)
+    spent = account.epsilon_spent_by_name()
     groups = tuple(
-        GroupSpending(name, owners[name], budget, float(spent[names == name].max(initial=0.0)))
+        GroupSpending(name, owners[name], budget, spent.get(name, 0.0))
         for name, budget in budgets.items()
     )
     return PrivacyStatement(account.guarantee, adjacency, noise_is_private, groups)

@@ -103,6 +103,14 @@ class Accountant(ABC, Generic[Cost]):
             )
         self._total = after
 
+    def epsilon_spent_by_name(self) -> dict[str, float]:
+        """Look up the most that owners of any cohort of each name have spent.
+
+        Sensitive under a data-dependent guarantee.
+        """
+        spent, names = self.epsilon_spent(), np.asarray(self.names, dtype=object)
+        return {name: float(spent[names == name].max()) for name in dict.fromkeys(self.names)}
+
     def epsilon_spent(self) -> Floats:
         """Compute ε spent by the owners of each cohort at their δ, rounded up, shape (n_cohorts,).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -12,7 +12,7 @@ import typer
 from collegium.accounting.accountant import WorstCaseCost
 from collegium.budgets import Budget
 from collegium.cli.console import out, plan_sentence, plan_table, print_json
-from collegium.cli.left import MOST, show_export, show_left
+from collegium.cli.left import MOST, answers_affordable, show_export, show_left
 from collegium.errors import InputError
 from collegium.pate import default_aggregator
 from collegium.personalisation import as_personalisation
@@ -174,17 +174,7 @@ def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int
     """Count the queries that all budgets pay for if each is answered (at most ``MOST``)."""
     electorate = plan.electorate(seed)
     pricing = WorstCasePricing(aggregator, electorate)
-    if all(budget.is_unlimited for budget in electorate.groups.values()):
-        return MOST
-    position = 0
-    while position < MOST:
-        pricing.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
-        cost = pricing.check(position) + pricing.answer(position)
-        if not pricing.accountant.affords(cost):
-            break
-        pricing.accountant.charge(cost)
-        position += 1
-    return position
+    return answers_affordable(pricing, electorate, pricing.accountant, 0)
 
 
 def cost_of(
@@ -204,16 +194,13 @@ def cost_of(
     electorate = plan.electorate(seed)
     free = {name: Budget(float("inf"), b.delta) for name, b in electorate.groups.items()}
     pricing = WorstCasePricing(aggregator, replace(electorate, groups=free))
-    account_: Any = pricing.accountant
     for position in range(max(checks, answers)):
         pricing.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
         cost: WorstCaseCost = pricing.check(position)
         if position < answers:
             cost = cost + pricing.answer(position)
-        account_.charge(cost)
-    spent = account_.epsilon_spent()
-    names = np.asarray(electorate.cohort_groups, dtype=object)
-    return {name: float(spent[names == name].max()) for name in electorate.groups}
+        pricing.accountant.charge(cost)
+    return pricing.accountant.epsilon_spent_by_name()
 
 
 def parse_levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dict[str, int]]:

@@ -11,6 +11,7 @@ from collegium.accounting.accountant import WorstCaseAccountant
 from collegium.accounting.export import to_json
 from collegium.cli.console import out, print_json
 from collegium.errors import InputError
+from collegium.personalisation.electorate import Electorate
 from collegium.privacy import ceil_decimals, floor_decimals
 from collegium.study.terms import JobTerms, read_job
 from collegium.voting.aggregators import CheckedAggregator
@@ -26,7 +27,12 @@ def show_left(folder: Path, as_json: bool) -> None:
     terms, outcomes = _publishable_job(folder)
     account = replay(terms.aggregator, terms.electorate, outcomes, terms.adjacency).account
     groups = _by_group(terms, account)
-    answers = answers_left(terms, account, len(outcomes))
+    answers = answers_affordable(
+        WorstCasePricing(terms.aggregator, terms.electorate, terms.adjacency),
+        terms.electorate,
+        account,
+        len(outcomes),
+    )
     if as_json:
         print_json({**_about(terms, outcomes), "answers_left": answers, "groups": groups})
         return
@@ -60,19 +66,22 @@ def show_export(folder: Path) -> None:
     print_json(to_json(replayed.composition, adjacency, **about, spending=spending))
 
 
-def answers_left(terms: JobTerms, account: WorstCaseAccountant, asked: int) -> int:
-    """Count how many more queries all budgets pay for if each is answered (at most ``MOST``).
+def answers_affordable(
+    prices: WorstCasePricing, electorate: Electorate, account: WorstCaseAccountant, first: int
+) -> int:
+    """Count how many queries from a position on an account pays for if each is answered.
 
-    Charges the account that it is given.
+    Charges the account that it is given; counts to ``MOST`` at most.
     """
-    pricing = WorstCasePricing(terms.aggregator, terms.electorate, terms.adjacency)
-    for position in range(asked, asked + MOST):
-        pricing.begin(position, [terms.electorate.ballot(position)], np.empty((0, 2)))
-        cost = pricing.reserve(position)
-        if terms.electorate.is_static:
+    if np.isinf(account.epsilon).all():
+        return MOST
+    for position in range(first, first + MOST):
+        prices.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
+        cost = prices.reserve(position)
+        if electorate.is_static:
             return int(min(account.how_many(cost), MOST))
         if not account.affords(cost):
-            return position - asked
+            return position - first
         account.charge(cost)
     return MOST
 
@@ -101,7 +110,7 @@ def _about(terms: JobTerms, outcomes: list[Outcome]) -> dict[str, Any]:
 
 
 def _by_group(terms: JobTerms, account: WorstCaseAccountant) -> dict[str, dict[str, Any]]:
-    spent, left = account.epsilon_spent(), account.remaining()
+    spent, left = account.epsilon_spent_by_name(), account.remaining()
     assert left.mu is not None
     names = np.asarray(account.names, dtype=object)
     return {
@@ -109,7 +118,7 @@ def _by_group(terms: JobTerms, account: WorstCaseAccountant) -> dict[str, dict[s
             "owners": terms.owners.get(name, 0),
             "epsilon": budget.epsilon,
             "delta": budget.delta,
-            "epsilon_spent": float(spent[names == name].max()),
+            "epsilon_spent": spent[name],
             "epsilon_left": float(left.epsilon[names == name].min()),
             "mu_left": float(left.mu[names == name].min()),
         }

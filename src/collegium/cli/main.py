@@ -13,9 +13,8 @@ from collegium.cli.console import err, show_warnings
 from collegium.errors import CollegiumError
 
 _INTERRUPTED = 130
-_USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[
-    2
-]  # the base of everything that is wrong with options
+# The base of everything that can be wrong with options, which typer does not export.
+_USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="collegium",

@@ -60,13 +60,8 @@ def replay(
     pricing = WorstCasePricing(aggregator, electorate, adjacency)
     account = pricing.accountant
     used: list[tuple[str, WorstCaseCost]] = []
-    for outcome in outcomes:
-        pricing.begin(outcome.position, [electorate.ballot(outcome.position)], np.empty((0, 2)))
-        if outcome.verdict == LOST and not account.affords(pricing.reserve(outcome.position)):
-            break
-        for purpose, cost in _charges(pricing, outcome):
-            account.charge(cost)
-            used.append((purpose, cost))
+    for _, charges in charge_again(pricing, electorate, outcomes):
+        used.extend(charges)
     names = np.asarray(electorate.cohort_groups, dtype=object)
     composition = {}
     for group in electorate.groups:
@@ -74,6 +69,27 @@ def replay(
         most = int(cohorts[np.argmax(account.mu_squared[cohorts])])
         composition[group] = _mechanisms(aggregator, used, most)
     return Replay(account, composition)
+
+
+def charge_again(
+    pricing: WorstCasePricing, electorate: Electorate, outcomes: Sequence[Outcome]
+) -> Iterator[tuple[Outcome, list[tuple[str, WorstCaseCost]]]]:
+    """Charge released outcomes to the pricing's account, one after the other.
+
+    Yields
+    ------
+    outcome, charges
+        After they were charged. Ends before a lost query that was never affordable.
+    """
+    account = pricing.accountant
+    for outcome in outcomes:
+        pricing.begin(outcome.position, [electorate.ballot(outcome.position)], np.empty((0, 2)))
+        if outcome.verdict == LOST and not account.affords(pricing.reserve(outcome.position)):
+            return
+        charges = list(_charges(pricing, outcome))
+        for _, cost in charges:
+            account.charge(cost)
+        yield outcome, charges
 
 
 def _charges(pricing: WorstCasePricing, outcome: Outcome) -> Iterator[tuple[str, WorstCaseCost]]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collegium.accounting.accountant import WorstCaseAccountant
 from collegium.personalisation.electorate import Electorate
 from collegium.voting.aggregators import Aggregator
-from collegium.voting.labelling import ANSWERED, LOST, NO_LABEL, Outcome
+from collegium.voting.composition import charge_again
+from collegium.voting.labelling import NO_LABEL, Outcome
 from collegium.voting.pricing import WorstCasePricing
 
 
@@ -62,25 +62,11 @@ def spending_history(
     wanted = set(
         np.linspace(0, len(outcomes), min(n_points, len(outcomes)) + 1).astype(int).tolist()
     )
-    points = [_point(pricing.accountant, electorate, 0, 0)]
+    points = [SpendingPoint(0, 0, pricing.accountant.epsilon_spent_by_name())]
     labels = 0
-    for asked, outcome in enumerate(outcomes, 1):
-        pricing.begin(outcome.position, [electorate.ballot(outcome.position)], np.empty((0, 2)))
-        pricing.accountant.charge(pricing.check(outcome.position))
-        answer = pricing.answer(outcome.position)
-        if outcome.verdict in (ANSWERED, LOST):
-            pricing.accountant.charge(answer)
+    for asked, (outcome, _) in enumerate(charge_again(pricing, electorate, outcomes), 1):
         labels += outcome.label != NO_LABEL
         if asked in wanted:
-            points.append(_point(pricing.accountant, electorate, asked, labels))
+            spent = pricing.accountant.epsilon_spent_by_name()
+            points.append(SpendingPoint(asked, labels, spent))
     return points
-
-
-def _point(
-    account: WorstCaseAccountant, electorate: Electorate, asked: int, labels: int
-) -> SpendingPoint:
-    spent = account.epsilon_spent()
-    names = np.asarray(electorate.cohort_groups, dtype=object)
-    return SpendingPoint(
-        asked, labels, {name: float(spent[names == name].max()) for name in electorate.groups}
-    )
