@@ -14,6 +14,10 @@ class InputError(CollegiumError):
     """Something that was given cannot be used: a value, a column, a file or a table."""
 
 
+class ModelError(InputError):
+    """A model cannot do its part. The message speaks of the model alone, never of records it saw."""
+
+
 class ConfigError(InputError):
     """A study's TOML file names an unknown key, lacks one, or holds a value that is not allowed."""
 

@@ -303,6 +303,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             training_seed,
             self.n_jobs,
             verbose=self.verbose,
+            n_classes=len(self.classes_),
         )
         sensitive_teachers = ensemble.train(self._prepared(records), codes, assignment)
         sensitive_votes = VoteTable.from_predictions(

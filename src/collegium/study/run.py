@@ -194,6 +194,7 @@ class _Run:
             keep=partial(store_teacher, self._folder, teachers),
             fetch=fetch_teacher,
             progress=self._observer.advanced,
+            n_classes=n_classes,
         )
         paths = [teacher_path(teachers, number) for number in range(assignment.n_teachers)]
         missing = [number for number, kept in enumerate(paths) if not kept.exists()]

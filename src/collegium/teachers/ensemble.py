@@ -1,4 +1,4 @@
-"""Teachers: one scikit-learn estimator per shard, trained and asked in parallel with joblib.
+"""Teachers: one model per shard, trained and asked in parallel with joblib, one by one or many at once.
 
 A teacher depends on its own shard, the public list of classes and its public seed, and on nothing else:
 that is what the sensitivity of a vote rests on.
@@ -9,19 +9,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from collegium.errors import InputError
+from collegium.errors import InputError, ModelError
 from collegium.personalisation.assignment import Assignment
 from collegium.tables import take_rows
+from collegium.teachers.batched import BatchedEstimator, Shard
 from collegium.voting.votes import ABSTAIN
 
 Progress = Callable[[int, int], None]
+_Trained = TypeVar("_Trained")
 _BATCHES_PER_WORKER = 8
 
 
@@ -47,10 +50,14 @@ class Teacher:
             return np.full(n_records, self.constant, dtype=np.int32)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            votes = np.asarray(self.sensitive_model.predict(X_public))
-        if votes.dtype.kind not in "biuf" or (votes != np.rint(votes)).any():
-            raise InputError("a teacher voted for something that is no class number")
-        return votes.astype(np.int32)
+            return _as_votes(self.sensitive_model.predict(X_public))
+
+
+def _as_votes(predicted: Any) -> NDArray[np.int32]:
+    votes = np.asarray(predicted)
+    if votes.dtype.kind not in "biuf" or (votes != np.rint(votes)).any():
+        raise InputError("a teacher voted for something that is no class number")
+    return votes.astype(np.int32)
 
 
 def train_teacher(estimator: Any, X: Any, y: NDArray[np.intp], seed: int) -> Teacher:
@@ -74,17 +81,59 @@ def train_teacher(estimator: Any, X: Any, y: NDArray[np.intp], seed: int) -> Tea
         One that abstains for an empty shard, and one that always votes the same for a shard with
         one class only.
     """
-    present = np.unique(y)
-    if present.size == 0:
-        return Teacher(None)
-    if present.size == 1:
-        return Teacher(None, int(present[0]))
+    constant = _without_learning(y)
+    if constant is not None:
+        return constant
     model = clone(estimator, safe=False)
     _seed_all(model, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning about a shard would tell something about it
         model.fit(X, y)
     return Teacher(model)
+
+
+def train_teachers(
+    estimator: BatchedEstimator, shards: Sequence[Shard], seeds: Sequence[int], n_classes: int
+) -> list[Teacher]:
+    """Train the teachers of many shards in one call of the estimator.
+
+    Parameters
+    ----------
+    estimator : BatchedEstimator
+        Not changed.
+    shards : sequence of (X, y)
+        Records and class numbers of each.
+    seeds : sequence of int
+        Public, one per shard.
+    n_classes : int
+        Length of the public list of classes.
+
+    Returns
+    -------
+    list of Teacher
+        As :func:`train_teacher` for each shard alone, up to floating-point rounding.
+    """
+    teachers = [_without_learning(y) for _, y in shards]
+    learners = [number for number, teacher in enumerate(teachers) if teacher is None]
+    if learners:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            models = estimator.fit_shards(
+                [shards[number] for number in learners],
+                [seeds[number] for number in learners],
+                n_classes,
+            )
+        for number, model in zip(learners, models, strict=True):
+            teachers[number] = Teacher(model)
+    return [teacher for teacher in teachers if teacher is not None]
+
+
+def _without_learning(y: NDArray[np.intp]) -> Teacher | None:
+    """Return the teacher of a shard from which nothing can be learnt, None for any other shard."""
+    present = np.unique(y)
+    if present.size == 0:
+        return Teacher(None)
+    return Teacher(None, int(present[0])) if present.size == 1 else None
 
 
 def _seed_all(model: Any, seed: int) -> None:
@@ -111,7 +160,8 @@ class TeacherEnsemble:
     Parameters
     ----------
     estimator : object with ``fit`` and ``predict``
-        The model of every teacher, usually a scikit-learn classifier or pipeline.
+        The model of every teacher, usually a scikit-learn classifier or pipeline. A
+        :class:`~collegium.teachers.batched.BatchedEstimator` trains many teachers in one call.
     seed : int
         Public randomness of training.
     n_jobs : int, optional
@@ -125,6 +175,8 @@ class TeacherEnsemble:
         Called with (teachers done, teachers in all).
     verbose : int, default=0
         As in joblib: progress messages.
+    n_classes : int, optional
+        Length of the public list of classes; a batched estimator needs it.
 
     Examples
     --------
@@ -149,7 +201,13 @@ class TeacherEnsemble:
         fetch: Callable[[Any], Teacher] | None = None,
         progress: Progress | None = None,
         verbose: int = 0,
+        n_classes: int | None = None,
     ) -> None:
+        if isinstance(estimator, BatchedEstimator) and n_classes is None:
+            raise InputError(
+                f"{type(estimator).__name__} trains many teachers at once: give n_classes, the length of "
+                "the public list of classes"
+            )
         for method in ("fit", "predict"):
             if not callable(getattr(estimator, method, None)):
                 raise InputError(
@@ -163,6 +221,7 @@ class TeacherEnsemble:
         self._fetch = fetch or _fetch_teacher
         self._progress = progress
         self._verbose = verbose
+        self._n_classes = n_classes
 
     def train(
         self,
@@ -203,6 +262,7 @@ class TeacherEnsemble:
                     ],
                     self._seed,
                     self._keep,
+                    self._n_classes,
                 )
 
         return self._run(tasks(), batches, len(numbers))
@@ -225,7 +285,7 @@ class TeacherEnsemble:
         batches = self._batches(list(range(len(teachers))))
         tasks = (
             joblib.delayed(_ask_batch)(
-                [teachers[number] for number in batch], X_public, self._fetch
+                self._estimator, [teachers[number] for number in batch], X_public, self._fetch
             )
             for batch in batches
         )
@@ -234,6 +294,10 @@ class TeacherEnsemble:
 
     def _batches(self, numbers: list[int]) -> list[list[int]]:
         workers = joblib.effective_n_jobs(self._n_jobs)
+        if isinstance(self._estimator, BatchedEstimator):
+            n_batches = max(workers, -(-len(numbers) // self._estimator.teachers_at_once))
+            n_batches = min(len(numbers), -(-n_batches // workers) * workers)
+            return [part.tolist() for part in np.array_split(numbers, n_batches)] if numbers else []
         n_batches = min(len(numbers), max(workers * _BATCHES_PER_WORKER, len(numbers) // 16))
         return [part.tolist() for part in np.array_split(numbers, n_batches)] if numbers else []
 
@@ -255,21 +319,36 @@ def _train_batch(
     shards: list[tuple[int, Any, NDArray[np.intp]]],
     seed: int,
     keep: Callable[[int, Teacher], Any],
+    n_classes: int | None,
 ) -> list[Any]:
+    seeds = [teacher_seed(seed, number) for number, _, _ in shards]
+    if isinstance(estimator, BatchedEstimator):
+        assert n_classes is not None
+        together: list[Shard] = [(X, y) for _, X, y in shards]
+        teachers = _shielded(
+            estimator, together, lambda: train_teachers(estimator, together, seeds, n_classes)
+        )
+        return [keep(shard[0], teacher) for shard, teacher in zip(shards, teachers, strict=True)]
     kept = []
-    for number, X, y in shards:
-        failure = ""
-        try:
-            teacher = train_teacher(estimator, X, y, teacher_seed(seed, number))
-        except Exception as error:
-            failure = type(error).__name__ + _likely_reason(X)
-        if failure:
-            raise InputError(
-                f"a teacher ({type(estimator).__name__}) could not be trained: {failure}, whose message is "
-                "not shown because it may quote private records; try the teacher's pipeline on public ones"
-            )
-        kept.append(keep(number, teacher))
+    for (number, X, y), own_seed in zip(shards, seeds, strict=True):
+        train = partial(train_teacher, estimator, X, y, own_seed)
+        kept.append(keep(number, _shielded(estimator, [(X, y)], train)))
     return kept
+
+
+def _shielded(estimator: Any, shards: list[Shard], train: Callable[[], _Trained]) -> _Trained:
+    """Train, and let no message of a failing teacher out: it may quote private records."""
+    try:
+        return train()
+    except ModelError:
+        raise
+    except Exception as error:
+        reasons = (_likely_reason(X) for X, _ in shards)
+        failure = type(error).__name__ + next(filter(None, reasons), "")
+    raise InputError(
+        f"a teacher ({type(estimator).__name__}) could not be trained: {failure}, whose message is "
+        "not shown because it may quote private records; try the teacher's pipeline on public ones"
+    )
 
 
 def _likely_reason(X: Any) -> str:
@@ -284,14 +363,15 @@ def _likely_reason(X: Any) -> str:
 
 
 def _ask_batch(
-    teachers: list[Any], X_public: Any, fetch: Callable[[Any], Teacher]
+    estimator: Any, kept: list[Any], X_public: Any, fetch: Callable[[Any], Teacher]
 ) -> list[NDArray[np.int32]]:
-    votes = []
-    for kept in teachers:
+    votes: list[NDArray[np.int32]] = []
+    at_once = len(kept) if isinstance(estimator, BatchedEstimator) else 1
+    for first in range(0, len(kept), at_once):
         failure = ""
-        teacher = fetch(kept)
+        teachers = [fetch(one) for one in kept[first : first + at_once]]
         try:
-            votes.append(teacher.vote(X_public))
+            votes.extend(_votes_of(estimator, teachers, X_public))
         except Exception as error:
             failure = type(error).__name__
         if failure:
@@ -301,6 +381,24 @@ def _ask_batch(
                 "the numbers of classes it was taught"
             )
     return votes
+
+
+def _votes_of(
+    estimator: Any, teachers: list[Teacher], X_public: Any
+) -> Iterator[NDArray[np.int32]]:
+    models = [
+        teacher.sensitive_model for teacher in teachers if teacher.sensitive_model is not None
+    ]
+    together: Iterator[Any] | None = None
+    if isinstance(estimator, BatchedEstimator) and models:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            together = iter(estimator.predict_shards(models, X_public))
+    for teacher in teachers:
+        if together is None or teacher.sensitive_model is None:
+            yield teacher.vote(X_public)
+        else:
+            yield _as_votes(next(together))
 
 
 def _keep_teacher(number: int, teacher: Teacher) -> Any:
