@@ -1,0 +1,54 @@
+"""Many small tasks at once: one thread for each, instead of BLAS splitting every small product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def allowed_threads() -> int:
+    """Tell how many threads numerical work may use here.
+
+    Returns
+    -------
+    int
+        What BLAS would use: all cores in a process of one's own, a share of them in a worker of joblib or
+        under ``OMP_NUM_THREADS``.
+    """
+    pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return int(max(pools, default=1))
+
+
+def in_threads(
+    task: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int | None = None
+) -> list[_Result]:
+    """Run a task for each item, several at once, each with a single-threaded BLAS.
+
+    Parameters
+    ----------
+    task : callable
+        Spends its time in NumPy or LAPACK, which let other threads run.
+    items : iterable
+        Arguments.
+    n_threads : int, optional
+        Default: :func:`allowed_threads`.
+
+    Returns
+    -------
+    list
+        Results in the order of the items; they do not depend on the number of threads.
+
+    Examples
+    --------
+    >>> in_threads(abs, [-2, 1])
+    [2, 1]
+    """
+    threads = allowed_threads() if n_threads is None else n_threads
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(max(1, threads)) as pool:
+        return list(pool.map(task, items))
