@@ -1,0 +1,132 @@
+"""Where teachers stand in training, kept on disk. Sensitive: a folder like this belongs in a vault."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import math
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from collegium.errors import InputError
+
+_LOGGER = logging.getLogger(__name__)
+State = dict[str, Any]
+
+
+class Checkpoints:
+    """A folder with one file per teacher that is being trained.
+
+    A file is complete or not there: it is written beside, brought to the disk, and then renamed. Only
+    its owner may read it. A file's name is a digest of all that its content follows from, so that
+    nothing is ever resumed with other records, another seed or other settings.
+
+    Parameters
+    ----------
+    folder : str or path
+        Made, readable by its owner only, if it is not there.
+    seconds : float, default=30
+        How long a teacher trains before it is written (again), at the end of an epoch. 0: after every
+        epoch.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made, or ``seconds`` is negative.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], seconds: float = 30.0) -> None:
+        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not (number and 0 <= seconds < math.inf):
+            raise InputError(
+                f"checkpoint_seconds={seconds!r} was given; allowed are numbers of seconds from 0"
+            )
+        self._folder = Path(folder)
+        self._seconds = seconds
+        self._last: dict[str, float] = {}
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"the checkpoint folder {str(folder)!r} cannot be made: {error.strerror}; name another"
+            ) from None
+
+    def begin(self, key: str) -> State | None:
+        """Start a teacher's clock, and return where it stood, if that is known."""
+        self._last[key] = time.monotonic()
+        return self.load(key)
+
+    def due(self, key: str) -> bool:
+        """Say whether a teacher is to be written."""
+        return time.monotonic() - self._last[key] >= self._seconds
+
+    def load(self, key: str) -> State | None:
+        """Read where a teacher stood; None if nothing usable is there."""
+        path = self._path(key)
+        if not path.exists():
+            return None
+        try:
+            state: State = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:
+            _LOGGER.warning(
+                "a checkpoint cannot be read (%s); its teacher starts again", type(error).__name__
+            )
+            return None
+        return state
+
+    def save(self, key: str, state: State) -> None:
+        """Write where a teacher stands, or leave what was there."""
+        path = self._path(key)
+        beside = path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            # Opened for its owner only: it must not be readable for a moment, either.
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                torch.save(state, file)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
+        _sync_folder(self._folder)
+        self._last[key] = time.monotonic()
+
+    def discard(self, keys: Iterable[str]) -> None:
+        """Remove teachers that have been handed over."""
+        for key in keys:
+            self._path(key).unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"{key}.checkpoint"
+
+
+def digest(*parts: bytes | str) -> str:
+    """Name what a teacher follows from: its parts, each with its length, hashed.
+
+    Examples
+    --------
+    >>> digest("ab", "c") == digest("a", "bc")
+    False
+    """
+    hashed = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        hashed.update(len(data).to_bytes(8, "big"))
+        hashed.update(data)
+    return hashed.hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
