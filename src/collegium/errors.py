@@ -36,3 +36,7 @@ class StudyMismatchError(CollegiumError):
 
 class PrivacyWarning(UserWarning):
     """A choice is allowed, but weakens or voids somebody's privacy, or may not mean what was meant."""
+
+
+class WorkerWarning(UserWarning):
+    """A worker ended while it trained or asked teachers; what it was doing is done again."""

@@ -2,12 +2,13 @@
 
 An encoder that is fitted on private records leaks them, outside every account: its categories say
 who is there, its ranges are somebody's exact values. So the transformers here are fitted on public
-records (:class:`TabularEncoder`) or need no data at all (:class:`PixelScaler`), and what they do to
-one record never depends on another private record. They cannot know whether the records given to
-``fit`` are public: that is the caller's promise.
+records (:class:`TabularEncoder`, :class:`PrincipalTable`) or need no data at all
+(:class:`PixelScaler`), and what they do to one record never depends on another private record. They
+cannot know whether the records given to ``fit`` are public: that is the caller's promise.
 """
 
 from collegium.preprocessing.pixels import PixelScaler
+from collegium.preprocessing.principal_table import PrincipalTable
 from collegium.preprocessing.tabular import TabularEncoder
 
-__all__ = ["PixelScaler", "TabularEncoder"]
+__all__ = ["PixelScaler", "PrincipalTable", "TabularEncoder"]
