@@ -20,13 +20,17 @@ from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
 from collegium.personalisation import Personalisation, as_personalisation
 from collegium.personalisation.plan import Plan
 from collegium.privacy import statement
-from collegium.students.supervised import RefittedStudent, fit_student
-from collegium.tables import as_records, encode_classes, like_private, take_rows
+from collegium.students.supervised import RefittedStudent, fit_released
+from collegium.students.targets import METHODS, released_targets
+from collegium.tables import as_records, encode_classes, like_private
+from collegium.teachers.engines import Engine, running
 from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, ConfidentGNMax, InteractiveGNMax
+from collegium.voting.histograms import released_histograms
 from collegium.voting.labelling import LabellingJob, Labels
 from collegium.voting.noise import SecureNoise, SeededNoise
 from collegium.voting.pricing import GUARANTEES, pricing_for
+from collegium.voting.release import HISTOGRAM, LABELS, check_release
 from collegium.voting.votes import VoteTable
 
 ADVICE = "the statement in `privacy_` tells what was spent"
@@ -110,7 +114,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``worst-case`` holds whatever the data are. ``data-dependent`` is the papers' account of this one
         data set: what it spends is sensitive, and so is the number of labels.
     student : estimator, optional
-        Any scikit-learn classifier. Default: as ``teacher``'s.
+        Any scikit-learn classifier, or a student with ``fit_released(X_public, queries, targets)``, which
+        learns from all public records. Default: as ``teacher``'s.
+    release : {"labels", "histogram"}
+        What is shown of each answered query. ``histogram``: the noisy counts of all classes, at the same
+        price (worst-case guarantee and Gaussian or Laplace noise only).
+    targets : {"mixture", "noise", "argmax"}
+        What the student learns from histograms: see :mod:`collegium.students.targets`.
     preprocessing : transformer, optional
         Fitted on the public records only, applied to all.
     classes : array-like, optional
@@ -136,6 +146,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         amounts spent. An object that keeps them must not be published.
     n_jobs : int, optional
         Parallel training, as in joblib.
+    engine : str or Engine, optional
+        Where teachers are trained and asked: ``"local"``, ``"dask"``, ``"ray"``, another joblib backend, or
+        an :class:`~collegium.teachers.engines.Engine` with its own number of workers. Default: the joblib
+        backend that is active (``with joblib.parallel_config("threading"): …``).
     verbose : int, default=0
         Progress messages of training and voting, as in joblib.
 
@@ -153,6 +167,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Rows of ``X_public`` that got a label.
     labels_ : ndarray, shape (n_labels,)
         Their released labels.
+    targets_ : ndarray, shape (n_labels, n_classes)
+        What the student learnt of them: probabilities from histograms, or one-hot labels.
+    histograms_ : NoisyHistograms
+        Noisy counts and checks of all queries asked, with ``release="histogram"``.
     n_queries_ : int
         Queries asked.
     stop_reason_ : {"budget", "queries", "labels"}
@@ -197,6 +215,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         aggregator: Aggregator | None = None,
         guarantee: str = "worst-case",
         student: Any = None,
+        release: str = LABELS,
+        targets: str = "mixture",
         preprocessing: Any = None,
         classes: ArrayLike | None = None,
         delta: float = DEFAULT_DELTA,
@@ -209,6 +229,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
         keep_sensitive: bool = False,
         n_jobs: int | None = None,
+        engine: str | Engine | None = None,
         verbose: int = 0,
     ) -> None:
         self.teacher = teacher
@@ -218,6 +239,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.aggregator = aggregator
         self.guarantee = guarantee
         self.student = student
+        self.release = release
+        self.targets = targets
         self.preprocessing = preprocessing
         self.classes = classes
         self.delta = delta
@@ -230,6 +253,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.keep_sensitive = keep_sensitive
         self.n_jobs = n_jobs
+        self.engine = engine
         self.verbose = verbose
 
     def fit(
@@ -272,12 +296,17 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
         for name in ("teacher", "student"):
             model = getattr(self, name)
-            if model is not None and not (hasattr(model, "fit") and hasattr(model, "predict")):
+            learns = hasattr(model, "fit") or (name == "student" and hasattr(model, "fit_released"))
+            if model is not None and not (learns and hasattr(model, "predict")):
                 raise InputError(f"{name} must have fit and predict, got {model!r}")
         if self.aggregator is not None and not isinstance(self.aggregator, Aggregator):
             raise InputError(
                 f"aggregator must be one such as GNMax(sigma=40), got {self.aggregator!r}"
             )
+        aggregator = self.aggregator or default_aggregator(self.n_teachers)
+        check_release(self.release, aggregator, self.guarantee)
+        if self.targets not in METHODS:
+            raise InputError(f"targets must be one of {', '.join(METHODS)}, got {self.targets!r}")
         records = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), records)
         self.classes_, codes = encode_classes(y, self.classes)
@@ -290,7 +319,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._remember_features(X, records)
         generator = check_random_state(self.random_state)
         key_seed, training_seed, order_seed = generator.randint(2**31 - 1, size=3).tolist()
-        aggregator = self.aggregator or default_aggregator(self.n_teachers)
         personalisation = as_personalisation(self.personalisation, self.weight_rule)
         self.plan_ = personalisation.plan_for(granted, self.n_teachers)
         refuse_unaffordable(aggregator, self.plan_, self.guarantee)
@@ -298,17 +326,18 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         student = self.student if self.student is not None else default_model()
         self.preprocessing_ = self._fit_preprocessing(public)
         public = self._prepared(public)
-        ensemble = TeacherEnsemble(
-            self.teacher if self.teacher is not None else default_model(),
-            training_seed,
-            self.n_jobs,
-            verbose=self.verbose,
-            n_classes=len(self.classes_),
-        )
-        sensitive_teachers = ensemble.train(self._prepared(records), codes, assignment)
-        sensitive_votes = VoteTable.from_predictions(
-            ensemble.ask(sensitive_teachers, public), len(self.classes_), allow_abstention=True
-        )
+        with running(self.engine, self.n_jobs) as workers:
+            ensemble = TeacherEnsemble(
+                self.teacher if self.teacher is not None else default_model(),
+                training_seed,
+                verbose=self.verbose,
+                n_classes=len(self.classes_),
+                workers=workers,
+            )
+            sensitive_teachers = ensemble.train(self._prepared(records), codes, assignment)
+            sensitive_votes = VoteTable.from_predictions(
+                ensemble.ask(sensitive_teachers, public), len(self.classes_), allow_abstention=True
+            )
         warn_of_unseen_classes(codes, self.classes_)
         if self.keep_sensitive:
             self.sensitive_teachers_ = sensitive_teachers
@@ -319,8 +348,18 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = self.classes_[labels.labels]
         self.n_queries_ = labels.n_asked
         self.stop_reason_ = labels.stop_reason
+        self.targets_ = released_targets(
+            labels, len(self.classes_), getattr(self, "histograms_", None), self.targets
+        )
         try:
-            self.student_ = fit_student(student, take_rows(public, labels.queries), labels.labels)
+            self.student_ = fit_released(
+                student,
+                public,
+                labels.queries,
+                labels.labels,
+                np.arange(len(self.classes_)),
+                self.targets_,
+            )
         except NothingReleasedError as error:
             raise NothingReleasedError(f"{error} ({ADVICE})") from None
         return self
@@ -358,8 +397,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             order[: self.max_queries],
             student=interactive,
             max_labels=self.max_labels,
+            release=self.release,
         )
         labels = job.run()
+        if self.release == HISTOGRAM:
+            self.histograms_ = released_histograms(labels, electorate, aggregator, votes.n_classes)
         sizes = budgets.group_sizes()
         self.privacy_ = statement(
             pricing.accountant,
@@ -367,6 +409,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             budgets={name: group.budget for name, group in self.plan_.groups.items()},
             adjacency=self.plan_.adjacency(self.assignment),
             noise_is_private=noise.is_private,
+            released=self.release,
         )
         if self.guarantee != "worst-case" and not self.keep_sensitive:
             self.privacy_ = self.privacy_.without_spending()

@@ -12,6 +12,7 @@ import pandas as pd
 
 from collegium.accounting.accountant import Accountant
 from collegium.budgets import Budget
+from collegium.voting.release import HISTOGRAM, LABELS
 
 MEANING = {
     "worst-case": (
@@ -21,6 +22,13 @@ MEANING = {
     "data-dependent": (
         "a statement about this one data set, computed from its raw votes: the amounts spent are "
         "themselves sensitive and stay in the vault, and the number of labels depends on private data"
+    ),
+}
+RELEASED = {
+    LABELS: "its label, and nothing of the vote counts",
+    HISTOGRAM: (
+        "the noisy vote counts of all classes, of which the label is the largest; and of each check its "
+        "noisy value, also where the query was rejected. What is spent covers all of it"
     ),
 }
 
@@ -67,12 +75,15 @@ class PrivacyStatement:
         False if the noise was seeded: then nothing is guaranteed to anybody.
     groups : tuple of GroupSpending
         One for each group with members.
+    released : {"labels", "histogram"}
+        What is shown of each answered query.
     """
 
     guarantee: str
     adjacency: str
     noise_is_private: bool
     groups: tuple[GroupSpending, ...]
+    released: str = LABELS
 
     @property
     def may_publish_spending(self) -> bool:
@@ -147,6 +158,7 @@ class PrivacyStatement:
                 "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
                 "stopped."
             )
+        lines.append(f"Released of each answered query: {RELEASED[self.released]}.")
         lines.append(
             "This is the account of this release alone: whatever else is released about the same people adds "
             "to it."
@@ -164,6 +176,7 @@ class PrivacyStatement:
             "meaning": MEANING[self.guarantee],
             "adjacency": self.adjacency,
             "private_noise": self.noise_is_private,
+            "released": self.released,
             "statement": self.sentences(),
             "groups": [
                 {
@@ -188,6 +201,7 @@ def statement(
     budgets: dict[str, Budget],
     adjacency: str,
     noise_is_private: bool,
+    released: str = LABELS,
 ) -> PrivacyStatement:
     """Read a privacy statement off an account, by group name.
 
@@ -203,13 +217,15 @@ def statement(
         Which neighbours the guarantee is about.
     noise_is_private : bool
         Whether noise came from the operating system.
+    released : {"labels", "histogram"}
+        What is shown of each answered query.
     """
     spent = account.epsilon_spent_by_name()
     groups = tuple(
         GroupSpending(name, owners[name], budget, spent.get(name, 0.0))
         for name, budget in budgets.items()
     )
-    return PrivacyStatement(account.guarantee, adjacency, noise_is_private, groups)
+    return PrivacyStatement(account.guarantee, adjacency, noise_is_private, groups, released)
 
 
 def ceil_decimals(value: float, decimals: int = 4) -> str:

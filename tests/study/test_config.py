@@ -94,6 +94,7 @@ def test_the_example_without_its_comments_is_the_same_study(tmp_path):
 
 def test_an_example_value_of_every_commented_key_is_of_the_right_kind():
     kinds = {"text": str, "number": (int, float), "whole number": int, "list": list, "table": dict}
+    kinds["yes/no"] = bool
     for section, name, _, value in shown_in_example():
         key = next(key for key in KEYS if key.path == f"{section}.{name}")
         assert isinstance(value, kinds[key.kind]), key.path
@@ -107,7 +108,7 @@ def test_an_example_value_of_every_commented_key_is_of_the_right_kind():
         ({"zzz": {}}, r"unknown section \[zzz\]: allowed are study, data"),
         ({"teachers": {"numbr": 3}}, r"unknown key teachers.numbr: did you mean 'number'\?"),
         ({"aggregation": {"sigmathreshold": 3}}, "did you mean 'sigma_threshold'"),
-        ({"run": {"qqq": 3}}, "unknown key run.qqq: allowed are jobs, data_dir"),
+        ({"run": {"qqq": 3}}, "unknown key run.qqq: allowed are jobs, streaming, .*data_dir"),
     ],
 )
 def test_unknown_names_are_refused_with_a_hint(sections, message):
@@ -125,13 +126,15 @@ WRONG = {
     "whole number": [1.5, "1", True],
     "list": ["x", 1],
     "table": ["x", 1, [1]],
+    "yes/no": ["true", 1, 0],
 }
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.path)
 def test_every_key_refuses_values_of_other_types(key):
     for value in WRONG[key.kind]:
-        refused(f"{key.path} must be a {key.kind}, got", **{key.section: {key.name: value}})
+        kind = "true or false" if key.kind == "yes/no" else f"a {key.kind}"
+        refused(f"{key.path} must be {kind}, got", **{key.section: {key.name: value}})
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.choices], ids=lambda key: key.path)

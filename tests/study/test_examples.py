@@ -15,8 +15,13 @@ from collegium.study.config import StudyConfig, read_config
 from collegium.study.run import plan_study
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = {"adult": "adult", "mnist": "mnist", "diabetes": "diabetes130"}
-SIZES = {"adult": (37_222, 37_222), "mnist": (60_000, 60_000)}
+FOLDERS = {
+    "adult": "adult",
+    "mnist": "mnist",
+    "mnist-scattering": "mnist",
+    "diabetes": "diabetes130",
+}
+SIZES = {"adult": (37_222, 37_222), "mnist": (60_000, 60_000), "mnist-scattering": (60_000, 60_000)}
 
 
 def data_folder(example):

@@ -24,7 +24,8 @@ from collegium.audit.mechanism import Mechanism
 from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
-from collegium.voting.labelling import LabellingJob
+from collegium.voting.labelling import LabellingJob, Outcome
+from collegium.voting.release import HISTOGRAM
 from collegium.voting.votes import VoteTable
 
 Floats = NDArray[np.float64]
@@ -93,8 +94,9 @@ def play_game(
     confidence : float
         Probability that *all* lower bounds of all groups hold, in (0, 1).
     observe : {"noisy", "released"}, optional
-        What the adversary sees: the noisy values, or labels only. Default: noisy values where the
-        account pays for them (Gaussian and Laplace noise), labels otherwise.
+        What the adversary sees: the noisy values, or what jobs release. Default: noisy values where the
+        account pays for them (Gaussian and Laplace noise), labels otherwise. Where histograms are
+        released, both are the same values, and are read off the outcomes of the jobs.
     progress : callable, optional
         Called with (jobs done, jobs in all).
 
@@ -121,6 +123,8 @@ def play_game(
     """
     observe = observe or ("noisy" if pays_for_noisy_counts(mechanism.aggregator) else "released")
     _refuse(mechanism, runs, queries, n_classes, confidence, observe)
+    if mechanism.release == HISTOGRAM:
+        observe = "noisy"
     tied = observe == "released"
     groups = list(mechanism.owner_teachers)
     total = runs * (1 + len(groups))
@@ -146,7 +150,7 @@ def play_game(
 
 def pays_for_noisy_counts(aggregator: Aggregator) -> bool:
     """Whether the noisy counts might be released as they are at the same cost."""
-    return aggregator.noise in ("gaussian", "laplace")
+    return aggregator.pays_for_histogram
 
 
 def _refuse(
@@ -231,8 +235,11 @@ def _play(
             order,
             student=student,
             block=queries,
+            release=mechanism.release,
         ).run()
         checks[run], answers[run] = ear.heard(queries, n_classes)
+        if mechanism.release == HISTOGRAM:
+            checks[run], answers[run] = _released_values(released.outcomes, queries, n_classes)
         labels[run, released.queries] = released.labels
         account = pricing.accountant
         assert isinstance(account, WorstCaseAccountant)
@@ -244,6 +251,19 @@ def _play(
         if run % 500 == 499:
             progress(run + 1)
     return Runs(checks, answers, labels, mu_squared, epsilon)
+
+
+def _released_values(
+    outcomes: list[Outcome], queries: int, n_classes: int
+) -> tuple[Floats, Floats]:
+    """Noisy checks and counts by query, as outcomes show them; NaN where there is none."""
+    checks, answers = np.full(queries, np.nan), np.full((queries, n_classes), np.nan)
+    for outcome in outcomes:
+        if outcome.noisy_check is not None:
+            checks[outcome.query] = outcome.noisy_check
+        if outcome.noisy_counts is not None:
+            answers[outcome.query] = outcome.noisy_counts
+    return checks, answers
 
 
 def _judge(

@@ -13,6 +13,7 @@ from collegium.personalisation.plan import Plan
 from collegium.voting.aggregators import Aggregator
 from collegium.voting.noise import NoiseSource, SecureNoise
 from collegium.voting.pricing import Pricing, WorstCasePricing
+from collegium.voting.release import LABELS
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,8 @@ class Mechanism:
         For each group, the teachers of one owner.
     noise : NoiseSource
         Cryptographic noise, unless a test breaks it.
+    release : {"labels", "histogram"}
+        What its jobs show of each answered query.
     """
 
     electorate: Electorate
@@ -37,6 +40,7 @@ class Mechanism:
     pricing: Pricing
     owner_teachers: Mapping[str, NDArray[np.intp]]
     noise: NoiseSource = field(default_factory=SecureNoise)
+    release: str = LABELS
 
     def cohort(self, group: str) -> int:
         """Position of the owner's cohort."""
@@ -45,7 +49,9 @@ class Mechanism:
         return int(self.owner_teachers[group][0])
 
 
-def mechanism_from(plan: Plan, aggregator: Aggregator, queries: int, seed: int = 0) -> Mechanism:
+def mechanism_from(
+    plan: Plan, aggregator: Aggregator, queries: int, seed: int = 0, release: str = LABELS
+) -> Mechanism:
     """Make the mechanism of a plan, with an owner of each group to attack.
 
     Parameters
@@ -57,6 +63,8 @@ def mechanism_from(plan: Plan, aggregator: Aggregator, queries: int, seed: int =
         Queries of one run: where teachers vanish, the owner's is the one that takes part most.
     seed : int
         Public randomness of participation.
+    release : {"labels", "histogram"}
+        What is shown of each answered query.
     """
     electorate = plan.electorate(seed)
     present = np.array([electorate.ballot(p).weights > 0 for p in range(queries)])
@@ -66,4 +74,5 @@ def mechanism_from(plan: Plan, aggregator: Aggregator, queries: int, seed: int =
         if not electorate.is_static:
             start = first + int(present[:, first:end].sum(axis=0).argmax())
         owners[name] = np.arange(start, start + plan.groups[name].duplicates)
-    return Mechanism(electorate, aggregator, WorstCasePricing(aggregator, electorate), owners)
+    pricing = WorstCasePricing(aggregator, electorate)
+    return Mechanism(electorate, aggregator, pricing, owners, release=release)

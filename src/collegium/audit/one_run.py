@@ -43,9 +43,11 @@ from collegium.study.models import build_model, build_preprocessing
 from collegium.study.run import plan_study
 from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.voting.histograms import released_histograms
 from collegium.voting.labelling import LabellingJob
 from collegium.voting.noise import NoiseSource, SecureNoise
 from collegium.voting.pricing import pricing_for
+from collegium.voting.release import HISTOGRAM
 from collegium.voting.votes import VoteTable
 
 Floats = NDArray[np.float64]
@@ -101,7 +103,8 @@ class OneRunSettings:
     confidence : float
         Probability that *all* lower bounds hold.
     observe : {"noisy", "released"}
-        Whether scores are made from noisy counts (where the account pays for them) or from labels.
+        Whether scores are made from noisy counts (where the account pays for them) or from what is
+        released: labels, or, in a study that releases histograms, these very counts.
     """
 
     canaries: int | None = None
@@ -167,7 +170,9 @@ def audit_study(
     chosen = settings or OneRunSettings()
     _refuse(config)
     plan, aggregator, data = plan_study(config)
-    noisy = chosen.observe == "noisy" and pays_for_noisy_counts(aggregator)
+    release = config["aggregation.release"]
+    noisy = chosen.observe == "noisy" or release == HISTOGRAM
+    noisy = noisy and pays_for_noisy_counts(aggregator)
     random = generator or np.random.default_rng()
     electorate = plan.electorate(config["study.seed"])
     most = min(data.X_public.shape[0], config["aggregation.max_queries"] or MOST_CANARIES)
@@ -191,8 +196,14 @@ def audit_study(
         order,
         student=_student(config, aggregator, school.X_queries, votes.n_classes),
         max_labels=config["aggregation.max_labels"],
+        release=release,
     ).run()
-    if noisy:
+    if release == HISTOGRAM:
+        shown = released_histograms(released, electorate, aggregator, votes.n_classes)
+        observed = np.full(counts.shape, np.nan)
+        observed[shown.queries] = shown.counts
+        observed -= counts
+    elif noisy:
         observed = ear.heard(votes.n_queries, votes.n_classes)[1] - counts
     else:
         observed = np.full(counts.shape, np.nan)

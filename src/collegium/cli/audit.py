@@ -31,6 +31,7 @@ from collegium.pate import refuse_unaffordable
 from collegium.personalisation import as_personalisation
 from collegium.privacy import ceil_decimals, floor_decimals
 from collegium.study.config import read_config
+from collegium.voting.release import LABELS, check_release
 
 LEVELS = ["high=1:540", "average=2:370", "low=3:90"]
 DO_NOT_RELEASE = """\
@@ -80,6 +81,9 @@ def audit(
             "noisy, where the account pays for that."
         ),
     ] = None,
+    release: Annotated[
+        str, typer.Option(help="mechanism: what its jobs release, labels or histogram.")
+    ] = LABELS,
     confidence: Annotated[
         float, typer.Option(help="Probability that all lower bounds hold.")
     ] = 0.95,
@@ -112,9 +116,10 @@ def audit(
             threshold=threshold,
             gamma=gamma,
         )
+        check_release(release, mechanism, "worst-case")
         refuse_unaffordable(mechanism, plan, "worst-case")
         findings: Any = play_game(
-            mechanism_from(plan, mechanism, queries),
+            mechanism_from(plan, mechanism, queries, release=release),
             runs=runs,
             queries=queries,
             confidence=confidence,

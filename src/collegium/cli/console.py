@@ -169,6 +169,10 @@ class ProgressObserver(StudyObserver):
         self._finish()
         err.print(f"{name:<12} done in an earlier run")
 
+    def note(self, line: str) -> None:
+        """Learn what the user should know about the student."""
+        err.print(f"Note: {line}", soft_wrap=True)
+
     def _finish(self) -> None:
         if self._task is not None:
             for task in self._progress.tasks:

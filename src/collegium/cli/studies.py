@@ -38,6 +38,23 @@ DataDir = Annotated[
     typer.Option("--data-dir", help="Folder with named data sets. Default: COLLEGIUM_DATA."),
 ]
 
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        help="Where teachers are trained: local, dask, ray, or another joblib backend. Default: the "
+        "file's run.engine.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        help="An existing cluster: tcp://host:8786, tls://host:8786 or a scheduler file (dask), "
+        "head:6379 or ray://host:10001 (ray).",
+    ),
+]
+
 
 def init(
     path: Annotated[Path, typer.Argument(help="Where to write the example.")] = Path("study.toml"),
@@ -107,7 +124,12 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
 
 
 def run(
-    study: StudyFile, out_folder: Out = None, data_dir: DataDir = None, as_json: Json = False
+    study: StudyFile,
+    out_folder: Out = None,
+    data_dir: DataDir = None,
+    engine: EngineName = None,
+    address: Address = None,
+    as_json: Json = False,
 ) -> None:
     """Run a study, or go on with it where it was interrupted.
 
@@ -115,7 +137,7 @@ def run(
 
     Example: collegium run study.toml
     """
-    config = with_data_dir(read_config(study), data_dir)
+    config = with_engine(with_data_dir(read_config(study), data_dir), engine, address)
     result = _run(config, out_folder or study.with_suffix(""), as_json)
     _show(result, as_json)
 
@@ -189,6 +211,27 @@ def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
         return config
     run_section = {**config.values["run"], "data_dir": str(data_dir.resolve())}
     return StudyConfig({**config.values, "run": run_section}, config.folder)
+
+
+def with_engine(config: StudyConfig, engine: str | None, address: str | None) -> StudyConfig:
+    """Put the options --engine and --address over the configuration's.
+
+    Raises
+    ------
+    InputError
+        If there is no such engine, or the address means nothing to it.
+    """
+    if engine is None and address is None:
+        return config
+    run_section = dict(config.values["run"])
+    if engine is not None:
+        run_section |= {"engine": engine, "address": None}
+    if address is not None:
+        path = Path(address)
+        run_section["address"] = str(path.resolve()) if path.suffix == ".json" else address
+    changed = StudyConfig({**config.values, "run": run_section}, config.folder)
+    changed.engine()
+    return changed
 
 
 def _run(config: StudyConfig, folder: Path, quiet: bool) -> StudyResult:

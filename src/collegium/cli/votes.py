@@ -32,10 +32,12 @@ from collegium.personalisation.base import finish_plan
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan, separate_electorate
 from collegium.students.supervised import RefittedStudent
-from collegium.study.folder import StudyFolder, versions
+from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
 from collegium.study.job import label_durably, write_release
 from collegium.voting.aggregators import InteractiveGNMax
+from collegium.voting.histograms import released_histograms
 from collegium.voting.noise import SecureNoise, SeededNoise
+from collegium.voting.release import HISTOGRAM, LABELS, check_release
 from collegium.voting.votes import VoteTable
 
 ADJACENCY = (
@@ -98,6 +100,13 @@ def label(
     max_queries: Annotated[
         int | None, typer.Option(help="Stop after so many queries.", min=1)
     ] = None,
+    release: Annotated[
+        str,
+        typer.Option(
+            help="labels, or histogram: the noisy counts of all classes and the noisy checks as well, at the "
+            "same price (worst-case; lnmax, gnmax, confident, interactive)."
+        ),
+    ] = LABELS,
     shuffle_seed: Annotated[
         int, typer.Option(help="Public randomness: order of queries, participation.")
     ] = 0,
@@ -126,6 +135,7 @@ def label(
         confidence=confidence,
         refit_every=refit_every,
     )
+    check_release(release, mechanism, guarantee)
     refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed)
     if orders not in ("wide", "seeds"):
         raise InputError(f"--orders must be wide or seeds, got {orders!r}")
@@ -146,6 +156,8 @@ def label(
         "max_queries": max_queries,
         "shuffle_seed": shuffle_seed,
         "noise": "secure" if noise_seed is None else f"seeded with {noise_seed}",
+        # Left out for labels, so that folders begun before there was a choice go on.
+        **({"release": release} if release != LABELS else {}),
     }
     inputs = {"vote": sha256_of(votes), "budget": sha256_of(budgets)}
     if student is not None and features is not None:
@@ -168,7 +180,11 @@ def label(
             owners={name: group.owners for name, group in plan.groups.items()},
             adjacency=ADJACENCY,
             student=student,
+            release=release,
         )
+        histograms = None
+        if release == HISTOGRAM:
+            histograms = released_histograms(labels, electorate, mechanism, table.n_classes)
         write_release(
             folder,
             labels,
@@ -176,6 +192,7 @@ def label(
             np.arange(table.n_classes),
             np.arange(table.n_queries),
             {"settings": settings, "versions": versions()},
+            histograms,
         )
     if as_json:
         print_json(
@@ -185,6 +202,11 @@ def label(
                 "labels_released": len(labels.labels),
                 "stopped_by": labels.stop_reason,
                 "labels": str(folder.release / "labels.csv"),
+                **(
+                    {"histograms": str(folder.release / HISTOGRAMS_FILE)}
+                    if histograms is not None
+                    else {}
+                ),
             }
         )
         return
@@ -197,6 +219,12 @@ def label(
         f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries; "
         f"{STOPPED[labels.stop_reason]}."
     )
+    if histograms is not None:
+        out.print(
+            f"Noisy counts of {int(histograms.answered.sum()):,} answered queries, and all noisy checks: "
+            f"{HISTOGRAMS_FILE}.",
+            soft_wrap=True,
+        )
     out.print(f"Published: {folder.release}", soft_wrap=True)
 
 

@@ -7,7 +7,7 @@ read. It becomes an :class:`Assignment` (who is taught by whom) and an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,13 +151,52 @@ class Plan:
             If ``assignment`` is unknown or a group with members is not in the plan.
         """
         adjacency = self.adjacency(assignment)
+        hashes = owner_hashes(budgets.owners, key)
+        names, groups = budgets.group_names, budgets.owner_group
+        owner_teachers = self._place(hashes, names, groups, assignment)
+        return Assignment(budgets, owner_teachers, self.n_teachers, adjacency)
+
+    def teachers_of(
+        self, hashes: NDArray[np.uint64], group_names: Sequence[str], groups: NDArray[np.intp]
+    ) -> NDArray[np.int32]:
+        """Name the teachers of some owners by their hashes alone, wherever the others are.
+
+        What :meth:`assign` does with ``assignment="hash"``, for owners who are not all in memory.
+
+        Parameters
+        ----------
+        hashes : ndarray of uint64, shape (n,)
+            From :func:`~collegium.personalisation.partition.owner_hashes`; repeats are allowed.
+        group_names : sequence of str
+            Names of groups.
+        groups : ndarray of int, shape (n,)
+            Position in ``group_names`` of each owner.
+
+        Returns
+        -------
+        ndarray of int32, shape (n, most duplicates)
+            Padded with -1.
+
+        Raises
+        ------
+        InputError
+            If a group with members is not in the plan.
+        """
+        return self._place(hashes, group_names, groups, "hash")
+
+    def _place(
+        self,
+        hashes: NDArray[np.uint64],
+        group_names: Sequence[str],
+        groups: NDArray[np.intp],
+        assignment: str,
+    ) -> NDArray[np.int32]:
         ranges = self.teacher_ranges()
         width = max(group.duplicates for group in self.groups.values())
-        owner_teachers = np.full((budgets.n_owners, width), -1, dtype=np.int32)
-        hashes = owner_hashes(budgets.owners, key)
+        owner_teachers = np.full((len(hashes), width), -1, dtype=np.int32)
         dealt = 0
-        for code, name in enumerate(budgets.group_names):
-            members = np.flatnonzero(budgets.owner_group == code)
+        for code, name in enumerate(group_names):
+            members = np.flatnonzero(groups == code)
             if not members.size:
                 continue
             if name not in self.groups:
@@ -174,7 +213,7 @@ class Plan:
                 chosen = deal_teachers(hashes[members], end - first, group.duplicates, start)
                 dealt += members.size * group.duplicates
             owner_teachers[members, : group.duplicates] = chosen + first
-        return Assignment(budgets, owner_teachers, self.n_teachers, adjacency)
+        return owner_teachers
 
 
 def separate_electorate(

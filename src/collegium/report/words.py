@@ -92,6 +92,11 @@ RULES = {
     "footnote2": "the fourth power of ε/ε_max, as in the experiments of Boenisch et al. (2023)",
 }
 
+RELEASED = {
+    "labels": "its label",
+    "histogram": "the noisy counts of all classes, and the noisy value of each check",
+}
+
 EFFICIENCY = (
     "Share of all budgets granted (in units of μ, which add up) that this plan can turn into votes; the "
     "rest is left over with groups whose budget is larger than their influence could use."

@@ -54,6 +54,7 @@ def measure_baselines(config: StudyConfig) -> Baselines:
         config["preprocessing.kind"],
         categorical=config["preprocessing.categorical"],
         components=config["preprocessing.components"],
+        normalise=config["preprocessing.normalise"],
         random_state=seed,
     )
     uniform = PATEClassifier(
@@ -63,6 +64,8 @@ def measure_baselines(config: StudyConfig) -> Baselines:
         aggregator=config.aggregator(),
         guarantee=config["privacy.guarantee"],
         student=student,
+        release=config["aggregation.release"],
+        targets=config["student.targets"] or "mixture",
         preprocessing=preprocessing,
         classes=data.classes,
         assignment=config["teachers.assignment"],

@@ -14,7 +14,9 @@ from collegium.budgets import Policy
 from collegium.errors import ConfigError, InputError
 from collegium.personalisation import PERSONALISATIONS, Personalisation
 from collegium.study.schema import KEYS, SECTIONS, Key
+from collegium.teachers.engines import Engine
 from collegium.voting.aggregators import AGGREGATORS, Aggregator, aggregator_from
+from collegium.voting.release import LABELS, check_release
 
 _RELEVANT = {name: tuple(field.name for field in fields(cls)) for name, cls in AGGREGATORS.items()}
 _PERSONALISATION_EXTRAS = {
@@ -68,6 +70,13 @@ class StudyConfig:
             for name in _PERSONALISATION_EXTRAS.get(method, ())
         }
         return PERSONALISATIONS[method](rule=self["personalisation.rule"], **extras)
+
+    def engine(self) -> Engine:
+        """Build the engine on which teachers are trained and asked."""
+        address = self["run.address"]
+        if address is not None and address.endswith(".json"):
+            address = str(self.folder / address)
+        return Engine(self["run.engine"], address, self["run.jobs"])
 
     def aggregator(self) -> Aggregator:
         """Build the aggregator, with defaults that follow the number of teachers."""
@@ -148,10 +157,12 @@ def _checked(key: Key, value: Any) -> Any:
         "number": number and not math.isnan(value),
         "whole number": isinstance(value, int) and not isinstance(value, bool),
         "list": isinstance(value, list),
+        "yes/no": isinstance(value, bool),
         "table": isinstance(value, Mapping),
     }[key.kind]
     if not fits:
-        raise ConfigError(f"{key.path} must be a {key.kind}, got {value!r}")
+        kind = "true or false" if key.kind == "yes/no" else f"a {key.kind}"
+        raise ConfigError(f"{key.path} must be {kind}, got {value!r}")
     if key.choices and value not in key.choices:
         raise ConfigError(f"{key.path} must be one of {', '.join(key.choices)}, got {value!r}")
     least = {"run.jobs": -1, "study.seed": 0, "aggregation.noise_seed": 0}.get(key.path, 1)
@@ -188,7 +199,13 @@ def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
     if privacy["shares"] is not None:
         _check_shares(privacy)
     config.personalisation()
-    config.aggregator()
+    config.engine()
+    check_release(config["aggregation.release"], config.aggregator(), privacy["guarantee"])
+    if config["student.targets"] is not None and config["aggregation.release"] == LABELS:
+        raise ConfigError(
+            "student.targets would have no effect: only labels are released: remove it, or set "
+            "aggregation.release = 'histogram'"
+        )
     for key in given.get("aggregation", {}):
         owners = [name for name, keys in _RELEVANT.items() if key in keys]
         if owners and config["aggregation.aggregator"] not in owners:

@@ -94,23 +94,18 @@ def load_study_data(config: StudyConfig) -> StudyData:
         classes = known if classes is None else classes
         fingerprints["data set"] = str(config["data.dataset"])
     else:
-        source = _file(config, "private", fingerprints, is_private=True)
+        source = read_records(config, "private", fingerprints, is_private=True)
     private, public, test = _split(config, source)
     if public is None:
-        public = _file(config, "public", fingerprints, is_private=False)
+        public = read_records(config, "public", fingerprints, is_private=False)
     if config["data.test"] is not None:
-        test = _file(config, "test", fingerprints, is_private=False)
+        test = read_records(config, "test", fingerprints, is_private=False)
     if private.y is None:
         raise ConfigError(
             "private records have no labels: give data.target (a column) or data.private_labels (a file)"
         )
     known_classes, codes = encode_classes(private.y, classes)
-    if classes is None:
-        warnings.warn(
-            "data.classes is not given: the classes that occur in the private records are treated as public",
-            PrivacyWarning,
-            stacklevel=2,
-        )
+    warn_of_private_classes(classes)
     X = as_records(private.X, "private")
     X_test = None if test is None else like_private(as_records(test.X, "test"), X, "test")
     return StudyData(
@@ -119,15 +114,25 @@ def load_study_data(config: StudyConfig) -> StudyData:
         budgets=_budgets(config, private, fingerprints),
         classes=known_classes,
         X_public=like_private(as_records(public.X, "public"), X),
-        y_public=_truth(public.y, known_classes, "public"),
+        y_public=truth_about(public.y, known_classes, "public"),
         X_test=X_test,
-        y_test=None if test is None else _truth(test.y, known_classes, "test"),
+        y_test=None if test is None else truth_about(test.y, known_classes, "test"),
         public_rows=public.rows,
         fingerprints=fingerprints,
     )
 
 
-def _truth(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDArray[Any] | None:
+def warn_of_private_classes(given: Any) -> None:
+    """Warn where the class list is read off the private labels."""
+    if given is None:
+        warnings.warn(
+            "data.classes is not given: the classes that occur in the private records are treated as public",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+def truth_about(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDArray[Any] | None:
     """Check that true labels of public records speak of the same classes as private ones."""
     if y is not None and not pd.Index(y).isin(pd.Index(classes)).any():
         raise InputError(
@@ -153,18 +158,19 @@ def _named(config: StudyConfig) -> tuple[_Records, tuple[Any, ...]]:
     return _drop_missing(records, missing), dataset.classes
 
 
-def _file(
+def read_records(
     config: StudyConfig, role: str, fingerprints: dict[str, str], is_private: bool
 ) -> _Records:
+    """Read the file of one role into memory, and add its fingerprint."""
     path = config.path(f"data.{role}")
     assert path is not None
     table = read_any(path)
-    fingerprints[role] = _fingerprint(path)
+    fingerprints[role] = fingerprint_of(path)
     y = owners = levels = None
     labels = config.path(f"data.{role}_labels")
     if labels is not None:
         y = _one_column(read_any(labels), f"data.{role}_labels")
-        fingerprints[f"{role} labels"] = _fingerprint(labels)
+        fingerprints[f"{role} labels"] = fingerprint_of(labels)
     if isinstance(table, pd.DataFrame):
         target, column = config["data.target"], config["privacy.column"]
         if target is not None and (is_private or role == "test" or target in table.columns):
@@ -217,21 +223,39 @@ def _without(records: _Records, columns: list[str]) -> _Records:
     return replace(records, X=kept)
 
 
+@dataclass(frozen=True)
+class MarkedMissing:
+    """Finds the records in which some value is missing.
+
+    Parameters
+    ----------
+    marker : str
+        Text, or number, that stands for a missing value; empty or "nan": what is missing anyway.
+    """
+
+    marker: str
+
+    def __call__(self, X: pd.DataFrame) -> NDArray[np.bool_]:
+        """Mark records, each by its own values alone; shape (n_records,)."""
+        bad = np.zeros(len(X), dtype=bool)
+        try:
+            number = float(self.marker or "nan")
+        except ValueError:
+            number = np.inf
+        for name in X.columns:
+            if np.isnan(number):
+                bad |= X[name].isna().to_numpy()
+            elif pd.api.types.is_numeric_dtype(X[name].dtype):
+                bad |= (X[name] == number).to_numpy(dtype=bool, na_value=False)
+            else:
+                bad |= (X[name].astype(object) == self.marker).to_numpy()
+        return bad
+
+
 def _drop_missing(records: _Records, marker: str | None) -> _Records:
     if marker is None or not isinstance(records.X, pd.DataFrame):
         return records
-    bad = np.zeros(len(records.X), dtype=bool)
-    try:
-        number = float(marker or "nan")
-    except ValueError:
-        number = np.inf
-    for name in records.X.columns:
-        if np.isnan(number):
-            bad |= records.X[name].isna().to_numpy()
-        elif pd.api.types.is_numeric_dtype(records.X[name].dtype):
-            bad |= (records.X[name] == number).to_numpy(dtype=bool, na_value=False)
-        else:
-            bad |= (records.X[name].astype(object) == marker).to_numpy()
+    bad = MarkedMissing(marker)(records.X)
     kept = records.take(np.flatnonzero(~bad))
     if not len(kept.X):
         raise InputError(f"every record contains {marker!r} (data.missing): nothing is left")
@@ -277,7 +301,7 @@ def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str
         path = config.path("privacy.file")
         assert path is not None
         table = read_any(path)
-        fingerprints["privacy"] = _fingerprint(path)
+        fingerprints["privacy"] = fingerprint_of(path)
         given = _one_column(table, "privacy.file")
         if len(given) != private.n_rows:
             raise InputError(
@@ -309,7 +333,8 @@ def _random_levels(config: StudyConfig, private: _Records) -> NDArray[Any]:
     return np.asarray(np.asarray(list(shares), dtype=object)[dealt[owner]])
 
 
-def _fingerprint(path: Path) -> str:
+def fingerprint_of(path: Path) -> str:
+    """Hash a file, or every file of a folder."""
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.is_file())
         return " ".join(f"{p.relative_to(path)}:{sha256_of(p)}" for p in files)

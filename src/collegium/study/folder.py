@@ -21,7 +21,8 @@ from collegium.errors import InputError, StudyMismatchError
 from collegium.study.journal import sync_folder
 
 FORMAT = 1
-_RELEASED = ("labels.csv", "privacy.json", "student.joblib")
+HISTOGRAMS_FILE = "histograms.parquet"
+_RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json", "student.joblib")
 
 
 class StudyFolder:

@@ -17,13 +17,15 @@ from collegium.errors import StudyMismatchError
 from collegium.personalisation.electorate import Electorate
 from collegium.privacy import PrivacyStatement, statement
 from collegium.students.supervised import RefittedStudent
-from collegium.study.folder import StudyFolder
+from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.terms import JobTerms, keep_terms
 from collegium.voting.aggregators import Aggregator
+from collegium.voting.histograms import NoisyHistograms
 from collegium.voting.labelling import LabellingJob, Labels
 from collegium.voting.noise import NoiseSource
 from collegium.voting.pricing import pricing_for
+from collegium.voting.release import LABELS
 from collegium.voting.votes import VoteTable
 
 
@@ -48,8 +50,12 @@ def label_durably(
     student: RefittedStudent | None = None,
     progress: Callable[[int], None] = lambda asked: None,
     bounds: str | None = None,
+    release: str = LABELS,
 ) -> tuple[Labels, PrivacyStatement]:
     """Run a labelling job with its journal in the vault; a finished job is only read again.
+
+    With ``release="histogram"`` the journal holds the noisy counts as well; a journal of the other kind
+    is refused.
 
     Raises
     ------
@@ -92,6 +98,7 @@ def label_durably(
             journal=journal,
             should_stop=should_stop,
             progress=progress,
+            release=release,
         )
         labels = job.run()
     if finished.exists():
@@ -102,7 +109,7 @@ def label_durably(
         done = {"asked": labels.n_asked, "stop_reason": labels.stop_reason}
         folder.write_json(finished, done)
     privacy = statement(
-        pricing.accountant, owners, dict(electorate.groups), adjacency, noise.is_private
+        pricing.accountant, owners, dict(electorate.groups), adjacency, noise.is_private, release
     )
     if not privacy.may_publish_spending:
         spent = {row.group: row.epsilon_spent for row in privacy.groups}
@@ -118,10 +125,18 @@ def write_release(
     classes: NDArray[Any],
     public_rows: NDArray[np.intp],
     about: dict[str, Any],
+    histograms: NoisyHistograms | None = None,
 ) -> None:
-    """Write the labels and the statement. Every outcome in them is durable in the journal already."""
+    """Write labels, histograms and the statement. All is durable in the journal already.
+
+    Histograms go into a Parquet file, where doubles stay exact: see
+    :meth:`~collegium.voting.histograms.NoisyHistograms.to_frame`.
+    """
     table = pd.DataFrame({"row": public_rows[labels.queries], "label": classes[labels.labels]})
     folder.write_bytes(folder.release / "labels.csv", table.to_csv(index=False).encode())
+    if histograms is not None:
+        content = histograms.to_frame(classes, public_rows).to_parquet(index=False)
+        folder.write_bytes(folder.release / HISTOGRAMS_FILE, content)
     summary = {
         **privacy.to_dict(),
         "queries_asked": labels.n_asked,

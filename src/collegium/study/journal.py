@@ -6,6 +6,10 @@ One JSON object per line, each with a checksum, flushed to the disk before the n
 2. ``settle``: what came of them; queries that are not named were not drawn. Written *before* any
    outcome leaves the process.
 
+An outcome is ``[position, query, verdict, label]``; where histograms are released, followed by the noisy
+value of the check and the list of noisy counts (null where there is none), in whole steps of the grid
+(:data:`~collegium.grid.GRID`): exact, whatever a float looks like in decimals.
+
 A crash leaves at most one reservation without settlement; its queries are charged in full and counted
 as lost, and never asked again. A torn last line was never acted upon: it is ignored, and overwritten by
 the next one. Anything else that does not check out is refused, and the file is left untouched.
@@ -20,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from collegium.errors import StudyMismatchError
+from collegium.grid import GRID
 from collegium.voting.labelling import LOST, NO_LABEL, Outcome
 
 
@@ -64,8 +69,7 @@ class FileJournal:
 
     def settle(self, outcomes: list[Outcome]) -> None:
         """Make the outcomes of the reserved queries durable; the rest was never drawn."""
-        rows = [[o.position, o.query, o.verdict, o.label] for o in outcomes]
-        self._append({"settle": rows})
+        self._append({"settle": [_row(outcome) for outcome in outcomes]})
         self._settled += outcomes
         self._reserved = None
 
@@ -132,7 +136,7 @@ class FileJournal:
             _require(self._reserved is None and first == expected)
             self._reserved = (int(first), [int(query) for query in queries])
             return
-        outcomes = [Outcome(int(p), int(q), str(v), int(c)) for p, q, v, c in entry["settle"]]
+        outcomes = [_outcome(row) for row in entry["settle"]]
         if self._reserved is None:
             raise ValueError
         first, queries = self._reserved
@@ -140,6 +144,40 @@ class FileJournal:
             _require(outcome.position == first + step and outcome.query == queries[step])
         self._settled += outcomes
         self._reserved = None
+
+
+def _row(outcome: Outcome) -> list[Any]:
+    row: list[Any] = [outcome.position, outcome.query, outcome.verdict, outcome.label]
+    check, counts = outcome.noisy_check, outcome.noisy_counts
+    if check is not None or counts is not None:
+        row.append(None if check is None else _steps(check))
+        row.append(None if counts is None else [_steps(count) for count in counts])
+    return row
+
+
+def _outcome(row: list[Any]) -> Outcome:
+    position, query, verdict, label, *values = row
+    outcome = int(position), int(query), str(verdict), int(label)
+    if not values:
+        return Outcome(*outcome)
+    check, counts = values
+    return Outcome(
+        *outcome,
+        noisy_counts=None if counts is None else tuple(_votes(steps) for steps in counts),
+        noisy_check=None if check is None else _votes(check),
+    )
+
+
+def _steps(value: float) -> int:
+    """Tell a value in whole steps of the grid; a value between two steps was never drawn here."""
+    steps = int(value / GRID)
+    _require(steps * GRID == value)
+    return steps
+
+
+def _votes(steps: Any) -> float:
+    _require(isinstance(steps, int) and not isinstance(steps, bool))
+    return float(steps * GRID)
 
 
 def _require(condition: bool) -> None:

@@ -16,24 +16,34 @@ from sklearn.pipeline import Pipeline
 
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
 from collegium.errors import CollegiumError, InputError, NothingReleasedError
+from collegium.features import FeatureCache, transform_cached
 from collegium.pate import refuse_unaffordable, warn_of_unseen_classes
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement
 from collegium.report.page import render_report
-from collegium.students.supervised import RefittedStudent, fit_student
+from collegium.students.supervised import RefittedStudent, fit_released
+from collegium.students.targets import released_targets
 from collegium.study.config import StudyConfig
 from collegium.study.data import StudyData, load_study_data
 from collegium.study.folder import StudyFolder, versions
 from collegium.study.job import label_durably, write_release
-from collegium.study.models import build_model, build_preprocessing
+from collegium.study.models import (
+    CACHED_KINDS,
+    build_model,
+    build_preprocessing,
+    keep_checkpoints,
+)
 from collegium.study.result import StudyResult, measured_accuracies, report_data
 from collegium.study.store import fetch_teacher, load_array, load_model, store_teacher, teacher_path
+from collegium.study.streaming import StreamedStudyData, load_streamed_data, streamed_votes
 from collegium.tables import take_rows
 from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.voting.histograms import NoisyHistograms, released_histograms
 from collegium.voting.labelling import Labels
 from collegium.voting.noise import NoiseSource, SecureNoise, SeededNoise
+from collegium.voting.release import HISTOGRAM, LABELS
 from collegium.voting.votes import VoteTable
 
 _REHEARSAL = 200  # public records on which models are tried before anything is spent
@@ -51,6 +61,9 @@ class StudyObserver:
     def skipped(self, name: str) -> None:
         """Learn that a stage was finished in an earlier run."""
 
+    def note(self, line: str) -> None:
+        """Learn what the user should know about the student; nothing in it is private."""
+
 
 def plan_study(config: StudyConfig) -> tuple[Plan, Aggregator, StudyData]:
     """Read the records and make the plan; nothing is trained, written or spent.
@@ -60,7 +73,7 @@ def plan_study(config: StudyConfig) -> tuple[Plan, Aggregator, StudyData]:
     InputError
         If anything that was given cannot be used.
     """
-    data = load_study_data(config)
+    data = load_streamed_data(config) if config["run.streaming"] else load_study_data(config)
     plan = config.personalisation().plan_for(data.budgets, config["teachers.number"])
     aggregator = config.aggregator()
     refuse_unaffordable(aggregator, plan, config["privacy.guarantee"], config["study.seed"])
@@ -90,6 +103,7 @@ def run_study(config: StudyConfig, out: Path, observer: StudyObserver | None = N
     StudyInterrupted
         After Ctrl-C.
     """
+    config.engine().check()
     folder = StudyFolder(Path(out))
     plan, aggregator, data = plan_study(config)
     study = _Run(config, folder, plan, aggregator, data, observer or StudyObserver())
@@ -104,9 +118,12 @@ def _fixed(config: StudyConfig, aggregator: Aggregator) -> dict[str, dict[str, A
     """Settings that a study cannot change any more.
 
     The student may change: it is computed from what was released, and costs nobody anything. Not so
-    where its opinion steers the voting.
+    where its opinion steers the voting. What is released is frozen; labels, which is all there once
+    was, go without saying, so that studies begun before there was a choice go on.
     """
     settings = config.public()
+    if settings["aggregation"]["release"] == LABELS:
+        del settings["aggregation"]["release"]
     if not isinstance(aggregator, InteractiveGNMax):
         del settings["student"]
     return settings
@@ -122,6 +139,7 @@ def _models(config: StudyConfig) -> tuple[Any, Any, Any]:
         config["preprocessing.kind"],
         categorical=config["preprocessing.categorical"],
         components=config["preprocessing.components"],
+        normalise=config["preprocessing.normalise"],
         random_state=seed,
     )
     return teacher, student, preprocessing
@@ -156,26 +174,51 @@ class _Run:
     def rehearse(self) -> None:
         """Train both models on some public records with made-up labels: a typo must cost nothing."""
         rows = np.arange(min(len(self._data.public_rows), _REHEARSAL))
-        labels = self._data.classes[rows % len(self._data.classes)]
-        if len(set(labels.tolist())) < 2:
+        classes = self._data.classes
+        codes = rows % len(classes)
+        if len(set(codes.tolist())) < 2:
             return
-        for key, model in {"teachers": self._teacher, "student": self._student}.items():
-            with _one_line_about(f"{key}.model", "trained on public records"):
-                known = take_rows(self._X_public, rows)
-                clone(model, safe=False).fit(known, labels).predict(known)
+        known = take_rows(self._X_public, rows)
+        with _one_line_about("teachers.model", "trained on public records"):
+            clone(self._teacher, safe=False).fit(known, classes[codes]).predict(known)
+        sure = 0.9 if self._config["aggregation.release"] == HISTOGRAM else 1.0
+        targets = np.full((len(rows), len(classes)), (1 - sure) / (len(classes) - 1))
+        targets[rows, codes] = sure
+        with _one_line_about("student.model", "trained on public records"):
+            student = fit_released(
+                self._student, known, rows, codes, classes, targets, tell=lambda line: None
+            )
+            student.predict(known)
 
     def run(self) -> StudyResult:
         votes = self._votes()
-        labels, privacy, electorate = self._aggregate(votes)
-        student = self._train_student(labels)
+        labels, privacy, electorate, histograms = self._aggregate(votes)
+        student = self._train_student(labels, histograms)
         return self._report(labels, privacy, electorate, student)
 
     def _prepared(self, X: Any) -> Any:
-        return X if self._preprocessing is None else self._preprocessing.transform(X)
+        if self._preprocessing is None:
+            return X
+        if self._config["preprocessing.kind"] in CACHED_KINDS and self._folder.vault.is_dir():
+            cache = FeatureCache(self._folder.vault / "features")
+            return transform_cached(self._preprocessing, X, cache)
+        return self._preprocessing.transform(X)
 
     def _votes(self) -> VoteTable:
         path = self._folder.vault / "votes.npy"
         n_classes = len(self._data.classes)
+        teacher = keep_checkpoints(self._teacher, self._folder.vault / "checkpoints")
+        if isinstance(self._data, StreamedStudyData):
+            return streamed_votes(
+                self._config,
+                self._folder,
+                self._plan,
+                self._data,
+                teacher,
+                self._preprocessing,
+                self._X_public,
+                self._observer,
+            )
         if path.exists():
             self._observer.skipped("teachers")
             table = load_array(path)
@@ -187,26 +230,30 @@ class _Run:
         warn_of_unseen_classes(self._data.codes, self._data.classes)
         teachers = self._folder.vault / "teachers"
         teachers.mkdir(exist_ok=True)
-        ensemble = TeacherEnsemble(
-            self._teacher,
-            self._seed,
-            self._config["run.jobs"],
-            keep=partial(store_teacher, self._folder, teachers),
-            fetch=fetch_teacher,
-            progress=self._observer.advanced,
-            n_classes=n_classes,
-        )
         paths = [teacher_path(teachers, number) for number in range(assignment.n_teachers)]
         missing = [number for number, kept in enumerate(paths) if not kept.exists()]
         self._observer.stage("teachers", len(missing))
-        ensemble.train(self._prepared(self._data.X), self._data.codes, assignment, missing)
-        self._observer.stage("votes", len(paths))
-        table = ensemble.ask(paths, self._X_public)
+        with self._config.engine().running() as workers:
+            ensemble = TeacherEnsemble(
+                teacher,
+                self._seed,
+                keep=partial(store_teacher, self._folder, teachers),
+                fetch=fetch_teacher,
+                progress=self._observer.advanced,
+                n_classes=n_classes,
+                workers=workers,
+            )
+            ensemble.train(self._prepared(self._data.X), self._data.codes, assignment, missing)
+            self._observer.stage("votes", len(paths))
+            table = ensemble.ask(paths, self._X_public)
         votes = VoteTable.from_predictions(table, n_classes, allow_abstention=True)
         self._folder.write_array(path, table.astype(np.int16))
         return votes
 
-    def _aggregate(self, votes: VoteTable) -> tuple[Labels, PrivacyStatement, Electorate]:
+    def _aggregate(
+        self, votes: VoteTable
+    ) -> tuple[Labels, PrivacyStatement, Electorate, NoisyHistograms | None]:
+        release: str = self._config["aggregation.release"]
         electorate = self._plan.electorate(self._seed)
         order = np.random.default_rng([self._seed, 3]).permutation(len(self._X_public))
         order = order[: self._config["aggregation.max_queries"]]
@@ -230,7 +277,11 @@ class _Run:
             adjacency=self._plan.adjacency(self._config["teachers.assignment"]),
             student=interactive,
             progress=self._observer.advanced,
+            release=release,
         )
+        histograms = None
+        if release == HISTOGRAM:
+            histograms = released_histograms(labels, electorate, self._aggregator, votes.n_classes)
         write_release(
             self._folder,
             labels,
@@ -238,10 +289,11 @@ class _Run:
             self._data.classes,
             self._data.public_rows,
             {"config": self._config.public(), "versions": versions()},
+            histograms,
         )
-        return labels, privacy, electorate
+        return labels, privacy, electorate, histograms
 
-    def _train_student(self, labels: Labels) -> Any:
+    def _train_student(self, labels: Labels, histograms: NoisyHistograms | None) -> Any:
         path, told = self._folder.release / "student.joblib", self._folder.vault / "student.json"
         recipe = json.dumps(self._config.public()["student"], sort_keys=True)
         if path.exists() and told.exists() and json.loads(told.read_text("utf-8")) == recipe:
@@ -250,10 +302,19 @@ class _Run:
         self._observer.stage("student")
         try:
             with _one_line_about("student.model", "trained on the released labels"):
-                student = fit_student(
+                student = fit_released(
                     self._student,
-                    take_rows(self._X_public, labels.queries),
-                    self._data.classes[labels.labels],
+                    self._X_public,
+                    labels.queries,
+                    labels.labels,
+                    self._data.classes,
+                    released_targets(
+                        labels,
+                        len(self._data.classes),
+                        histograms,
+                        self._config["student.targets"] or "mixture",
+                    ),
+                    tell=self._observer.note,
                 )
         except NothingReleasedError as error:
             raise NothingReleasedError(

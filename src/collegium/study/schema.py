@@ -11,8 +11,10 @@ from typing import Any
 
 from collegium.accounting.renyi import CONVERSIONS
 from collegium.personalisation import PERSONALISATIONS
+from collegium.students.targets import METHODS
 from collegium.voting.aggregators import AGGREGATORS
 from collegium.voting.pricing import GUARANTEES
+from collegium.voting.release import RELEASES
 
 
 @dataclass(frozen=True)
@@ -266,9 +268,11 @@ KEYS = (
         "kind",
         "text",
         "none",
-        "none; tabular: numbers scaled and categories coded; pixels: flattened images in [0, 1]; pca: "
-        "pixels, then principal components.",
-        ("none", "tabular", "pixels", "pca"),
+        "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
+        "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
+        "components; scattering: scattering features of images, then principal components, best for the "
+        "model `ridge`; embeddings: the records are embeddings of a public model.",
+        ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings"),
     ),
     Key(
         "preprocessing",
@@ -278,14 +282,29 @@ KEYS = (
         "tabular: codes, or one column per category.",
         ("ordinal", "onehot"),
     ),
-    Key("preprocessing", "components", "whole number", 50, "pca: number of components."),
+    Key(
+        "preprocessing",
+        "components",
+        "whole number",
+        50,
+        "pca, principal, scattering: number of components.",
+    ),
+    Key(
+        "preprocessing",
+        "normalise",
+        "text",
+        "length",
+        "embeddings: each divided by its own length; centred and scaled as the public ones show; or left.",
+        ("length", "public", "none"),
+    ),
     Key(
         "teachers",
         "model",
         "text",
         "logistic-regression",
-        "random-forest, logistic-regression, svm, nearest-neighbours, gradient-boosting, or the full name "
-        "of any class with fit and predict, such as sklearn.naive_bayes.GaussianNB.",
+        "random-forest, logistic-regression, svm, nearest-neighbours, gradient-boosting; made for small "
+        "shards: ridge, logistic, tabular; or the full name of any class with fit and predict, such as "
+        "sklearn.naive_bayes.GaussianNB.",
     ),
     Key("teachers", "params", "table", {}, "Parameters of the model."),
     Key(
@@ -428,9 +447,63 @@ KEYS = (
         ("secure", "seeded"),
     ),
     Key("aggregation", "noise_seed", "whole number", 0, "Seed of seeded noise."),
-    Key("student", "model", "text", "logistic-regression", "As for teachers."),
+    Key(
+        "aggregation",
+        "release",
+        "text",
+        "labels",
+        "labels: the winner of each vote. histogram: the noisy counts of all classes and the noisy value "
+        "of each check, at the same price (worst-case guarantee; lnmax, gnmax, confident and interactive "
+        "only). Cannot be changed once a study has begun.",
+        RELEASES,
+    ),
+    Key(
+        "student",
+        "model",
+        "text",
+        "logistic-regression",
+        "As for teachers; or one that learns from all public records: graph, gaussian-process, "
+        "evidence-regression (for tables); with PyTorch self-training (or semi-supervised), fixmatch, vat.",
+    ),
     Key("student", "params", "table", {}, "Parameters of the model."),
+    Key(
+        "student",
+        "targets",
+        "text",
+        None,
+        "What the student learns where histograms are released. mixture: the probability of each class, "
+        "with the teachers' agreement learnt from all histograms. noise: the same from the noise alone. "
+        "argmax: the label. Default: mixture.",
+        METHODS,
+        '"mixture"',
+    ),
     Key("run", "jobs", "whole number", -1, "Parallel jobs; -1: all cores."),
+    Key(
+        "run",
+        "streaming",
+        "yes/no",
+        False,
+        "Read private records (a Parquet file or folder) piece by piece into shards on disk, instead of "
+        "into memory. Gives the same teachers.",
+    ),
+    Key(
+        "run",
+        "engine",
+        "text",
+        "local",
+        "Where teachers are trained and asked. local: processes on this machine. dask, ray: on a cluster. "
+        "Or any other backend of joblib, such as threading.",
+    ),
+    Key(
+        "run",
+        "address",
+        "text",
+        None,
+        "Of an existing cluster. dask: tcp://host:8786, tls://host:8786 or a scheduler file; ray: "
+        "head:6379, or ray://host:10001. Left out: workers are started on this machine.",
+        (),
+        '"tls://scheduler:8786"',
+    ),
     Key(
         "run",
         "data_dir",

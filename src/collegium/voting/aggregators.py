@@ -31,10 +31,14 @@ class Aggregator(ABC):
     noise : {"gaussian", "laplace", "exponential", "gumbel"}
         Distribution of the answer's noise: a method of
         :class:`~collegium.voting.noise.NoiseSource`.
+    pays_for_histogram : bool
+        Whether the worst-case account of an answer covers the whole vector of noisy counts, and not
+        only which of them is the largest. False unless it is proved.
     """
 
     name: ClassVar[str]
     noise: ClassVar[str]
+    pays_for_histogram: ClassVar[bool] = False
 
     @property
     def noise_scale(self) -> float:
@@ -55,10 +59,11 @@ class Aggregator(ABC):
 
 
 class GaussianAggregator(Aggregator):
-    """Answers with arg max_j (n_j + N(0, sigma²))."""
+    """Answers with arg max_j (n_j + N(0, sigma²)); the vector is √2·Δ/σ-GDP, whatever is read off it."""
 
     sigma: float
     noise: ClassVar[str] = "gaussian"
+    pays_for_histogram: ClassVar[bool] = True
 
     @property
     def noise_scale(self) -> float:
@@ -78,7 +83,11 @@ class PureAggregator(Aggregator):
 
 
 class CheckedAggregator(GaussianAggregator):
-    """Answers only after a check with noise N(0, sigma_threshold²) against ``threshold``."""
+    """Answers only after a check with noise N(0, sigma_threshold²) against ``threshold``.
+
+    The checked value moves by Δ at most, so the noisy value is Δ/σ_T-GDP, and so is everything computed
+    from it: the account pays for the value itself, of rejected queries, too.
+    """
 
     threshold: float
     sigma_threshold: float
@@ -96,12 +105,14 @@ class LNMax(PureAggregator):
     Notes
     -----
     An owner with sensitivity Δ moves two counts by Δ at most, so 2Δ in L1, and the answer is
-    (2γΔ, 0)-DP for the owner (arXiv 1610.05755v4, Thm. 2).
+    (2γΔ, 0)-DP for the owner (arXiv 1610.05755v4, Thm. 2). That is the Laplace mechanism's own guarantee,
+    so it holds for the whole vector of noisy counts.
     """
 
     gamma: float = 0.05
     name: ClassVar[str] = "lnmax"
     noise: ClassVar[str] = "laplace"
+    pays_for_histogram: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,23 @@
 The order of events for each query is what makes it sound: the price is known before any noise is
 drawn; a query that somebody cannot afford is refused, which ends the job; the intention is durable in
 the journal before noise is drawn, and the outcome is durable before it leaves.
+
+With ``release="histogram"`` an outcome also carries the noisy counts that its label is the arg max of,
+and the noisy value of the check. They are the very values that the verdict and the label are computed
+from: nothing is drawn for them, and nothing more is charged (:mod:`collegium.voting.release`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import BudgetExceededError, InputError
-from collegium.grid import to_grid
+from collegium.grid import GRID, to_grid
 from collegium.personalisation.electorate import Ballot, Electorate
 from collegium.voting.aggregators import (
     Aggregator,
@@ -24,6 +28,7 @@ from collegium.voting.aggregators import (
 )
 from collegium.voting.noise import MAX_SCALE, NoiseSource
 from collegium.voting.pricing import Pricing
+from collegium.voting.release import HISTOGRAM, LABELS, check_release
 from collegium.voting.votes import VoteTable
 
 ANSWERED, REJECTED, REINFORCED = "answered", "rejected", "reinforced"
@@ -47,12 +52,20 @@ class Outcome:
         check passed, but not the account (data-dependent guarantee only); the job ends.
     label : int
         Class number, or -1.
+    noisy_counts : tuple of float, length n_classes, or None
+        Only where histograms are released, and the teachers answered: weighted counts + noise, in
+        votes, multiples of the grid. The label is the arg max.
+    noisy_check : float or None
+        Only where histograms are released, and there was a check: what was compared with the
+        threshold, whether or not it passed.
     """
 
     position: int
     query: int
     verdict: str
     label: int
+    noisy_counts: tuple[float, ...] | None = None
+    noisy_check: float | None = None
 
 
 class InteractiveStudent(Protocol):
@@ -121,6 +134,15 @@ class Labels:
         return sum(outcome.verdict == ANSWERED for outcome in self.outcomes)
 
 
+def _refuse_weights_off_the_grid(electorate: Electorate) -> None:
+    """Refuse weights whose sums would show in the last bits of a noisy count (``docs/noise.md``)."""
+    if (to_grid(electorate.weights) != electorate.weights).any():
+        raise InputError(
+            f"teacher weights must be multiples of {GRID!r}, on which the noise is drawn: round them with "
+            "collegium.grid.to_grid before sensitivities are computed"
+        )
+
+
 def _refuse_noise_out_of_range(aggregator: Aggregator, electorate: Electorate) -> None:
     """Refuse, before anything is reserved, noise that cannot be drawn."""
     largest = float(electorate.weights.sum()) / electorate.n_nominal
@@ -163,12 +185,15 @@ class LabellingJob:
         Asked before each query; True ends the job with everything settled.
     progress : callable, optional
         Called with the number of queries asked so far.
+    release : {"labels", "histogram"}
+        What outcomes show: labels, or also the noisy counts and checks that they follow from.
 
     Raises
     ------
     InputError
-        If votes and electorate do not fit, the student is missing, or the order does not name
-        different rows of the votes.
+        If votes and electorate do not fit, the student is missing, the order does not name
+        different rows of the votes, weights are off the grid, or the account does not pay for the
+        histograms that are asked for.
     """
 
     def __init__(
@@ -186,7 +211,9 @@ class LabellingJob:
         block: int = 16,
         should_stop: Callable[[], bool] = lambda: False,
         progress: Callable[[int], None] = lambda asked: None,
+        release: str = LABELS,
     ) -> None:
+        check_release(release, aggregator, pricing.guarantee)
         if votes.n_teachers != electorate.n_teachers:
             raise InputError(
                 f"there are votes of {votes.n_teachers} teachers, but {electorate.n_teachers} teachers "
@@ -196,7 +223,9 @@ class LabellingJob:
             raise InputError(
                 "aggregator 'interactive' needs a student: give one, or use 'confident'"
             )
+        _refuse_weights_off_the_grid(electorate)
         _refuse_noise_out_of_range(aggregator, electorate)
+        self._shows_histograms = release == HISTOGRAM
         self._votes = votes
         self._electorate = electorate
         self._aggregator = aggregator
@@ -285,15 +314,36 @@ class LabellingJob:
         if not account.affords(self._pricing.reserve(position)):
             return None
         account.charge(check)
-        if isinstance(self._aggregator, CheckedAggregator) and not self._passes(position, query):
-            return self._reinforce(position, query)
+        noisy_check = None
+        if isinstance(self._aggregator, CheckedAggregator):
+            noisy_check, passes = self._noisy_check(position, query)
+            if not passes:
+                return self._with_values(self._reinforce(position, query), None, noisy_check)
         try:
             account.charge(self._pricing.answer(position))
         except BudgetExceededError:
             return Outcome(position, query, UNAFFORDABLE, NO_LABEL)
-        return Outcome(position, query, ANSWERED, self._noisy_winner(position, query))
+        noisy = self._noisy_counts(position, query)
+        answered = Outcome(position, query, ANSWERED, int(np.argmax(noisy)))
+        return self._with_values(answered, noisy, noisy_check)
 
-    def _passes(self, position: int, query: int) -> bool:
+    def _with_values(
+        self, outcome: Outcome, counts: NDArray[np.float64] | None, check: float | None
+    ) -> Outcome:
+        """Add the noisy values that led to an outcome, where they are released."""
+        if not self._shows_histograms:
+            return outcome
+        values = [*([] if counts is None else counts.tolist()), *([] if check is None else [check])]
+        if (to_grid(values) != values).any():
+            raise InputError(
+                "a noisy value is off the grid, where its last bits could tell of the count: use noise of "
+                "collegium.voting.noise"
+            )
+        shown = None if counts is None else tuple(counts.tolist())
+        return replace(outcome, noisy_counts=shown, noisy_check=check)
+
+    def _noisy_check(self, position: int, query: int) -> tuple[float, bool]:
+        """Draw what is compared with the threshold, and compare it."""
         assert isinstance(self._aggregator, CheckedAggregator)
         ballot, counts = self._ballots[position - self._first], self._counts_at(position)
         believed = self._student.probabilities(query) if self._student else None
@@ -301,12 +351,13 @@ class LabellingJob:
             counts = counts - to_grid(ballot.total * believed)
         sigma = self._aggregator.sigma_threshold * ballot.scale
         noised = self._noised(counts.max(keepdims=True), sigma, query, "check")
-        return bool(noised[0] >= self._aggregator.threshold * ballot.scale)
+        value = float(noised[0])
+        return value, value >= self._aggregator.threshold * ballot.scale
 
-    def _noisy_winner(self, position: int, query: int) -> int:
+    def _noisy_counts(self, position: int, query: int) -> NDArray[np.float64]:
         ballot, counts = self._ballots[position - self._first], self._counts_at(position)
         scale = self._aggregator.noise_scale * ballot.scale
-        return int(np.argmax(self._noised(counts, scale, query, "answer")))
+        return self._noised(counts, scale, query, "answer")
 
     def _noised(
         self, sensitive_values: NDArray[np.float64], scale: float, query: int, purpose: str
@@ -333,6 +384,7 @@ class LabellingJob:
             raise InputError(
                 "the journal belongs to another order of queries: it is left untouched"
             )
+        self._refuse_another_release(outcome)
         self._load(outcome.position)
         account, check = self._pricing.accountant, self._pricing.check(outcome.position)
         answer = self._pricing.answer(outcome.position)
@@ -342,6 +394,25 @@ class LabellingJob:
         if outcome.verdict == ANSWERED or (outcome.verdict == LOST and account.affords(answer)):
             account.charge(answer)
         return True
+
+    def _refuse_another_release(self, outcome: Outcome) -> None:
+        """Refuse outcomes of a job that released something else, or that contradict themselves."""
+        counts = outcome.noisy_counts
+        if outcome.verdict != ANSWERED:
+            fits = counts is None
+        elif self._shows_histograms:
+            fits = counts is not None and len(counts) == self._votes.n_classes
+            fits = fits and int(np.argmax(counts)) == outcome.label  # type: ignore[arg-type]
+        else:
+            fits = counts is None
+        if not self._shows_histograms:
+            fits = fits and outcome.noisy_check is None
+        if not fits:
+            kind = "noisy histograms" if self._shows_histograms else "labels only"
+            raise InputError(
+                f"the journal's outcome at position {outcome.position} is not one of a job that releases "
+                f"{kind}: what a job releases cannot be changed once it has begun; it is left untouched"
+            )
 
     def _remember(self, outcome: Outcome) -> None:
         self._exhausted = outcome.verdict == UNAFFORDABLE

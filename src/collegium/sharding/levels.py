@@ -1,0 +1,114 @@
+"""Privacy levels of records that are read piece by piece."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.budgets import DEFAULT_DELTA, Budgets, Policy
+from collegium.errors import InputError
+
+_MOST_LEVELS = 1000
+
+
+@dataclass(frozen=True)
+class Granted:
+    """How a column of levels is to be understood.
+
+    Parameters
+    ----------
+    policy : Policy, optional
+        What each level means. None: the column holds ε.
+    delta : float, default=1e-5
+        δ where the column holds ε.
+    """
+
+    policy: Policy | None = None
+    delta: float = DEFAULT_DELTA
+
+    def different(
+        self, column: NDArray[Any], rows: NDArray[np.intp]
+    ) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """Find the different levels of some records, and check that each is allowed.
+
+        Parameters
+        ----------
+        column : ndarray, shape (n,)
+            Level, or ε, of each record.
+        rows : ndarray of int, shape (n,)
+            Where the records are in the data set, for messages.
+
+        Returns
+        -------
+        levels : ndarray
+            The different levels.
+        codes : ndarray of int, shape (n,)
+            Position in ``levels`` of each record.
+
+        Raises
+        ------
+        InputError
+            If a level is missing or unknown, or an ε is not greater than 0.
+        """
+        codes, unique = pd.factorize(column)
+        levels = np.asarray(unique)
+        if self.policy is None:
+            levels = _numbers(levels)
+            wrong = np.flatnonzero(~(levels > 0))
+            problem = "a privacy budget that is not greater than 0"
+            allowed = "give a positive ε, or leave these people out of the data"
+        else:
+            known = pd.Index(list(self.policy.levels))
+            wrong = np.flatnonzero(known.get_indexer(pd.Index(levels.astype(object))) < 0)
+            problem = "a privacy level that the policy does not know"
+            allowed = f"allowed are {', '.join(self.policy.levels)}"
+        bad = np.flatnonzero((codes < 0) | np.isin(codes, wrong))
+        if bad.size:
+            what = "no privacy level" if codes[bad[0]] < 0 else problem
+            raise InputError(
+                f"{bad.size} record(s) with {problem}, first in row {rows[bad[0]]} (counted from 0), "
+                f"which has {what}: {allowed}"
+            )
+        if len(levels) > _MOST_LEVELS:
+            raise InputError(
+                f"more than {_MOST_LEVELS} different privacy levels: round ε to fewer values"
+            )
+        return levels, np.asarray(codes, dtype=np.intp)
+
+    def groups(self, levels: NDArray[Any]) -> tuple[pd.Index, Budgets]:
+        """Give each level its group, in the order in which budgets in memory have them.
+
+        Parameters
+        ----------
+        levels : ndarray
+            All different levels of all records.
+
+        Returns
+        -------
+        index : pandas.Index
+            Level of each group, for looking up.
+        budgets : Budgets
+            One made-up owner per group: only names and budgets of the groups mean something.
+        """
+        if self.policy is None:
+            values = np.unique(levels)
+            if len(values) > _MOST_LEVELS:
+                raise InputError(
+                    f"more than {_MOST_LEVELS} different privacy levels: round ε to fewer values"
+                )
+            return pd.Index(values), Budgets.from_epsilons(values, self.delta)
+        names = list(self.policy.levels)
+        return pd.Index(names), self.policy.assign(names)
+
+
+def _numbers(levels: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return np.asarray(levels, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "privacy budgets must be numbers, got text: give ε per record, or name the levels in a policy"
+        ) from None

@@ -1,0 +1,249 @@
+"""A study whose private records stay on disk: read as a stream, taught from shards."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from collegium.errors import ConfigError
+from collegium.pate import warn_of_unseen_classes
+from collegium.personalisation.plan import Plan
+from collegium.sharding import (
+    Granted,
+    ParquetSource,
+    Roles,
+    Scanned,
+    ShardStore,
+    build_shards,
+    scan,
+)
+from collegium.sharding.training import ShardEnsemble
+from collegium.sharding.votes import ask_in_blocks, blocks_of, open_votes
+from collegium.study.config import StudyConfig
+from collegium.study.data import (
+    MarkedMissing,
+    StudyData,
+    read_records,
+    truth_about,
+    warn_of_private_classes,
+)
+from collegium.study.folder import StudyFolder
+from collegium.study.store import fetch_teacher, store_teacher, teacher_path
+from collegium.tables import as_records, like_private
+from collegium.voting.votes import VoteTable
+
+if TYPE_CHECKING:
+    from collegium.study.run import StudyObserver
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateStream:
+    """Private records that are on disk, in place of a table of them. **Sensitive.**
+
+    Attributes
+    ----------
+    source : ParquetSource
+        Where they are.
+    roles : Roles
+        Which column says what.
+    scanned : Scanned
+        What the first pass found.
+    key : bytes
+        Public randomness of the assignment.
+    fingerprint : str
+        Of all their bytes.
+    """
+
+    source: ParquetSource
+    roles: Roles
+    scanned: Scanned
+    key: bytes
+    fingerprint: str
+
+    def __len__(self) -> int:
+        return self.scanned.budgets.n_records
+
+    def shards(
+        self,
+        plan: Plan,
+        folder: Path,
+        n_jobs: int | None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> ShardStore:
+        """Partition the records; see :func:`~collegium.sharding.build_shards`."""
+        return build_shards(
+            self.source,
+            self.roles,
+            self.scanned,
+            plan,
+            self.key,
+            folder,
+            fingerprint=self.fingerprint,
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedStudyData(StudyData):
+    """Records of a study whose private ones are streamed.
+
+    ``X`` is a :class:`PrivateStream`, ``budgets`` count owners without holding them, and ``codes`` are the
+    numbers of the classes that occur.
+    """
+
+    X: PrivateStream
+
+
+def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
+    """Read public records into memory, and private ones once from end to end: checks and counts.
+
+    Raises
+    ------
+    ConfigError
+        If the study needs its private records in memory.
+    InputError
+        If a file or column is missing, records do not fit together, or a budget is not allowed.
+    """
+    _refuse_what_needs_memory(config)
+    path = config.path("data.private")
+    assert path is not None
+    source = ParquetSource(path)
+    marker = config["data.missing"]
+    roles = Roles(
+        target=config["data.target"],
+        level=config["privacy.column"],
+        owner=config["data.owner"],
+        exclude=tuple(config["data.exclude"]),
+        unwanted=None if marker is None else MarkedMissing(marker),
+    )
+    fingerprints = {"private": source.fingerprint()}
+    like = source.empty_frame(roles.features(source))
+    public = read_records(config, "public", fingerprints, is_private=False)
+    X_public = like_private(as_records(public.X, "public"), like)
+    X_test = y_test = test = None
+    if config["data.test"] is not None:
+        test = read_records(config, "test", fingerprints, is_private=False)
+        X_test = like_private(as_records(test.X, "test"), like, "test")
+    key = str(config["study.seed"]).encode()
+    granted = Granted(config.policy(), config["privacy.delta"])
+    classes = config["data.classes"]
+    scanned = scan(source, roles, granted, key, classes, _jobs_here(config))
+    warn_of_private_classes(classes)
+    if test is not None:
+        y_test = truth_about(test.y, scanned.classes, "test")
+    return StreamedStudyData(
+        X=PrivateStream(source, roles, scanned, key, fingerprints["private"]),
+        codes=scanned.sensitive_seen,
+        budgets=scanned.budgets,
+        classes=scanned.classes,
+        X_public=X_public,
+        y_public=truth_about(public.y, scanned.classes, "public"),
+        X_test=X_test,
+        y_test=y_test,
+        public_rows=public.rows,
+        fingerprints=fingerprints,
+    )
+
+
+def _jobs_here(config: StudyConfig) -> int:
+    """How many processes read files on this machine: the jobs of a cluster are not meant for it."""
+    jobs: int = config["run.jobs"] if config["run.engine"] == "local" else -1
+    return jobs
+
+
+def _refuse_what_needs_memory(config: StudyConfig) -> None:
+    path = config.path("data.private")
+    wrong: list[tuple[bool, str]] = [
+        (
+            path is None,
+            "data.dataset is read into memory: name a Parquet file or folder in data.private",
+        ),
+        (
+            path is not None and not (path.is_dir() or path.name.lower().endswith(".parquet")),
+            "data.private must be a Parquet file or a folder of them: convert it",
+        ),
+        (config["data.public"] is None, "a split needs all records at once: give data.public"),
+        (config["data.target"] is None, "labels must be a column: give data.target"),
+        (
+            config["privacy.column"] is None,
+            "privacy levels must be a column of the private records: give privacy.column",
+        ),
+        (
+            config["teachers.assignment"] != "hash",
+            f"teachers.assignment {config['teachers.assignment']!r} needs all owners at once: use 'hash'",
+        ),
+    ]
+    for given, reason in wrong:
+        if given:
+            raise ConfigError(f"run.streaming reads private records piece by piece, but {reason}")
+
+
+def streamed_votes(
+    config: StudyConfig,
+    folder: StudyFolder,
+    plan: Plan,
+    data: StreamedStudyData,
+    teacher: Any,
+    preprocessing: Any | None,
+    X_public: Any,
+    observer: StudyObserver,
+) -> VoteTable:
+    """Partition private records, train teachers on shards and ask them block by block; all resumable.
+
+    The shards are a second copy of the private records: they are removed once the votes are there.
+
+    Parameters
+    ----------
+    config, folder, plan, data
+        The study.
+    teacher : object with ``fit`` and ``predict``
+        The model of every teacher.
+    preprocessing : transformer or None
+        Fitted on public records.
+    X_public : array-like
+        Public records, preprocessed.
+    observer : StudyObserver
+        Is told how it gets on.
+    """
+    path, shards = folder.vault / "votes.npy", folder.vault / "shards"
+    n_classes = len(data.classes)
+    if path.exists():
+        observer.skipped("teachers")
+        shutil.rmtree(shards, ignore_errors=True)
+        return open_votes(path, n_classes)
+    warn_of_unseen_classes(data.codes, data.classes)
+    teachers = folder.vault / "teachers"
+    teachers.mkdir(exist_ok=True)
+    paths = [teacher_path(teachers, number) for number in range(plan.n_teachers)]
+    missing = [number for number, kept in enumerate(paths) if not kept.exists()]
+    with config.engine().running() as workers:
+        ensemble = ShardEnsemble(
+            teacher,
+            config["study.seed"],
+            keep=partial(store_teacher, folder, teachers),
+            fetch=fetch_teacher,
+            progress=observer.advanced,
+            n_classes=n_classes,
+            workers=workers,
+        )
+        if missing:
+            observer.stage("shards")
+            store = data.X.shards(plan, shards, _jobs_here(config), observer.advanced)
+            observer.stage("teachers", len(missing))
+            ensemble.train_stored(store, preprocessing, missing)
+        observer.stage("votes", len(paths))
+        votes = ask_in_blocks(
+            path,
+            lambda block: ensemble.ask(paths, block),
+            blocks_of(X_public, plan.n_teachers),
+            X_public.shape[0],
+            plan.n_teachers,
+            n_classes,
+        )
+    shutil.rmtree(shards, ignore_errors=True)
+    return votes

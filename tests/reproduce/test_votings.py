@@ -1,0 +1,82 @@
+"""Votings: a voting without limits passes the very labels at which a limited one stops."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collegium.accounting.gaussian import gdp_mu
+from collegium.budgets import Budget
+from collegium.reproduce.laboratory import sigma_for
+from collegium.reproduce.readings import PUBLISHED, SOUND
+from collegium.reproduce.votings import History, vote, vote_without_limits
+from collegium.voting.aggregators import ConfidentGNMax, GNMax
+from collegium.voting.votes import VoteTable
+
+GROUPS = {"low": Budget(2.0), "high": Budget(6.0)}
+SIZES = {"low": 700, "high": 300}
+
+
+@pytest.mark.parametrize("variant", ["none", "upsampling", "weighting", "vanishing"])
+@pytest.mark.parametrize("reading", [PUBLISHED, SOUND], ids=lambda reading: reading.name)
+def test_a_voting_without_limits_goes_through_the_limited_one(house, reading, variant):
+    plan = reading.personalisation(variant).plan(GROUPS, SIZES, 60)
+    votes = VoteTable.from_predictions(house.predictions(300, plan.n_teachers, 4, 0.9), 4)
+    aggregator = ConfidentGNMax(threshold=40, sigma_threshold=30, sigma=15)
+    limited = vote(votes, plan, reading, aggregator, (1, 2))
+    free = vote_without_limits(votes, plan, reading, aggregator, (1, 2))
+    budgets = [group.budget.epsilon for group in plan.groups.values()]
+    assert 0 < len(limited.labels) < 300
+    assert len(free.labels) == 300
+    assert (np.diff(free.epsilon, axis=0) >= -1e-12).all()
+    if variant == "vanishing" and reading is SOUND:
+        # A query is refused unless check and answer can be paid; the next may cost the group nothing.
+        assert free.labels_within(budgets) >= len(limited.labels)
+    else:
+        assert free.labels_within(budgets) == len(limited.labels)
+    if reading is PUBLISHED:
+        assert np.isin(free.order, np.arange(2, 51)).all()
+
+
+def test_histograms_are_of_the_nominal_number_of_teachers(house):
+    plan = SOUND.personalisation("upsampling").plan(GROUPS, SIZES, 60)
+    votes = VoteTable.from_predictions(house.predictions(40, plan.n_teachers, 4, 0.9), 4)
+    made = vote(votes, plan, SOUND, GNMax(sigma=60.0), (0, 0), release="histogram")
+    assert plan.n_teachers > 60
+    assert made.noisy_counts.shape == (len(made.labels), 4)
+    assert np.array_equal(made.noisy_counts.argmax(axis=1), made.labels)
+    # Rows add up to 60 plus four independent noises of 60 each: a mean beyond 5 errors has chance 6e-7.
+    error = 2 * 60.0 / np.sqrt(len(made.labels))
+    assert abs(made.noisy_counts.sum(axis=1).mean() - 60) < 5 * error
+
+
+@given(
+    st.sampled_from(["none", "upsampling", "weighting"]),
+    st.integers(1, 500),
+    st.floats(0.3, 5.0),
+    st.floats(1.0, 5.0),
+)
+@settings(max_examples=40, deadline=None)
+def test_sigma_pays_for_exactly_so_many_answers(variant, n_answers, epsilon, factor):
+    groups = {"low": Budget(epsilon), "high": Budget(epsilon * factor)}
+    plan = SOUND.personalisation(variant).plan(groups, SIZES, 60)
+    sigma = sigma_for(plan, n_answers)
+    ballot = plan.electorate(0).ballot(0)
+    for share, bound in ((1.0, 1.0), (1 - 1e-6, None)):
+        spent = max(
+            2
+            * n_answers
+            * (group.sensitivity / (sigma * share * ballot.scale)) ** 2
+            / gdp_mu(group.budget.epsilon, group.budget.delta) ** 2
+            for group in plan.groups.values()
+        )
+        assert spent <= bound if bound else spent > 1
+
+
+def test_spending_per_label():
+    history = History(
+        np.array([0, 1, 1, 2]), np.array([[0.1], [0.4], [0.5], [0.9]]), np.zeros((4, 1))
+    )
+    assert history.at_labels(3)[:, 0].tolist()[:2] == [0.4, 0.9]
+    assert np.isnan(history.at_labels(3)[2, 0])
+    assert [history.labels_within([b]) for b in (0.05, 0.1, 0.45, 0.89, 0.9)] == [0, 0, 1, 1, 2]
