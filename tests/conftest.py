@@ -1,5 +1,13 @@
 """A small house to test in: groups, plans, votes, noise that keeps a record, and labelling jobs."""
 
+import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # One process of the suite per core: threads of their own would wait for each other, and NumPy and
+    # torch read these when they are imported.
+    for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(_name, "1")
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

@@ -79,6 +79,10 @@ class TestOnlyPublicRecordsAreLearned:
         assert np.isfinite(together).all()
         assert together.dtype == np.float32
 
+    def test_numbers_near_the_largest_double_do_not_overflow(self):
+        huge = table([(0, "office", 8.98846567431158e307, False), (0, "office", np.nan, False)])
+        assert np.isfinite(TabularEncoder().fit(huge).transform(huge)).all()
+
     @given(records=rows)
     def test_fit_leaves_the_table_alone(self, records):
         frame = table(records)

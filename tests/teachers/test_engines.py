@@ -313,7 +313,9 @@ def test_a_cluster_of_somebody_else_is_left_as_it_was(engine, data, dask_cluster
         ensemble = TeacherEnsemble(Mortal(), SEED, workers=workers)
         ensemble.ask(ensemble.train(X, y, assignment), public)
     with Client(dask_cluster.scheduler_address, set_as_default=False) as client:
-        assert len(client.nthreads()) == 2
+        client.wait_for_workers(
+            2, timeout=30
+        )  # an earlier test killed one, which its nanny restarts
         deadline = time.monotonic() + 10
         while any(client.has_what().values()) and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -13,6 +13,8 @@ from collegium.errors import InputError
 #: The category of a missing value; always reserved, whether or not the public records miss any.
 MISSING = "<missing>"
 
+_LARGEST = np.finfo(np.float64).max / 4
+
 
 def listed(columns: Collection[str]) -> str:
     """Name columns in an error, the first few in alphabetical order.
@@ -96,7 +98,8 @@ def numbers_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, of shape (n_records, n_columns)
-        The numbers.
+        The numbers; those beyond a quarter of the largest double count as that quarter, so that medians
+        and ranges do not overflow.
 
     Raises
     ------
@@ -112,7 +115,7 @@ def numbers_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.float64]:
             f"columns {listed(names)} hold infinite values; allowed are finite and missing ones; "
             "replace them"
         )
-    return numbers
+    return np.clip(numbers, -_LARGEST, _LARGEST, out=numbers)
 
 
 def texts_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.object_]:
