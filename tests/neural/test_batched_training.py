@@ -166,6 +166,22 @@ def test_a_neighbour_of_another_shard_changes_nothing():
     assert not torch.equal(before[1][0], after[1][0])
 
 
+@pytest.mark.parametrize("changed", [(31,), (29,), (70,), None])
+@pytest.mark.parametrize("patience", [None, 2])
+def test_the_size_of_another_shard_changes_not_one_bit(changed, patience):
+    """One record more, one less, many more, or no such shard in the call: as a neighbour would have it."""
+    sizes = (24, 30, 50)
+    shards = shards_of(sizes, (7,))
+    others = [shards[0], *(shards_of(changed, (7,), seed=5) if changed else []), shards[2]]
+    recipe = Recipe(epochs=60, augment=False, patience=patience)
+    blueprint = draw_up(mlp, 3, (7,))
+    before = train_in_groups(blueprint, recipe, shards, Machine(CPU, 2))
+    after = train_in_groups(blueprint, recipe, others, Machine(CPU, 2))
+    for ours, theirs in ((0, 0), (2, -1)):
+        assert torch.equal(before[ours][0], after[theirs][0])
+        assert torch.equal(before[ours][1], after[theirs][1])
+
+
 class Noisy(nn.Module):
     """Draws from PyTorch's global generator in its own way."""
 

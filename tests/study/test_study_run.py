@@ -419,6 +419,8 @@ def start(path, *options):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell that runs the suite in the background makes its children ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

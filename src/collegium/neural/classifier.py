@@ -90,7 +90,8 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_threads : int, optional
         Cores; by default those that PyTorch may use.
     group_size : int, optional
-        Teachers side by side; by default as many as fit into the cache, or the GPU's memory.
+        Teachers side by side; by default one on a CPU, and as many as fit into a GPU's memory. In a
+        group, the number and sizes of the other shards can change the rounding of a teacher.
     teachers_at_once : int, default=64
         Teachers of one call, after which an ensemble stores them. On a GPU, more is faster.
     checkpoint_folder : str or path, optional

@@ -134,9 +134,9 @@ def ask_networks(
 
 
 def _side_by_side(blueprint: Blueprint, machine: Machine) -> int:
-    weights = blueprint.layout.n_trained * 4
     if machine.device.type == "cpu":
-        return max(1, min(64, _CACHE_BYTES // (2 * weights + 1)))
+        return 1  # as in training: nothing of the networks beside it
+    weights = blueprint.layout.n_trained * 4
     return max(1, min(256, _GPU_BYTES // (weights + 1)))
 
 

@@ -20,8 +20,6 @@ from collegium.neural.recipes import Recipe
 from collegium.neural.training import GroupTraining, Learner, Rows, State
 
 _LOGGER = logging.getLogger(__name__)
-_CACHE_BYTES = 4 * 2**20
-_MAPPED_BYTES = 64 * 2**20
 _SHARE_OF_GPU = 0.5
 _MOST_AT_ONCE = 256
 _Result = TypeVar("_Result")
@@ -29,7 +27,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class Machine:
-    """Where, and how many at a time: nothing that a teacher depends on.
+    """Where, and how many at a time: nothing that a teacher depends on, but for rounding in a group.
 
     Attributes
     ----------
@@ -38,7 +36,7 @@ class Machine:
     threads : int
         Groups at a time, on a CPU.
     group_size : int or None
-        Teachers in a group; None: as many as fit.
+        Teachers in a group; None: one on a CPU, as many as fit on a GPU.
     """
 
     device: torch.device
@@ -50,21 +48,21 @@ class Machine:
 
         Notes
         -----
-        On a CPU, a large network is fastest alone: what a step reads and writes then stays in the
-        cache. Small networks are stacked until they fill it, since a step of one would be all
-        overhead. On a GPU more is faster, up to half of the memory that is free.
+        On a CPU, one: its teachers run on threads, each alone, so that not one bit of a teacher depends
+        on the shards beside it. In a group, the number and sizes of the others decide which kernels
+        run and in which order they add, and long training can blow such rounding up to other votes.
+        On a GPU more is faster, up to half of the memory that is free.
         """
         if self.group_size is not None:
             return self.group_size
+        if self.device.type == "cpu":
+            return 1
         width = max(recipe.batch_sizes(shard_size))
         rows = blueprint.layout.n_trained * 4 * (5 if recipe.patience else 4)
         passing = blueprint.activations * width * 4 * 3
-        if self.device.type == "cpu":
-            budget = _CACHE_BYTES if blueprint.method == "by hand" else _MAPPED_BYTES
-        else:
-            budget = int(_SHARE_OF_GPU * torch.cuda.mem_get_info(self.device)[0])
-            records = shard_size * torch.Size(blueprint.input_shape).numel() * 4
-            passing = passing * 4 + 6 * records
+        budget = int(_SHARE_OF_GPU * torch.cuda.mem_get_info(self.device)[0])
+        records = shard_size * torch.Size(blueprint.input_shape).numel() * 4
+        passing = passing * 4 + 6 * records
         return min(max(1, budget // (rows + passing)), _MOST_AT_ONCE)
 
 
@@ -114,6 +112,12 @@ def train_in_groups(
     work = _Work(blueprint, recipe, shards, machine, checkpoints)
     order = sorted(range(len(shards)), key=lambda number: -len(shards[number].y))
     size = machine.group_size_for(blueprint, recipe, len(shards[order[0]].y))
+    if size > 1 and len(shards) > 1:
+        _LOGGER.warning(
+            "teachers are trained in groups of %d: sizes of other shards may change the rounding of one; "
+            "group_size=1 rules that out",
+            size,
+        )
     threads = machine.threads if machine.device.type == "cpu" else 1
     size = min(size, -(-len(shards) // threads))
     groups = [order[first : first + size] for first in range(0, len(order), size)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from collegium.errors import InputError
+from collegium.errors import ModelError
 
 if TYPE_CHECKING:
     from collegium.neural.groups import Machine
@@ -14,9 +14,9 @@ DEVICES = ("auto", "cpu", "cuda")
 
 
 def require_torch() -> None:
-    """Raise an InputError that names the extra, if PyTorch is not installed."""
+    """Raise a ModelError that names the extra, if PyTorch is not installed."""
     if find_spec("torch") is None:
-        raise InputError(
+        raise ModelError(
             'neural networks need PyTorch, which is not installed: pip install "collegium[torch]"'
         )
 
@@ -35,7 +35,7 @@ def find_machine(device: str, threads: int | None, group_size: int | None = None
 
     Raises
     ------
-    InputError
+    ModelError
         If there is no such device, or a number is below 1.
     """
     require_torch()
@@ -46,13 +46,13 @@ def find_machine(device: str, threads: int | None, group_size: int | None = None
     for name, number in (("n_threads", threads), ("group_size", group_size)):
         whole = isinstance(number, int) and not isinstance(number, bool)
         if number is not None and not (whole and number >= 1):
-            raise InputError(f"{name}={number!r} was given; allowed are whole numbers from 1")
+            raise ModelError(f"{name}={number!r} was given; allowed are whole numbers from 1")
     if device not in DEVICES and not (isinstance(device, str) and device.startswith("cuda:")):
-        raise InputError(f"device={device!r} was given; allowed are {', '.join(DEVICES)}")
+        raise ModelError(f"device={device!r} was given; allowed are {', '.join(DEVICES)}")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device != "cpu" and not torch.cuda.is_available():
-        raise InputError(
+        raise ModelError(
             f"device={device!r} was given, but PyTorch sees no GPU here: use device='cpu'"
         )
     return Machine(torch.device(device), threads or torch.get_num_threads(), group_size)

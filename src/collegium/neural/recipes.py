@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from collegium.errors import InputError
+from collegium.errors import ModelError
 
 SCHEDULES = ("constant", "one-cycle")
 
@@ -45,7 +45,7 @@ class Recipe:
 
     Raises
     ------
-    InputError
+    ModelError
         If a value is outside its range.
     """
 
@@ -68,11 +68,11 @@ class Recipe:
             if getattr(self, name) is not None:
                 _whole(name, getattr(self, name))
         if self.schedule not in SCHEDULES:
-            raise InputError(
+            raise ModelError(
                 f"schedule={self.schedule!r} was given; allowed are {', '.join(SCHEDULES)}"
             )
         if not isinstance(self.augment, bool):
-            raise InputError(f"augment={self.augment!r} was given; allowed are true and false")
+            raise ModelError(f"augment={self.augment!r} was given; allowed are true and false")
         _between("learning_rate", self.learning_rate, 0, math.inf, open_below=True)
         _between("epsilon", self.epsilon, 0, math.inf, open_below=True)
         _between("weight_decay", self.weight_decay, 0, math.inf)
@@ -114,7 +114,7 @@ SETTINGS = tuple(field.name for field in fields(Recipe))
 
 def _whole(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{name}={value!r} was given; allowed are whole numbers from 1")
+        raise ModelError(f"{name}={value!r} was given; allowed are whole numbers from 1")
 
 
 def _between(name: str, value: Any, low: float, high: float, open_below: bool = False) -> None:
@@ -122,4 +122,4 @@ def _between(name: str, value: Any, low: float, high: float, open_below: bool = 
     if not number or not (low < value < high or (value == low and not open_below)):
         first = "above" if open_below else "from"
         last = "" if high == math.inf else f" to below {high}"
-        raise InputError(f"{name}={value!r} was given; allowed are numbers {first} {low}{last}")
+        raise ModelError(f"{name}={value!r} was given; allowed are numbers {first} {low}{last}")

@@ -21,6 +21,9 @@ BLOCK_BYTES = 256 * 2**20
 Ask = Callable[[Any], NDArray[np.int32]]
 
 
+_CHECKED_ROWS = 1024
+
+
 def blocks_of(
     X_public: Any, n_teachers: int, bytes_at_once: int = BLOCK_BYTES
 ) -> Iterator[tuple[int, Any]]:
@@ -124,12 +127,18 @@ def open_votes(path: Path, n_classes: int) -> VoteTable:
     Raises
     ------
     InputError
-        If the file is damaged.
+        If the file is damaged, or holds votes that nobody can have cast.
     """
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}): delete it and run again") from None
+    for first in range(0, len(table), _CHECKED_ROWS):
+        rows = table[first : first + _CHECKED_ROWS]
+        if rows.min() < ABSTAIN or rows.max() >= n_classes:
+            raise InputError(
+                f"{path} holds votes outside the {n_classes} classes: it is damaged; delete it and run again"
+            )
     return VoteTable(table, table.shape[1], n_classes, has_teachers=True)
 
 

@@ -95,6 +95,11 @@ def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
     except TypeError as error:
         raise ConfigError(f"{key}: {attribute} does not take these parameters: {error}") from None
     learns = hasattr(model, "fit") or (key == "student.model" and hasattr(model, "fit_released"))
+    at_once = getattr(model, "teachers_at_once", 1)
+    if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
+        raise ConfigError(
+            f"{key}: teachers_at_once={at_once!r} was given; allowed are whole numbers from 1"
+        )
     if not (learns and hasattr(model, "predict")):
         raise ConfigError(f"{key}: {name!r} has no fit and predict: name a classifier")
     return model

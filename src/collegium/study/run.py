@@ -207,14 +207,13 @@ class _Run:
     def _votes(self) -> VoteTable:
         path = self._folder.vault / "votes.npy"
         n_classes = len(self._data.classes)
-        teacher = keep_checkpoints(self._teacher, self._folder.vault / "checkpoints")
         if isinstance(self._data, StreamedStudyData):
             return streamed_votes(
                 self._config,
                 self._folder,
                 self._plan,
                 self._data,
-                teacher,
+                self._teacher,
                 self._preprocessing,
                 self._X_public,
                 self._observer,
@@ -222,6 +221,11 @@ class _Run:
         if path.exists():
             self._observer.skipped("teachers")
             table = load_array(path)
+            if table.shape != (expected := (len(self._X_public), self._plan.n_teachers)):
+                raise InputError(
+                    f"{path} holds {table.shape} votes, expected are {expected}: it is damaged; delete it "
+                    "and run again"
+                )
             return VoteTable.from_predictions(table, n_classes, allow_abstention=True)
         assignment = self._plan.assign(
             self._data.budgets, str(self._seed).encode(), self._config["teachers.assignment"]
@@ -234,6 +238,9 @@ class _Run:
         missing = [number for number, kept in enumerate(paths) if not kept.exists()]
         self._observer.stage("teachers", len(missing))
         with self._config.engine().running() as workers:
+            teacher = self._teacher
+            if workers.share_files:  # elsewhere checkpoints would lie on the workers' own disks
+                teacher = keep_checkpoints(teacher, self._folder.vault / "checkpoints")
             ensemble = TeacherEnsemble(
                 teacher,
                 self._seed,

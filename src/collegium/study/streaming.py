@@ -32,6 +32,7 @@ from collegium.study.data import (
     warn_of_private_classes,
 )
 from collegium.study.folder import StudyFolder
+from collegium.study.models import keep_checkpoints
 from collegium.study.store import fetch_teacher, store_teacher, teacher_path
 from collegium.tables import as_records, like_private
 from collegium.voting.votes import VoteTable
@@ -222,6 +223,8 @@ def streamed_votes(
     paths = [teacher_path(teachers, number) for number in range(plan.n_teachers)]
     missing = [number for number, kept in enumerate(paths) if not kept.exists()]
     with config.engine().running() as workers:
+        if workers.share_files:  # elsewhere checkpoints would lie on the workers' own disks
+            teacher = keep_checkpoints(teacher, folder.vault / "checkpoints")
         ensemble = ShardEnsemble(
             teacher,
             config["study.seed"],

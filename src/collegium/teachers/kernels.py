@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from collegium.errors import InputError
+from collegium.errors import InputError, ModelError
 from collegium.features.checks import dense_table
 from collegium.teachers.batched import Shard
 from collegium.threads import in_threads
@@ -258,9 +258,7 @@ class KernelTeachers(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     ) -> list[NDArray[np.intp]]:
         """Let many models vote; see :class:`~collegium.teachers.batched.BatchedEstimator`."""
         table = dense_table(X_public, "public records")
-        if self.kernel == "linear":
-            return _linear_votes(models, table)
-        if self.standardise:
+        if self.kernel == "linear" or self.standardise:
             return in_threads(lambda model: model.vote(model.scores(table)), models)
         origin = table.mean(axis=0, dtype=np.float64)
         squares = _squares(table, origin, None)
@@ -284,7 +282,7 @@ class KernelTeachers(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         if self.kernel not in KERNELS:
-            raise InputError(f"kernel={self.kernel!r} was given; allowed are {', '.join(KERNELS)}")
+            raise ModelError(f"kernel={self.kernel!r} was given; allowed are {', '.join(KERNELS)}")
         positive_number("gamma", self.gamma)
 
 
@@ -293,24 +291,9 @@ def positive_number(name: str, value: Any) -> None:
 
     Raises
     ------
-    InputError
+    ModelError
         If it is no finite number above 0.
     """
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not number or not 0 < value < np.inf:
-        raise InputError(f"{name}={value!r} was given; allowed are finite numbers above 0")
-
-
-def _linear_votes(models: Sequence[KernelModel], table: NDArray[Any]) -> list[NDArray[np.intp]]:
-    """Score all models' classes in one product per block of records."""
-    weights = np.hstack([model.sensitive_weights for model in models])
-    intercept = np.concatenate([model.sensitive_intercept for model in models])
-    ends = np.cumsum([len(model.classes) for model in models])
-    votes = [np.empty(len(table), dtype=np.intp) for _ in models]
-    for first in range(0, len(table), _ROWS):
-        scores = table[first : first + _ROWS] @ weights
-        scores += intercept
-        for vote, model, end in zip(votes, models, ends, strict=True):
-            best = scores[:, end - len(model.classes) : end].argmax(axis=1)
-            vote[first : first + _ROWS] = model.classes[best]
-    return votes
+        raise ModelError(f"{name}={value!r} was given; allowed are finite numbers above 0")

@@ -252,20 +252,20 @@ class TabularTeachers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_settings(self) -> None:
         if self.scale not in ("given", "shard"):
-            raise InputError(
+            raise ModelError(
                 f"scale={self.scale!r} was given; allowed are 'given' and 'shard'; choose one of them"
             )
         for name in ("powers", "widths", "amplitudes"):
             values = np.asarray(getattr(self, name), dtype=np.float64)
             if values.ndim != 1 or values.size == 0 or not ((values > 0) & (values < np.inf)).all():
-                raise InputError(
+                raise ModelError(
                     f"{name}={getattr(self, name)!r} was given; allowed are positive numbers, at least "
                     "one; leave it out for the default"
                 )
         for name, least in (("temper", 1e-6), ("boldness", 1e-6), ("max_anchors", 2)):
             value = getattr(self, name)
             if isinstance(value, bool) or not least <= value < np.inf:
-                raise InputError(
+                raise ModelError(
                     f"{name}={value!r} was given; allowed are numbers from {least:g}; leave it out for "
                     "the default"
                 )

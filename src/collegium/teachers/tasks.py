@@ -79,11 +79,14 @@ def _shielded(estimator: Any, shards: list[Shard], train: Callable[[], _Trained]
     except ModelError:
         raise
     except Exception as error:
-        reasons = (_likely_reason(X) for X, _ in shards)
-        failure = type(error).__name__ + next(filter(None, reasons), "")
+        failure = type(error).__name__
+        reason = next(filter(None, (_likely_reason(X) for X, _ in shards)), "")
+    advice = "try the teacher's pipeline on public ones"
+    if "NaN" in reason:
+        advice = "fill or drop missing values: data.missing, or preprocessing that does"
     raise InputError(
-        f"a teacher ({type(estimator).__name__}) could not be trained: {failure}, whose message is "
-        "not shown because it may quote private records; try the teacher's pipeline on public ones"
+        f"a teacher ({type(estimator).__name__}) could not be trained: {failure}{reason}, whose message is "
+        f"not shown because it may quote private records; {advice}"
     )
 
 
