@@ -303,8 +303,8 @@ KEYS = (
         "text",
         "logistic-regression",
         "random-forest, logistic-regression, svm, nearest-neighbours, gradient-boosting; made for small "
-        "shards: ridge, logistic, tabular, small-cnn, seed-cnn, mlp; or the full name of any class with fit and predict, such as "
-        "sklearn.naive_bayes.GaussianNB.",
+        "shards: ridge, logistic, tabular, small-cnn, seed-cnn, mlp; or the full name of any class with "
+        "fit and predict, such as sklearn.naive_bayes.GaussianNB.",
     ),
     Key("teachers", "params", "table", {}, "Parameters of the model."),
     Key(
