@@ -159,7 +159,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, failing):
         if failing == "torch.save":
             patch.setattr(module.torch, "save", fail)
         elif failing == "os.fsync":
-            patch.setattr(module.os, "fsync", fail)
+            patch.setattr("os.fsync", fail)
         else:
             patch.setattr("pathlib.Path.replace", fail)
         with pytest.raises(OSError, match="no space"):

@@ -4,8 +4,6 @@ import gzip
 import hashlib
 import http.client
 import io
-import os
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -15,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from collegium.datasets.raw import CHUNK_BYTES, UNREADABLE, open_raw, reason_of
+from collegium.durable import write_durably
 from collegium.errors import InputError
 
 #: No file of the known data sets, unpacked or packed, comes near this.
@@ -248,23 +247,12 @@ def _local_content(file: RawFile, folder: Path) -> bytes | None:
 
 
 def _store(content: bytes, path: Path) -> None:
-    """Write a compressed file under a temporary name and rename it when it is whole."""
-    temporary: Path | None = None
+    """Write a compressed file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(gzip.compress(content, mtime=0))
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
+        write_durably(path, gzip.compress(content, mtime=0))
     except OSError as error:
         raise InputError(
             f"{str(path)!r} cannot be written ({reason_of(error)}); "
             "a writable folder is needed; pass --data-dir or set COLLEGIUM_DATA"
         ) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)

@@ -11,7 +11,6 @@ import hashlib
 import io
 import os
 import pickle
-import secrets
 import time
 import warnings
 from collections.abc import Callable
@@ -23,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
+from collegium.durable import PARTIAL, SEAL_BYTES, read_sealed, write_sealed
 from collegium.errors import InputError
 
 #: Default bound of a cache, in bytes.
 MAX_BYTES = 8 * 2**30
-_DIGEST = hashlib.sha256().digest_size
-_ENDING, _PARTIAL = ".features", ".partial"
+_ENDING = ".features"
 _ABANDONED_AFTER = 3600.0  # seconds until the partial file of a killed writer is removed
 
 
@@ -98,21 +97,10 @@ class FeatureCache:
         buffer = io.BytesIO()
         np.save(buffer, array, allow_pickle=False)
         content = buffer.getbuffer()
-        if len(content) + _DIGEST > self.max_bytes:
+        if len(content) + SEAL_BYTES > self.max_bytes:
             return
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{secrets.token_hex(8)}{_PARTIAL}")
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(hashlib.sha256(content).digest())
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        write_sealed(path, content, private=True)
         self._make_room(path)
 
     def _make_room(self, newest: Path) -> None:
@@ -121,7 +109,7 @@ class FeatureCache:
         for path in self.folder.iterdir():
             with contextlib.suppress(FileNotFoundError):  # another process makes room as well
                 status = path.stat()
-                if path.name.endswith(_PARTIAL):
+                if path.name.endswith(PARTIAL):
                     if time.time() - status.st_mtime > _ABANDONED_AFTER:
                         path.unlink(missing_ok=True)
                 elif path.name.endswith(_ENDING):
@@ -306,9 +294,8 @@ def content_key(X: Any) -> str:
 def _read(path: Path) -> NDArray[Any] | None:
     """Read a stored array; None if it is not there, or not whole."""
     try:
-        with path.open("rb") as file:
-            digest, content = file.read(_DIGEST), file.read()
-        if hashlib.sha256(content).digest() != digest:
+        content = read_sealed(path)
+        if content is None:
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # used just now

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
 import math
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 
+from collegium.durable import writing_durably
 from collegium.errors import InputError
 
 _LOGGER = logging.getLogger(__name__)
@@ -82,21 +82,8 @@ class Checkpoints:
 
     def save(self, key: str, state: State) -> None:
         """Write where a teacher stands, or leave what was there."""
-        path = self._path(key)
-        beside = path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            # Opened for its owner only: it must not be readable for a moment, either.
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                torch.save(state, file)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                beside.unlink(missing_ok=True)
-            raise
-        _sync_folder(self._folder)
+        with writing_durably(self._path(key), private=True) as file:
+            torch.save(state, file)
         self._last[key] = time.monotonic()
 
     def discard(self, keys: Iterable[str]) -> None:
@@ -122,11 +109,3 @@ def digest(*parts: bytes | str) -> str:
         hashed.update(len(data).to_bytes(8, "big"))
         hashed.update(data)
     return hashed.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from collegium.durable import write_durably
 
 MET, NOT_MET, NO_AIM = "met", "not met", ""
 
@@ -177,21 +180,25 @@ def summarise(per_seed: Sequence[Sequence[float]]) -> dict[str, Any]:
 
 def write_cells(path: Path, cells: Sequence[Cell], aim: Aim | None, heading: Sequence[str]) -> None:
     """Write cells as CSV, after lines of comment (``#``) with command, seeds and versions."""
+    text = io.StringIO(newline="")
+    names = [*asdict(cells[0]), "difference", "relative", "verdict"] if cells else []
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for cell in cells:
+        row = asdict(cell) | {
+            "difference": cell.difference,
+            "relative": cell.relative,
+            "verdict": aim.verdict(cell) if aim else NO_AIM,
+        }
+        writer.writerow({key: _short(value) for key, value in row.items()})
+    write_table(path, heading, text.getvalue())
+
+
+def write_table(path: Path, heading: Sequence[str], table: str) -> None:
+    """Write a table of text after lines of comment (``#``); the folder is made if it is not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    with unfinished.open("w", encoding="utf-8", newline="") as stream:
-        stream.writelines(f"# {line}\n" for line in heading)
-        names = [*asdict(cells[0]), "difference", "relative", "verdict"] if cells else []
-        writer = csv.DictWriter(stream, names, lineterminator="\n")
-        writer.writeheader()
-        for cell in cells:
-            row = asdict(cell) | {
-                "difference": cell.difference,
-                "relative": cell.relative,
-                "verdict": aim.verdict(cell) if aim else NO_AIM,
-            }
-            writer.writerow({key: _short(value) for key, value in row.items()})
-    unfinished.replace(path)
+    comments = "".join(f"# {line}\n" for line in heading)
+    write_durably(path, (comments + table).encode())
 
 
 def _short(value: Any) -> Any:

@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from collegium.errors import InputError
-from collegium.reproduce.cells import Aim, Cell, write_cells
+from collegium.reproduce.cells import Aim, Cell, write_cells, write_table
 from collegium.reproduce.curves import CURVES, CurveSpec, run_curves
 from collegium.reproduce.drawings import draw_curves, draw_scaling, draw_utility, save
 from collegium.reproduce.laboratory import Laboratory
@@ -186,12 +186,8 @@ def keep_explained(
 
 
 def _write_points(path: Path, points: pd.DataFrame, heading: Sequence[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    with unfinished.open("w", encoding="utf-8") as stream:
-        stream.writelines(f"# {line}\n" for line in heading)
-        points.to_csv(stream, index=False, float_format="%.6g", lineterminator="\n")
-    unfinished.replace(path)
+    table = points.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    write_table(path, heading, table)
 
 
 def versions_line() -> str:

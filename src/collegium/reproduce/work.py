@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -13,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from collegium.durable import writing_durably
 
 FORMAT = 1
 """Part of every key: raised when a stage's results would change."""
@@ -69,10 +70,8 @@ class WorkFolder:
             return known
         arrays = make()
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f"{path.stem}.{os.getpid()}.unfinished")
-        with unfinished.open("wb") as stream:
-            np.savez_compressed(stream, recipe=np.array(text), **arrays)  # type: ignore[arg-type]
-        unfinished.replace(path)
+        with writing_durably(path) as file:
+            np.savez_compressed(file, recipe=np.array(text), **arrays)  # type: ignore[arg-type]
         return arrays
 
 

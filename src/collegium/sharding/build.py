@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,15 +13,10 @@ from typing import Any
 import joblib
 import pyarrow as pa
 
+from collegium.durable import sync
 from collegium.errors import InputError
 from collegium.personalisation.plan import Plan
-from collegium.sharding.durable import (
-    disk_trouble,
-    private_folder,
-    read_json,
-    sync_entries,
-    write_json,
-)
+from collegium.sharding.disk import disk_trouble, private_folder, read_json, write_json
 from collegium.sharding.roles import Roles
 from collegium.sharding.scan import Scanned
 from collegium.sharding.shuffle import Sorting, bucket_starts, gather_bucket, sort_piece
@@ -221,12 +215,8 @@ def _work_folder(folder: Path, build: str) -> Path:
 def _make_durable(folder: Path, entries: list[ShardEntry]) -> None:
     with disk_trouble(folder):
         for entry in entries:
-            descriptor = os.open(folder / entry.file, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        sync_entries(folder)
+            sync(folder / entry.file)
+        sync(folder)
 
 
 def _tidy(folder: Path, entries: list[ShardEntry]) -> None:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from collegium.errors import InputError
 from collegium.personalisation.plan import Plan
-from collegium.sharding.durable import disk_trouble, read_json, write_json
+from collegium.sharding.disk import disk_trouble, read_json, write_json
 from collegium.sharding.roles import Roles, record_hashes
 from collegium.sharding.source import PIECE_ROWS, Piece, PieceReader, values_of
 

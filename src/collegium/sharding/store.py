@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from collegium.errors import CollegiumError, InputError
-from collegium.sharding.durable import disk_trouble, read_json, write_json
+from collegium.sharding.disk import disk_trouble, read_json, write_json
 from collegium.sharding.shuffle import CLASS, TEACHER, one_batch, write_options
 from collegium.sharding.source import as_frame
 

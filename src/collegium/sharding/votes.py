@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.durable import sync
 from collegium.errors import InputError
-from collegium.sharding.durable import disk_trouble, read_json, sync_entries, write_json
+from collegium.sharding.disk import disk_trouble, read_json, write_json
 from collegium.tables import take_rows
 from collegium.voting.votes import ABSTAIN, VoteTable
 
@@ -215,4 +216,4 @@ class _Rows:
         with disk_trouble(self._path.parent):
             self._partial.replace(self._path)
             self._counted.unlink(missing_ok=True)
-            sync_entries(self._path.parent)
+            sync(self._path.parent)

@@ -17,8 +17,8 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.durable import write_durably
 from collegium.errors import InputError, StudyMismatchError
-from collegium.study.journal import sync_folder
 
 FORMAT = 1
 HISTOGRAMS_FILE = "histograms.parquet"
@@ -121,21 +121,7 @@ class StudyFolder:
 
     def write_bytes(self, path: Path, content: bytes) -> None:
         """Write a file so that it is there completely, and durably, or not at all."""
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        private = self.vault in path.parents
-        descriptor = os.open(
-            temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644
-        )
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
+        write_durably(path, content, private=self.vault in path.parents)
 
     def write_json(self, path: Path, content: Any) -> None:
         """Write JSON, readable for people."""

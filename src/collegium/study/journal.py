@@ -23,6 +23,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from collegium.durable import sync
 from collegium.errors import StudyMismatchError
 from collegium.grid import GRID
 from collegium.voting.labelling import LOST, NO_LABEL, Outcome
@@ -102,7 +103,7 @@ class FileJournal:
                 write_all(descriptor, line)
                 os.fsync(descriptor)
                 if not self._size:
-                    sync_folder(self._path.parent)
+                    sync(self._path.parent)
             except (
                 BaseException
             ):  # a line that was not acted upon must not stand in the next one's way
@@ -189,12 +190,3 @@ def write_all(descriptor: int, content: bytes) -> None:
     """Write everything: one ``write`` may take only the first part, without an error."""
     while content:
         content = content[os.write(descriptor, content) :]
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a folder's entries durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

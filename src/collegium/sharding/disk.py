@@ -1,50 +1,29 @@
-"""Files that are there completely or not at all, and one clear line when the disk is full."""
+"""Private files and folders of the shards, and one clear line when the disk is full."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from collegium.durable import write_durably
 from collegium.errors import InputError
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file for its owner's eyes only, so that it is there completely or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        Where; replaced if it exists.
-    content : bytes
-        What.
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON durably, for its owner's eyes only.
 
     Raises
     ------
     InputError
         If it cannot be written, the disk being full, say.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     with disk_trouble(path.parent):
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write JSON durably."""
-    write_durably(path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
+        write_durably(path, text.encode(), private=True)
 
 
 def read_json(path: Path) -> Any:
@@ -69,15 +48,6 @@ def private_folder(path: Path) -> Path:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
     return path
-
-
-def sync_entries(folder: Path) -> None:
-    """Make the names of a folder's files durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

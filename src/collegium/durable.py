@@ -1,0 +1,157 @@
+"""Files that are there completely and durably, or not at all; with a digest, if damage is to be noticed.
+
+A file is written under a temporary name in its own folder, brought to the disk, renamed, and then the
+folder's entry is brought to the disk, too. Temporary names end in :data:`PARTIAL` and are drawn at
+random, so that any number of processes, on any machine, may write the same file: the last one wins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+PARTIAL = ".partial"
+"""Ending of files that are being written; a process that was killed leaves one."""
+
+SEAL_BYTES = hashlib.sha256().digest_size
+"""By how much :func:`write_sealed` makes a file longer."""
+
+
+@contextlib.contextmanager
+def writing_durably(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """Open a file that takes its name only when the block has ended well.
+
+    Parameters
+    ----------
+    path : Path
+        Where; a file that is there is replaced, or stays as it was if anything fails.
+    private : bool, default=False
+        Whether only its owner may read it (mode 0600, from the first byte on), not everybody (0644, less
+        the process's mask).
+
+    Yields
+    ------
+    binary file
+        To write into.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written, the disk being full, say.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "counts"
+    ...     with writing_durably(path) as file:
+    ...         _ = file.write(b"1 2")
+    ...         there_before_the_end = path.exists()
+    ...     path.read_bytes(), there_before_the_end
+    (b'1 2', False)
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PARTIAL}")
+    mode = 0o600 if private else 0o644
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def write_durably(path: Path, *parts: bytes | memoryview, private: bool = False) -> None:
+    """Write a whole file; see :func:`writing_durably`.
+
+    Parameters
+    ----------
+    path : Path
+        Where.
+    *parts : bytes-like
+        What, one after another.
+    private : bool, default=False
+        Whether only its owner may read it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    with writing_durably(path, private=private) as file:
+        for part in parts:
+            file.write(part)
+
+
+def write_sealed(path: Path, content: bytes | memoryview, *, private: bool = False) -> None:
+    """Write a file that :func:`read_sealed` can tell from a damaged one: its SHA-256 digest comes first.
+
+    Parameters
+    ----------
+    path : Path
+        Where.
+    content : bytes-like
+        What.
+    private : bool, default=False
+        Whether only its owner may read it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "sealed"
+    ...     write_sealed(path, b"content")
+    ...     whole = read_sealed(path)
+    ...     _ = path.write_bytes(path.read_bytes()[:-1])
+    ...     whole, read_sealed(path)
+    (b'content', None)
+    """
+    write_durably(path, hashlib.sha256(content).digest(), content, private=private)
+
+
+def read_sealed(path: Path) -> bytes | None:
+    """Read what :func:`write_sealed` wrote.
+
+    Returns
+    -------
+    bytes or None
+        None if not every bit is as it was written, or if it was written in another way.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as file:
+        digest, content = file.read(SEAL_BYTES), file.read()
+    return content if hashlib.sha256(content).digest() == digest else None
+
+
+def sync(path: Path) -> None:
+    """Bring a file's content, or a folder's entries, to the disk.
+
+    Raises
+    ------
+    OSError
+        If the disk refuses.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
