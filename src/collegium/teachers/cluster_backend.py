@@ -48,14 +48,16 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         self._cores = cores
         self._pending: set[Any] = set()
         self._guard = threading.Lock()
+        self._lent: list[Any] = []
+        self._stopped = threading.Event()
 
     @abstractmethod
-    def lend(self, records: Any) -> Lent:
-        """Give public records to every worker."""
+    def _share(self, records: Any) -> Any:
+        """Bring public records to the workers, and return what a task takes in their place."""
 
     @abstractmethod
-    def take_back(self) -> None:
-        """Let the workers forget what was lent."""
+    def _look(self, stopped: threading.Event) -> None:
+        """Look after tasks or workers until the event is set; runs in a thread."""
 
     @abstractmethod
     def _send(self, parcel: Parcel, expected: dict[str, str]) -> Any:
@@ -76,6 +78,24 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         """Tasks at once; at least two, since joblib would run a single one in this process."""
         return max(2, self._cores if n_jobs is None or n_jobs < 0 else n_jobs)
+
+    def lend(self, records: Any) -> Lent:
+        """Give public records to every worker, in place of those that were lent before."""
+        self._lent = [self._share(records)]
+        return Lent(position=0)
+
+    def take_back(self) -> None:
+        """Let the cluster forget what was lent."""
+        self._lent = []
+
+    def start_call(self) -> None:
+        """Begin to look after tasks or workers."""
+        self._stopped = threading.Event()
+        threading.Thread(target=self._look, args=(self._stopped,), daemon=True).start()
+
+    def stop_call(self) -> None:
+        """Stop looking."""
+        self._stopped.set()
 
     def submit(self, func: Callable[[], list[Any]], callback: Callback | None = None) -> Any:
         """Send a batch of joblib's tasks."""

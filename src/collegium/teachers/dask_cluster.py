@@ -27,7 +27,6 @@ from collegium.errors import InputError, WorkerWarning
 from collegium.teachers.cluster_backend import Callback, ClusterBackend
 from collegium.teachers.in_clear import warn_if_in_clear
 from collegium.teachers.parcels import (
-    Lent,
     Parcel,
     cannot_travel,
     packed,
@@ -47,28 +46,13 @@ class DaskBackend(ClusterBackend):
         super().__init__(cores)
         self._client = client
         self._patience = patience
-        self._lent: list[Any] = []
-        self._stopped = threading.Event()
 
-    def lend(self, records: Any) -> Lent:
+    def _share(self, records: Any) -> Any:
         """Copy records to every worker that is there; workers that come later get them from these."""
-        self._lent = [self._client.scatter(records, broadcast=True, hash=False)]
-        return Lent(position=0)
-
-    def take_back(self) -> None:
-        """Let the workers forget what was lent."""
-        self._lent = []
-
-    def start_call(self) -> None:
-        """Begin to look whether any worker is left: Dask itself would wait for one without a word."""
-        self._stopped = threading.Event()
-        threading.Thread(target=self._look, args=(self._stopped,), daemon=True).start()
-
-    def stop_call(self) -> None:
-        """Stop looking."""
-        self._stopped.set()
+        return self._client.scatter(records, broadcast=True, hash=False)
 
     def _look(self, stopped: threading.Event) -> None:
+        """Look whether any worker is left: Dask itself would wait for one without a word."""
         last_seen, told = time.monotonic(), False
         while not stopped.wait(min(2.0, self._patience)) and self._client.status == "running":
             with contextlib.suppress(OSError, TimeoutError, RuntimeError):

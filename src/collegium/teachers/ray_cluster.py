@@ -18,7 +18,6 @@ from collegium.errors import InputError, PrivacyWarning
 from collegium.teachers.cluster_backend import Callback, ClusterBackend
 from collegium.teachers.in_clear import warn_if_in_clear
 from collegium.teachers.parcels import (
-    Lent,
     Parcel,
     cannot_travel,
     packed,
@@ -38,31 +37,20 @@ class RayBackend(ClusterBackend):
         super().__init__(cores)
         self._ray = ray
         self._task = ray.remote(run_parcel).options(max_retries=_RETRIES)
-        self._lent: list[Any] = []
         self._watched: dict[Any, Callback] = {}
         self._more = threading.Event()
-        self._stopped = threading.Event()
 
-    def lend(self, records: Any) -> Lent:
+    def _share(self, records: Any) -> Any:
         """Put records into Ray's object store, from which workers on one machine read without copying."""
-        self._lent = [self._ray.put(records)]
-        return Lent(position=0)
-
-    def take_back(self) -> None:
-        """Let the object store forget what was lent."""
-        self._lent = []
-
-    def start_call(self) -> None:
-        """Begin to look for tasks that ended, in a thread: Ray's own callbacks must not start tasks."""
-        self._stopped = threading.Event()
-        threading.Thread(target=self._look, args=(self._stopped,), daemon=True).start()
+        return self._ray.put(records)
 
     def stop_call(self) -> None:
         """Stop looking."""
-        self._stopped.set()
+        super().stop_call()
         self._more.set()
 
     def _look(self, stopped: threading.Event) -> None:
+        """Look for tasks that ended, in a thread of our own: Ray's callbacks must not start tasks."""
         while not stopped.is_set():
             with self._guard:
                 watched = list(self._watched)
