@@ -385,7 +385,7 @@ def test_votes_written_in_blocks_are_those_of_one_call_and_resume(store, tmp_pat
         len(asked) == 7 and ask_in_blocks(path, ask, [], *size).n_queries == 70 and len(asked) == 7
     )
     weights = np.linspace(1, 2, store.n_teachers)
-    counted = open_votes(path, 2).counts(np.array([3, 1]), weights)
+    counted = open_votes(path, *size).counts(np.array([3, 1]), weights)
     assert counted[0, 1] == pytest.approx(weights[expected[3] == 1].sum())
 
 
@@ -400,6 +400,24 @@ def test_votes_that_are_no_classes_or_blocks_that_jump_are_refused(store, tmp_pa
     with pytest.raises(InputError, match="6 public records"):
         ask_in_blocks(path, lambda block: np.zeros((6, 3)), [(0, X)], 9, 3, 2)
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("stored", "says"),
+    [
+        (np.zeros((5, 3), np.int8), r"int8 votes of shape \(5, 3\), expected .* shape \(6, 3\)"),
+        (np.zeros((6, 4), np.int8), r"shape \(6, 4\)"),
+        (np.zeros(18, np.int8), r"shape \(18,\)"),
+        (np.full((6, 3), np.nan), "float64 votes"),
+        (np.full((6, 3), -2), "outside the 2 classes"),
+        (np.eye(6, 3, dtype=np.int8) * 2, "outside the 2 classes"),
+    ],
+)
+def test_stored_votes_that_nobody_can_have_cast_are_refused(tmp_path, stored, says):
+    np.save(tmp_path / "votes.npy", stored)
+    with pytest.raises(InputError, match=says) as error:
+        open_votes(tmp_path / "votes.npy", 6, 3, 2)
+    assert "delete it and run again" in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_full_disk_under_the_votes_is_one_line(store, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from collegium.cli.main import main as command_line
 from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.sharding import build as building
 from collegium.study import run as running
+from collegium.study import store as storing
 from collegium.study import streaming
 from collegium.study.config import read_config
 from collegium.study.run import plan_study, run_study
@@ -149,7 +150,7 @@ def test_an_interrupted_study_goes_on(study, tmp_path, monkeypatch, where):
     expected = run(path, tmp_path / "whole")
     target, name = {
         "shards": (building, "write_manifest"),
-        "teachers": (streaming, "store_teacher"),
+        "teachers": (storing, "store_teacher"),
         "votes": (streaming, "ask_in_blocks"),
     }[where]
     real, calls = getattr(target, name), []

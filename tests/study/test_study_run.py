@@ -317,6 +317,23 @@ def test_a_damaged_file_of_the_vault_is_named_in_one_line(tmp_path, broken):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("change", ["a record less", "a class too many", "no numbers"])
+def test_stored_votes_that_nobody_can_have_cast_are_refused(tmp_path, change):
+    path = write_study(tmp_path)
+    vault = run(path).folder.vault
+    votes = np.load(vault / "votes.npy")
+    if change == "a record less":
+        votes = votes[:-1]
+    elif change == "a class too many":
+        votes[7, 3] = 3
+    else:
+        votes = votes.astype(float)
+    np.save(vault / "votes.npy", votes)
+    with pytest.raises(InputError, match=r"damaged; delete it and run again") as error:
+        run(path)
+    assert "\n" not in str(error.value)
+
+
 # Crashes and interruptions
 
 SERVER = """

@@ -1,5 +1,6 @@
 """Teachers depend on their shard and their seed, and on nothing else."""
 
+import re
 import traceback
 import warnings
 
@@ -15,9 +16,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from collegium.budgets import Budgets
-from collegium.errors import InputError
+from collegium.errors import ConfigError, InputError, ModelError
 from collegium.personalisation.assignment import Assignment
+from collegium.study.models import build_model
 from collegium.teachers.ensemble import Teacher, TeacherEnsemble, teacher_seed, train_teacher
+from collegium.teachers.ridge import RidgeTeachers
 
 N_TEACHERS = 5
 
@@ -235,6 +238,15 @@ def test_what_cannot_teach_is_refused_before_training(estimator, lacks):
     with pytest.raises(InputError, match=f"needs a method '{lacks}'") as error:
         TeacherEnsemble(estimator, seed=0)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("at_once", [0, -1, 2.0, True, "all", None])
+def test_an_impossible_number_of_teachers_at_once_is_refused_wherever_it_is_given(at_once):
+    words = re.escape(f"teachers_at_once={at_once!r} was given; allowed are whole numbers from 1")
+    with pytest.raises(ModelError, match=words):
+        TeacherEnsemble(RidgeTeachers(teachers_at_once=at_once), seed=0, n_classes=2)
+    with pytest.raises(ConfigError, match=f"^teachers.model: {words}$"):
+        build_model("teachers.model", "ridge", {"teachers_at_once": at_once})
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -119,28 +119,46 @@ def ask_in_blocks(
                 if progress is not None:
                     progress(done, n_public)
             rows.finish(n_public)
-    return open_votes(path, n_classes)
+    return open_votes(path, n_public, n_teachers, n_classes)
 
 
-def open_votes(path: Path, n_classes: int) -> VoteTable:
-    """Open a table of votes without reading it.
+def open_votes(path: Path, n_public: int, n_teachers: int, n_classes: int) -> VoteTable:
+    """Open a stored table of votes, which stays on the disk.
+
+    Parameters
+    ----------
+    path : Path
+        An ``.npy`` file of whole numbers, -1 for abstentions.
+    n_public, n_teachers, n_classes : int
+        Size of the table.
+
+    Returns
+    -------
+    VoteTable
+        Whose votes are read from the disk as they are needed.
 
     Raises
     ------
     InputError
-        If the file is damaged, or holds votes that nobody can have cast.
+        If the file is damaged, is of another size, or holds votes that nobody can have cast.
     """
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, EOFError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error}): delete it and run again") from None
+    expected = (n_public, n_teachers)
+    if table.shape != expected or table.dtype.kind != "i":
+        raise InputError(
+            f"{path} holds {table.dtype} votes of shape {table.shape}, expected are whole numbers of shape "
+            f"{expected}: it is damaged; delete it and run again"
+        )
     for first in range(0, len(table), _CHECKED_ROWS):
         rows = table[first : first + _CHECKED_ROWS]
         if rows.min() < ABSTAIN or rows.max() >= n_classes:
             raise InputError(
                 f"{path} holds votes outside the {n_classes} classes: it is damaged; delete it and run again"
             )
-    return VoteTable(table, table.shape[1], n_classes, has_teachers=True)
+    return VoteTable(table, n_teachers, n_classes, has_teachers=True)
 
 
 def vote_type(n_classes: int) -> np.dtype[Any]:

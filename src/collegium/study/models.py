@@ -12,9 +12,10 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from collegium.errors import ConfigError
+from collegium.errors import ConfigError, ModelError
 from collegium.features import Embeddings, PublicComponents, ScatteringTransform
 from collegium.preprocessing import PixelScaler, PrincipalTable, TabularEncoder
+from collegium.teachers.batched import check_teachers_at_once
 
 SHORT_NAMES = {
     "random-forest": "sklearn.ensemble.RandomForestClassifier",
@@ -95,11 +96,10 @@ def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
     except TypeError as error:
         raise ConfigError(f"{key}: {attribute} does not take these parameters: {error}") from None
     learns = hasattr(model, "fit") or (key == "student.model" and hasattr(model, "fit_released"))
-    at_once = getattr(model, "teachers_at_once", 1)
-    if isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1:
-        raise ConfigError(
-            f"{key}: teachers_at_once={at_once!r} was given; allowed are whole numbers from 1"
-        )
+    try:
+        check_teachers_at_once(model)
+    except ModelError as error:
+        raise ConfigError(f"{key}: {error}") from None
     if not (learns and hasattr(model, "predict")):
         raise ConfigError(f"{key}: {name!r} has no fit and predict: name a classifier")
     return model

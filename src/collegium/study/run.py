@@ -6,7 +6,6 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +21,16 @@ from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement
 from collegium.report.page import render_report
+from collegium.sharding.votes import open_votes
 from collegium.students.supervised import RefittedStudent, fit_released
 from collegium.students.targets import released_targets
 from collegium.study.config import StudyConfig
 from collegium.study.data import StudyData, load_study_data
 from collegium.study.folder import StudyFolder, versions
 from collegium.study.job import label_durably, write_release
-from collegium.study.models import (
-    CACHED_KINDS,
-    build_model,
-    build_preprocessing,
-    keep_checkpoints,
-)
+from collegium.study.models import CACHED_KINDS, build_model, build_preprocessing
 from collegium.study.result import StudyResult, measured_accuracies, report_data
-from collegium.study.store import fetch_teacher, load_array, load_model, store_teacher, teacher_path
+from collegium.study.store import StoredTeachers, load_model
 from collegium.study.streaming import StreamedStudyData, load_streamed_data, streamed_votes
 from collegium.tables import take_rows
 from collegium.teachers.ensemble import TeacherEnsemble
@@ -220,39 +215,27 @@ class _Run:
             )
         if path.exists():
             self._observer.skipped("teachers")
-            table = load_array(path)
-            if table.shape != (expected := (len(self._X_public), self._plan.n_teachers)):
-                raise InputError(
-                    f"{path} holds {table.shape} votes, expected are {expected}: it is damaged; delete it "
-                    "and run again"
-                )
-            return VoteTable.from_predictions(table, n_classes, allow_abstention=True)
+            return open_votes(path, len(self._X_public), self._plan.n_teachers, n_classes)
         assignment = self._plan.assign(
             self._data.budgets, str(self._seed).encode(), self._config["teachers.assignment"]
         )
         self._folder.write_array(self._folder.vault / "partition.npy", assignment.owner_teachers)
         warn_of_unseen_classes(self._data.codes, self._data.classes)
-        teachers = self._folder.vault / "teachers"
-        teachers.mkdir(exist_ok=True)
-        paths = [teacher_path(teachers, number) for number in range(assignment.n_teachers)]
-        missing = [number for number, kept in enumerate(paths) if not kept.exists()]
+        stored = StoredTeachers(self._folder, assignment.n_teachers)
+        missing = stored.missing()
         self._observer.stage("teachers", len(missing))
         with self._config.engine().running() as workers:
-            teacher = self._teacher
-            if workers.share_files:  # elsewhere checkpoints would lie on the workers' own disks
-                teacher = keep_checkpoints(teacher, self._folder.vault / "checkpoints")
-            ensemble = TeacherEnsemble(
-                teacher,
+            ensemble = stored.ensemble(
+                TeacherEnsemble,
+                self._teacher,
                 self._seed,
-                keep=partial(store_teacher, self._folder, teachers),
-                fetch=fetch_teacher,
+                workers,
                 progress=self._observer.advanced,
                 n_classes=n_classes,
-                workers=workers,
             )
             ensemble.train(self._prepared(self._data.X), self._data.codes, assignment, missing)
-            self._observer.stage("votes", len(paths))
-            table = ensemble.ask(paths, self._X_public)
+            self._observer.stage("votes", assignment.n_teachers)
+            table = ensemble.ask(stored.paths, self._X_public)
         votes = VoteTable.from_predictions(table, n_classes, allow_abstention=True)
         self._folder.write_array(path, table.astype(np.int16))
         return votes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +31,7 @@ from collegium.study.data import (
     warn_of_private_classes,
 )
 from collegium.study.folder import StudyFolder
-from collegium.study.models import keep_checkpoints
-from collegium.study.store import fetch_teacher, store_teacher, teacher_path
+from collegium.study.store import StoredTeachers
 from collegium.tables import as_records, like_private
 from collegium.voting.votes import VoteTable
 
@@ -212,41 +210,34 @@ def streamed_votes(
         Is told how it gets on.
     """
     path, shards = folder.vault / "votes.npy", folder.vault / "shards"
-    n_classes = len(data.classes)
+    size = (X_public.shape[0], plan.n_teachers, len(data.classes))
     if path.exists():
         observer.skipped("teachers")
         shutil.rmtree(shards, ignore_errors=True)
-        return open_votes(path, n_classes)
+        return open_votes(path, *size)
     warn_of_unseen_classes(data.codes, data.classes)
-    teachers = folder.vault / "teachers"
-    teachers.mkdir(exist_ok=True)
-    paths = [teacher_path(teachers, number) for number in range(plan.n_teachers)]
-    missing = [number for number, kept in enumerate(paths) if not kept.exists()]
+    stored = StoredTeachers(folder, plan.n_teachers)
+    missing = stored.missing()
     with config.engine().running() as workers:
-        if workers.share_files:  # elsewhere checkpoints would lie on the workers' own disks
-            teacher = keep_checkpoints(teacher, folder.vault / "checkpoints")
-        ensemble = ShardEnsemble(
+        ensemble = stored.ensemble(
+            ShardEnsemble,
             teacher,
             config["study.seed"],
-            keep=partial(store_teacher, folder, teachers),
-            fetch=fetch_teacher,
+            workers,
             progress=observer.advanced,
-            n_classes=n_classes,
-            workers=workers,
+            n_classes=len(data.classes),
         )
         if missing:
             observer.stage("shards")
             store = data.X.shards(plan, shards, _jobs_here(config), observer.advanced)
             observer.stage("teachers", len(missing))
             ensemble.train_stored(store, preprocessing, missing)
-        observer.stage("votes", len(paths))
+        observer.stage("votes", plan.n_teachers)
         votes = ask_in_blocks(
             path,
-            lambda block: ensemble.ask(paths, block),
+            lambda block: ensemble.ask(stored.paths, block),
             blocks_of(X_public, plan.n_teachers),
-            X_public.shape[0],
-            plan.n_teachers,
-            n_classes,
+            *size,
         )
     shutil.rmtree(shards, ignore_errors=True)
     return votes

@@ -8,6 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.errors import ModelError
+
 Shard = tuple[Any, NDArray[np.intp]]
 
 
@@ -66,3 +68,30 @@ class BatchedEstimator(Protocol):
             Class numbers, one array per model.
         """
         ...
+
+
+def check_teachers_at_once(estimator: Any) -> None:
+    """Refuse an estimator that would train no teachers, or half ones, at once.
+
+    Parameters
+    ----------
+    estimator : object
+        One without ``teachers_at_once`` is fine: it trains one.
+
+    Raises
+    ------
+    ModelError
+        If ``teachers_at_once`` is no whole number from 1.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> check_teachers_at_once(SimpleNamespace(teachers_at_once=0))
+    Traceback (most recent call last):
+    collegium.errors.ModelError: teachers_at_once=0 was given; allowed are whole numbers from 1
+    """
+    at_once = getattr(estimator, "teachers_at_once", 1)
+    if isinstance(at_once, bool) or not isinstance(at_once, (int, np.integer)) or at_once < 1:
+        raise ModelError(
+            f"teachers_at_once={at_once!r} was given; allowed are whole numbers from 1"
+        )

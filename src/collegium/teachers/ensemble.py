@@ -15,10 +15,10 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.errors import InputError, ModelError
+from collegium.errors import InputError
 from collegium.personalisation.assignment import Assignment
 from collegium.tables import take_rows
-from collegium.teachers.batched import BatchedEstimator
+from collegium.teachers.batched import BatchedEstimator, check_teachers_at_once
 from collegium.teachers.engines import Workers
 from collegium.teachers.rounds import Task, run_in_rounds
 from collegium.teachers.tasks import Keep, ask_batch, train_batch
@@ -96,11 +96,7 @@ class TeacherEnsemble:
                 f"{type(estimator).__name__} trains many teachers at once: give n_classes, the length of "
                 "the public list of classes"
             )
-        at_once = getattr(estimator, "teachers_at_once", 1)
-        if isinstance(at_once, bool) or not isinstance(at_once, (int, np.integer)) or at_once < 1:
-            raise ModelError(
-                f"teachers_at_once={at_once!r} was given; allowed are whole numbers from 1"
-            )
+        check_teachers_at_once(estimator)
         for method in ("fit", "predict"):
             if not callable(getattr(estimator, method, None)):
                 raise InputError(

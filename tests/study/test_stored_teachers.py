@@ -1,0 +1,71 @@
+"""Teachers in a vault: what is there is known, and checkpoints lie where workers can leave them."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from collegium.budgets import Budgets
+from collegium.personalisation import Uniform
+from collegium.study.folder import StudyFolder
+from collegium.study.store import StoredTeachers
+from collegium.teachers.engines import Workers
+from collegium.teachers.ensemble import TeacherEnsemble
+
+
+class CutOff(ClassifierMixin, BaseEstimator):
+    """A model that could go on where it was cut off, and predicts where it would write that."""
+
+    def __init__(self, checkpoint_folder=None):
+        self.checkpoint_folder = checkpoint_folder
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.folder_ = self.checkpoint_folder
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.classes_[:1], len(X))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    opened = StudyFolder(tmp_path / "study")
+    opened.open()
+    return opened
+
+
+@pytest.fixture
+def records():
+    X, y = np.arange(40.0).reshape(-1, 1), np.arange(40) % 2
+    budgets = Budgets.from_epsilons(np.ones(40), 1e-5)
+    return X, y, Uniform().plan_for(budgets, 4).assign(budgets, b"key")
+
+
+def test_teachers_are_stored_and_found_and_asked_from_there(folder, records):
+    stored = StoredTeachers(folder, 4)
+    assert stored.missing() == [0, 1, 2, 3]
+    ensemble = stored.ensemble(TeacherEnsemble, CutOff(), 0, Workers(), n_classes=2)
+    X, y, assignment = records
+    assert ensemble.train(X, y, assignment, [1, 3]) == [stored.paths[1], stored.paths[3]]
+    again = StoredTeachers(folder, 4)
+    assert again.missing() == [0, 2] and again.paths == stored.paths
+    assert ensemble.ask([again.paths[1], again.paths[3]], X[:5]).shape == (5, 2)
+    assert {path.parent for path in stored.paths} == {folder.vault / "teachers"}
+
+
+@pytest.mark.parametrize("share_files", [True, False])
+def test_checkpoints_lie_in_the_vault_where_workers_see_it_and_nowhere_else(folder, share_files):
+    seen = {}
+
+    def ensemble(teacher, seed, **settings):
+        seen.update(settings, teacher=teacher, seed=seed)
+
+    workers = SimpleNamespace(share_files=share_files)
+    model = CutOff()
+    StoredTeachers(folder, 4).ensemble(ensemble, model, 7, workers, n_classes=2)
+    expected = folder.vault / "checkpoints" if share_files else None
+    assert seen["teacher"].checkpoint_folder == expected
+    assert model.checkpoint_folder is None, "the model that was given is not changed"
+    assert (seen["seed"], seen["n_classes"], seen["workers"]) == (7, 2, workers)
