@@ -182,6 +182,50 @@ def test_a_file_that_cannot_be_read_starts_its_teacher_again(tmp_path, monkeypat
     np.testing.assert_array_equal(whole[0].sensitive_weights, again.sensitive_weights)
 
 
+def half_trained(tmp_path, monkeypatch):
+    """Cut training off after three epochs; return the only checkpoint's path."""
+    with monkeypatch.context() as patch:
+        cut_after(patch, 3)
+        with pytest.raises(CutOff):
+            classifier(tmp_path).fit_shards(shards(1), [0], 3)
+    (path,) = tmp_path.iterdir()
+    return path
+
+
+@pytest.mark.parametrize("place", [0.0, 0.01, 0.2, 0.4, 0.5, 0.6, 0.8, 0.99, 1.0])
+def test_a_flipped_bit_starts_the_teacher_again(tmp_path, monkeypatch, caplog, place):
+    path = half_trained(tmp_path, monkeypatch)
+    key = path.name.removesuffix(".checkpoint")
+    kept = Checkpoints(tmp_path)
+    assert kept.load(key)["epoch"] == 3
+    content = bytearray(path.read_bytes())
+    for bit in range(8):
+        position = round(place * (len(content) - 1))
+        content[position] ^= 1 << bit
+        path.write_bytes(content)
+        content[position] ^= 1 << bit
+        caplog.clear()
+        assert kept.load(key) is None
+        assert "cannot be read (damaged" in caplog.text and "starts again" in caplog.text
+    (again,) = classifier(tmp_path).fit_shards(shards(1), [0], 3)
+    (whole,) = classifier().fit_shards(shards(1), [0], 3)
+    np.testing.assert_array_equal(whole.sensitive_weights, again.sensitive_weights)
+
+
+def test_files_of_versions_without_a_digest_start_their_teachers_again(
+    tmp_path, monkeypatch, caplog
+):
+    path = half_trained(tmp_path, monkeypatch)
+    key = path.name.removesuffix(".checkpoint")
+    torch.save(Checkpoints(tmp_path).load(key), path)
+    assert Checkpoints(tmp_path).load(key) is None
+    assert "written by another version" in caplog.text
+    (again,) = classifier(tmp_path).fit_shards(shards(1), [0], 3)
+    (whole,) = classifier().fit_shards(shards(1), [0], 3)
+    np.testing.assert_array_equal(whole.sensitive_weights, again.sensitive_weights)
+    assert not list(tmp_path.iterdir())
+
+
 def test_bad_settings(tmp_path):
     for seconds in (-1, float("nan"), "often"):
         with pytest.raises(InputError, match="checkpoint_seconds"):

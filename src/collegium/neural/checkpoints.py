@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 import math
 import os
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from collegium.durable import writing_durably
+from collegium.durable import read_sealed, write_sealed
 from collegium.errors import InputError
 
 _LOGGER = logging.getLogger(__name__)
@@ -23,9 +24,9 @@ State = dict[str, Any]
 class Checkpoints:
     """A folder with one file per teacher that is being trained.
 
-    A file is complete or not there: it is written beside, brought to the disk, and then renamed. Only
-    its owner may read it. A file's name is a digest of all that its content follows from, so that
-    nothing is ever resumed with other records, another seed or other settings.
+    A file is complete or not there (:mod:`collegium.durable`), and carries a digest: training never goes
+    on from a damaged one. Only its owner may read it. A file's name is a digest of all that its content
+    follows from, so that nothing is ever resumed with other records, another seed or other settings.
 
     Parameters
     ----------
@@ -72,18 +73,23 @@ class Checkpoints:
         if not path.exists():
             return None
         try:
-            state: State = torch.load(path, map_location="cpu", weights_only=True)
+            content = read_sealed(path)
+            if content is not None:
+                state: State = torch.load(
+                    io.BytesIO(content), map_location="cpu", weights_only=True
+                )
+                return state
+            trouble = "damaged, or written by another version"
         except Exception as error:
-            _LOGGER.warning(
-                "a checkpoint cannot be read (%s); its teacher starts again", type(error).__name__
-            )
-            return None
-        return state
+            trouble = type(error).__name__
+        _LOGGER.warning("a checkpoint cannot be read (%s); its teacher starts again", trouble)
+        return None
 
     def save(self, key: str, state: State) -> None:
         """Write where a teacher stands, or leave what was there."""
-        with writing_durably(self._path(key), private=True) as file:
-            torch.save(state, file)
+        content = io.BytesIO()
+        torch.save(state, content)
+        write_sealed(self._path(key), content.getbuffer(), private=True)
         self._last[key] = time.monotonic()
 
     def discard(self, keys: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from collegium.errors import InputError
-from collegium.neural.fitted import TrainedNetwork, ask_networks
+from collegium.neural.fitted import TrainedNetwork
 from collegium.neural.machine import find_machine, require_torch
 from collegium.neural.recipes import SETTINGS, Recipe
 from collegium.neural.records import as_class_numbers, as_records, record_shape
@@ -305,6 +305,8 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         list of ndarray of int64, shape (n_public,)
             Class numbers, one array per model.
         """
+        from collegium.neural.asking import ask_networks
+
         machine = find_machine(self.device, self.n_threads)
         return [logits.argmax(axis=1) for logits in ask_networks(models, X_public, machine)]
 

@@ -1,10 +1,9 @@
-"""Teachers in groups that fit: into a processor's cache, one group per core, or a GPU's memory."""
+"""Teachers in groups: each alone on a core of a processor, or as many as a GPU's memory holds."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from torch import Tensor
 from collegium.errors import ModelError
 from collegium.neural.blueprint import Blueprint
 from collegium.neural.checkpoints import Checkpoints, digest
+from collegium.neural.memory import Room, in_parts
 from collegium.neural.recipes import Recipe
 from collegium.neural.training import GroupTraining, Learner, Rows, State
 
@@ -128,8 +128,25 @@ def train_in_groups(
     return [done[number] for number in range(len(shards))]
 
 
+class _TrainingRoom(Room):
+    """Half as many teachers each time."""
+
+    def shrink(self, tried: int) -> None:
+        if tried == 1:
+            raise ModelError(
+                "one teacher alone does not fit into the GPU's memory: use a smaller network or "
+                "batch_size, or device='cpu'"
+            )
+        self.networks = tried // 2
+        _LOGGER.warning(
+            "GPU out of memory with %d teachers side by side: going on with %d",
+            tried,
+            self.networks,
+        )
+
+
 class _Work:
-    """Trains groups of teachers, smaller ones when memory runs out."""
+    """Trains groups of teachers."""
 
     def __init__(
         self,
@@ -144,40 +161,13 @@ class _Work:
         self.checkpoints = checkpoints
         self._keys: dict[int, str] = {}
         self.stop = threading.Event()
-        self._fits: int | None = None
+        self._room = _TrainingRoom()
 
     def train(self, numbers: list[int]) -> dict[int, Rows]:
-        waiting = deque([numbers])
         done: dict[int, Rows] = {}
-        while waiting:
-            group = waiting.popleft()
-            if self._fits is not None and len(group) > self._fits:
-                waiting.extendleft([group[self._fits :], group[: self._fits]])
-                continue
-            out_of_memory = False
-            try:
-                done.update(self._train(group))
-            except torch.OutOfMemoryError:
-                out_of_memory = True
-            if out_of_memory:  # outside of the handler, which holds on to the group's memory
-                self._shrink(group)
-                waiting.appendleft(group)
+        for part in in_parts(self._train, numbers, self._room, self.device):
+            done.update(part)
         return done
-
-    def _shrink(self, group: list[int]) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        if len(group) == 1:
-            raise ModelError(
-                "one teacher alone does not fit into the GPU's memory: use a smaller network or "
-                "batch_size, or device='cpu'"
-            )
-        self._fits = len(group) // 2
-        _LOGGER.warning(
-            "GPU out of memory with %d teachers side by side: going on with %d",
-            len(group),
-            self._fits,
-        )
 
     def _train(self, group: list[int]) -> dict[int, Rows]:
         done: dict[int, Rows] = {}
