@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -19,6 +20,8 @@ from collegium.study.models import build_model
 from collegium.tables import take_rows
 from collegium.teachers.batched import BatchedEstimator
 from collegium.teachers.ensemble import train_teacher, train_teachers
+
+_Kind = TypeVar("_Kind", "TeacherKind", "StudentKind")
 
 
 @dataclass(frozen=True)
@@ -282,27 +285,14 @@ STUDENTS = _SUPERVISED | {
 """Kinds of students by name: those of the teachers, and what :mod:`collegium.students` offers."""
 
 
-def teacher_kind(name: str) -> TeacherKind:
-    """Return a kind of teachers.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name.
-    """
-    if name not in TEACHERS:
-        raise InputError(f"unknown teachers {name!r}: allowed are {', '.join(TEACHERS)}")
-    return TEACHERS[name]
+def _kind(kinds: Mapping[str, _Kind], whose: str, name: str) -> _Kind:
+    if name not in kinds:
+        raise InputError(f"unknown {whose} {name!r}: allowed are {', '.join(kinds)}")
+    return kinds[name]
 
 
-def student_kind(name: str) -> StudentKind:
-    """Return a kind of students.
+teacher_kind = partial(_kind, TEACHERS, "teachers")
+"""Returns the kind of teachers of a name; raises InputError if there is none."""
 
-    Raises
-    ------
-    InputError
-        If there is none of that name.
-    """
-    if name not in STUDENTS:
-        raise InputError(f"unknown students {name!r}: allowed are {', '.join(STUDENTS)}")
-    return STUDENTS[name]
+student_kind = partial(_kind, STUDENTS, "students")
+"""Returns the kind of students of a name; raises InputError if there is none."""
