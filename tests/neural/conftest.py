@@ -1,6 +1,14 @@
-"""Small networks are fastest on one core, and tests share theirs."""
+"""Small networks are fastest on one core, and tests share theirs; none has heard of a network before."""
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def nothing_told():
+    pytest.importorskip("torch")
+    from collegium.neural.blueprint import _tell_once
+
+    _tell_once.cache_clear()
 
 
 @pytest.fixture(autouse=True)

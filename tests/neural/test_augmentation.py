@@ -82,7 +82,14 @@ def test_several_teachers_images_are_moved_as_if_alone():
     assert torch.allclose(together, torch.cat(alone), atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{"rotation": -1}, {"rotation": 181}, {"shift": 1.5}])
+@pytest.mark.parametrize(
+    "options", [{"rotation": -1}, {"rotation": 181}, {"shift": 1.5}, {"shift": "x"}]
+)
 def test_ranges_that_cannot_be(options):
     with pytest.raises(InputError, match=next(iter(options))):
         Augmentation(**options)
+
+
+@pytest.mark.parametrize("options", [{"rotation": 0, "shift": 0}, {"rotation": 180, "shift": 1}])
+def test_ranges_end_with_what_they_name(options):
+    Augmentation(**options)

@@ -216,6 +216,28 @@ def test_what_cannot_be_mapped_is_trained_one_by_one(factory, caplog):
     assert torch.equal(answers(together, x), answers(alone, x))
 
 
+class Wordy(Branching):
+    """Fails with one long line, as PyTorch does."""
+
+    def forward(self, x):
+        try:
+            return super().forward(x)
+        except RuntimeError:
+            raise RuntimeError("this cannot be mapped because " + "of many words " * 50) from None
+
+
+def test_why_networks_are_not_batched_is_said_once_and_shortly(caplog):
+    for _ in range(2):  # training and voting each look at the network
+        assert draw_up(Wordy, 3, (5,)).method == "singly"
+    (record,) = caplog.records
+    message = record.getMessage()
+    assert "(this cannot be mapped because of many words" in message
+    assert message.endswith("[...]): its teachers are trained one after another")
+    assert len(message) < 220 and "\n" not in message
+    draw_up(Wordy, 4, (5,))
+    assert len(caplog.records) == 2, "another network is another line"
+
+
 def smooth(n_classes, input_shape):
     return nn.Sequential(nn.Flatten(), nn.Linear(100, 16), nn.Tanh(), nn.Linear(16, n_classes))
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (PyTorch's own name for it)
 from torch import Tensor
 
-from collegium.errors import InputError
+from collegium.neural.recipes import check_movement
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Augmentation:
 
     Raises
     ------
-    InputError
+    ModelError
         If ``rotation`` is not in [0, 180] or ``shift`` not in [0, 1].
 
     References
@@ -51,14 +51,7 @@ class Augmentation:
     shift: float = 0.07
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rotation <= 180:
-            raise InputError(
-                f"rotation={self.rotation!r} was given; allowed are degrees from 0 to 180"
-            )
-        if not 0 <= self.shift <= 1:
-            raise InputError(
-                f"shift={self.shift!r} was given; allowed are shares of the image from 0 to 1"
-            )
+        check_movement(self.rotation, self.shift)
 
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Move images at random.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import logging
 import math
+import textwrap
 from dataclasses import dataclass
 
 import torch
@@ -198,15 +200,25 @@ def _try_out(blueprint: Blueprint) -> None:
     """Take a training step on blank records, and do without what does not work."""
     trouble = _trouble(blueprint)
     if trouble and blueprint.precision != torch.float32:
-        _LOGGER.warning("this network cannot be batched in %s: using float32", blueprint.precision)
+        _tell_once(
+            blueprint.description,
+            f"this network cannot be batched in {blueprint.precision}: using float32",
+        )
         blueprint.precision = torch.float32
         trouble = _trouble(blueprint)
     if trouble:
-        _LOGGER.warning(
-            "this network cannot be batched (%s): its teachers are trained one after another",
-            trouble,
+        _tell_once(
+            blueprint.description,
+            f"this network cannot be batched ({textwrap.shorten(trouble, 120)}): its teachers are trained "
+            "one after another",
         )
         blueprint.method = "singly"
+
+
+@functools.cache
+def _tell_once(network: str, message: str) -> None:
+    """Log what is true of a network once: it is looked at anew for each batch of teachers and voting."""
+    _LOGGER.warning(message)
 
 
 def _trouble(blueprint: Blueprint) -> str:

@@ -77,6 +77,7 @@ class Recipe:
         _between("epsilon", self.epsilon, 0, math.inf, open_below=True)
         _between("weight_decay", self.weight_decay, 0, math.inf)
         _between("label_smoothing", self.label_smoothing, 0, 1)
+        check_movement(self.rotation, self.shift)
         _between("validation_share", self.validation_share, 0, 1, open_below=True)
 
     def but(self, settings: dict[str, Any]) -> Recipe:
@@ -117,9 +118,30 @@ def _whole(name: str, value: Any) -> None:
         raise ModelError(f"{name}={value!r} was given; allowed are whole numbers from 1")
 
 
-def _between(name: str, value: Any, low: float, high: float, open_below: bool = False) -> None:
+def check_movement(rotation: Any, shift: Any) -> None:
+    """Refuse rotations that are not in [0, 180] (degrees), and shifts that are not in [0, 1] (of an image).
+
+    Raises
+    ------
+    ModelError
+        If one is.
+    """
+    _between("rotation", rotation, 0, 180, open_above=False)
+    _between("shift", shift, 0, 1, open_above=False)
+
+
+def _between(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    open_below: bool = False,
+    open_above: bool = True,
+) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (low < value < high or (value == low and not open_below)):
+    inside = number and (low < value < high or value in (low, high))
+    if not inside or (value == low and open_below) or (value == high and open_above):
         first = "above" if open_below else "from"
-        last = "" if high == math.inf else f" to below {high}"
+        last = "" if high == math.inf else f" to {'below ' if open_above else ''}{high}"
         raise ModelError(f"{name}={value!r} was given; allowed are numbers {first} {low}{last}")

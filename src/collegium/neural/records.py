@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,7 +33,8 @@ def record_shape(X: Any, input_shape: Sequence[int] | None, images: bool) -> tup
     Raises
     ------
     InputError
-        If the records cannot have this shape, or are no square images and no shape is given.
+        If ``input_shape`` is no shape, the records cannot have it, or are no square images where none is
+        given.
 
     Examples
     --------
@@ -43,7 +45,7 @@ def record_shape(X: Any, input_shape: Sequence[int] | None, images: bool) -> tup
     """
     own = tuple(int(size) for size in _array(X).shape[1:])
     if input_shape is not None:
-        wanted = tuple(int(size) for size in input_shape)
+        wanted = _checked_shape(input_shape)
         if math.prod(wanted) != math.prod(own):
             raise InputError(
                 f"records of shape {own} were given, and input_shape={wanted}: the two must hold equally "
@@ -61,6 +63,19 @@ def record_shape(X: Any, input_shape: Sequence[int] | None, images: bool) -> tup
             )
         return (1, side, side)
     return own
+
+
+def _checked_shape(input_shape: Any) -> tuple[int, ...]:
+    try:
+        sizes = [operator.index(size) for size in input_shape]
+    except TypeError:
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise InputError(
+            f"input_shape={input_shape!r} was given; allowed are sequences of whole numbers from 1, such as "
+            "(channels, height, width) or (features,)"
+        )
+    return tuple(sizes)
 
 
 def as_records(X: Any, shape: tuple[int, ...]) -> NDArray[np.float32]:
