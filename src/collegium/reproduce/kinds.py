@@ -251,6 +251,12 @@ STUDENTS = _SUPERVISED | {
             "graph of similar public images, noisy histograms",
         ),
         released_students(
+            "scattering-process",
+            "points",
+            _named_student("gaussian-process", n_components=None),
+            "Gaussian process on scattering coefficients of public images, noisy histograms",
+        ),
+        released_students(
             "self-training",
             "pixels",
             _self_training,

@@ -98,7 +98,7 @@ SOUND = Reading(
     },
     teachers={"mnist": "scattering-ridge", "svhn": "small-cnn", "adult": "tabular"},
     students={
-        "mnist": "self-training",
+        "mnist": "scattering-process",
         "svhn": "self-training",
         "adult": "evidence-regression",
     },

@@ -16,10 +16,12 @@ from collegium.datasets import default_data_dir, load_dataset
 from collegium.errors import InputError
 from collegium.features import FeatureCache, PublicComponents, ScatteringTransform, transform_cached
 from collegium.preprocessing import PixelScaler, PrincipalTable, TabularEncoder
+from collegium.students.embedding import EvenScattering, PublicEmbedding
 from collegium.tables import take_rows
 from collegium.voting.aggregators import ConfidentGNMax
 
 _COMPONENTS, _WHITENING = 200, 0.25  # of scattering coefficients, as in study.models
+_POINTS = 400  # components, as GaussianProcessStudent takes them
 _CHUNK = 4096
 _SVHN_FILES = ("svhn/train_32x32.mat", "svhn/test_32x32.mat")
 
@@ -194,6 +196,12 @@ def _coefficients_only(split: Split, private: Any, public: Any, test: Any) -> tu
     return None, coefficients[split.rows[1]], coefficients[split.rows[2]]
 
 
+def _points(split: Split, private: Any, public: Any, test: Any) -> tuple[Any, Any, Any]:
+    """Public and test images as a Gaussian-process student sees them, embedded once for all students."""
+    embedding = PublicEmbedding(EvenScattering(), _POINTS, whiten=_WHITENING)
+    return None, embedding.fit_transform(public), embedding.transform(test)
+
+
 def _coefficients(split: Split) -> NDArray[np.float32]:
     """Scattering coefficients of all images, from the cache if there is one: they depend on no data."""
     transform = ScatteringTransform(root=True).fit(split.X[:1])
@@ -209,6 +217,7 @@ VIEWS: dict[str, View] = {
     "components": _components,
     "scattering": _scattering,
     "coefficients": _coefficients_only,
+    "points": _points,
     "principal": _principal,
     "tabular": _tabular,
     "onehot": _onehot,

@@ -79,8 +79,9 @@ class PublicEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     features : transformer or {"scattering"}, optional
         A public feature extractor. "scattering": :class:`EvenScattering`, for images. Default: the records as
         they are, flattened.
-    n_components : int, default=200
-        Principal components at most. 0: features as they are, centred.
+    n_components : int or None, default=200
+        Principal components at most. 0: features as they are, centred. None: the features are points of an
+        embedding already, and stay as they are.
     whiten : float, default=0.5
         Components are divided by this power of their public deviation.
     unit : bool, default=True
@@ -101,7 +102,7 @@ class PublicEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         features: Any = None,
-        n_components: int = 200,
+        n_components: int | None = 200,
         whiten: float = 0.5,
         unit: bool = True,
     ) -> None:
@@ -119,14 +120,16 @@ class PublicEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Fit, and embed the same records, computing features once."""
         records = as_numbers(X, "public records")
         self.shape_ = records.shape[1:]
-        if self.n_components < 0:
-            raise InputError(f"n_components={self.n_components} was given; give 0 or more")
+        if self.n_components is not None and self.n_components < 0:
+            raise InputError(f"n_components={self.n_components} was given; give 0 or more, or None")
         if self.features is not None:
             self.features_ = _extractor(self.features)
             made = np.asarray(self.features_.fit_transform(records))
         else:
             made = records
         made = made.reshape(len(made), -1)
+        if self.n_components is None:
+            return np.asarray(made, dtype=np.float32)
         most = min(self.n_components, len(made) - 1, made.shape[1])
         self.components_ = PublicComponents(most or None, self.whiten if most else 0.0)
         return self._pointed(self.components_.fit(made).transform(made))
@@ -147,7 +150,10 @@ class PublicEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{self.shape_}: prepare them in the same way"
             )
         made = records if self.features is None else np.asarray(self.features_.transform(records))
-        return self._pointed(self.components_.transform(made.reshape(len(made), -1)))
+        made = made.reshape(len(made), -1)
+        if self.n_components is None:
+            return np.asarray(made, dtype=np.float32)
+        return self._pointed(self.components_.transform(made))
 
     def _pointed(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
         if not self.unit:

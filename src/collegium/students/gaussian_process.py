@@ -35,9 +35,9 @@ class GaussianProcessStudent(SemiSupervisedStudent):
     ----------
     features : transformer or {"scattering"}, optional
         Public feature extractor; see :class:`~collegium.students.embedding.PublicEmbedding`.
-    n_components : int, default=400
-        Principal components that the process sees (the graph: the first 200); 0: all
-        features as they are.
+    n_components : int or None, default=400
+        Principal components that the process sees (the graph: the first 200); 0: all features, centred;
+        None: the records are points of a :class:`~collegium.students.embedding.PublicEmbedding` already.
     n_neighbors : int, default=10
         Neighbours that each record chooses.
     n_landmarks : int, default=1500
@@ -85,7 +85,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         self,
         features: Any = None,
         *,
-        n_components: int = 400,
+        n_components: int | None = 400,
         n_neighbors: int = 10,
         n_landmarks: int = 1500,
         length_scale: float = 0.5,
