@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import joblib
+import numpy as np
+from numpy.typing import NDArray
 
 from collegium.sharding.store import ShardStore
 from collegium.teachers.batched import BatchedEstimator
@@ -73,7 +75,7 @@ class ShardEnsemble(TeacherEnsemble):
         numbers = list(range(store.n_teachers)) if teachers is None else list(teachers)
         share_files = self._workers.share_files
         keep_there = self._keep if share_files else None
-        rest = (self._seed, keep_there, self._n_classes)
+        rest = (self._seed, keep_there, self._n_classes, self._class_shares)
 
         def train(batch: list[int]) -> Any:
             if share_files:
@@ -97,6 +99,7 @@ def _train_stored(
     seed: int,
     keep: Keep | None,
     n_classes: int | None,
+    class_shares: NDArray[np.float64] | None,
 ) -> list[tuple[int, Any]]:
     """Read some shards and train their teachers, in a worker."""
     at_once = len(batch) if isinstance(estimator, BatchedEstimator) else 1
@@ -106,5 +109,5 @@ def _train_stored(
             (number, *store.prepared(number, preprocessing))
             for number in batch[first : first + at_once]
         ]
-        trained.extend(train_batch(estimator, shards, seed, keep, n_classes))
+        trained.extend(train_batch(estimator, shards, seed, keep, n_classes, class_shares))
     return trained

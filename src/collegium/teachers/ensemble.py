@@ -64,6 +64,9 @@ class TeacherEnsemble:
     workers : Workers, optional
         From :meth:`Engine.running <collegium.teachers.engines.Engine.running>`. Default: ``n_jobs`` of
         the joblib backend that is active (``joblib.parallel_config``).
+    class_shares : ndarray, shape (n_classes,), optional
+        Public shares of the classes. Each teacher sees its own shard in these shares; see
+        :mod:`~collegium.teachers.class_balance`. Default: shards as they are.
 
     Examples
     --------
@@ -90,6 +93,7 @@ class TeacherEnsemble:
         verbose: int = 0,
         n_classes: int | None = None,
         workers: Workers | None = None,
+        class_shares: NDArray[np.float64] | None = None,
     ) -> None:
         if isinstance(estimator, BatchedEstimator) and n_classes is None:
             raise InputError(
@@ -111,6 +115,7 @@ class TeacherEnsemble:
         self._progress = progress
         self._verbose = verbose
         self._n_classes = n_classes
+        self._class_shares = class_shares
 
     def train(
         self,
@@ -151,6 +156,7 @@ class TeacherEnsemble:
                 self._seed,
                 keep_there,
                 self._n_classes,
+                self._class_shares,
             )
 
         def keep_here(number: int, kept: Any) -> Any:

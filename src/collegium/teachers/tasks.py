@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import InputError, ModelError
+from collegium.tables import take_rows
 from collegium.teachers.batched import BatchedEstimator, Shard
+from collegium.teachers.class_balance import rows_in_shares
 from collegium.teachers.parcels import Lent
 from collegium.teachers.silence import SILENCE
 from collegium.teachers.teacher import (
@@ -32,6 +34,7 @@ def train_batch(
     seed: int,
     keep: Keep | None,
     n_classes: int | None,
+    class_shares: NDArray[np.float64] | None = None,
 ) -> list[tuple[int, Any]]:
     """Train teachers, in a worker.
 
@@ -47,12 +50,19 @@ def train_batch(
         ``keep(number, teacher)`` is called here, and returned instead of the teacher.
     n_classes : int or None
         For a batched estimator.
+    class_shares : ndarray, shape (n_classes,), optional
+        Public: each shard is seen in these shares of the classes.
 
     Returns
     -------
     list of (number, teacher or what was kept)
     """
     seeds = [teacher_seed(seed, number) for number, _, _ in shards]
+    if class_shares is not None:
+        shards = [
+            (number, *_in_shares(X, y, class_shares, own))
+            for (number, X, y), own in zip(shards, seeds, strict=True)
+        ]
     if isinstance(estimator, BatchedEstimator):
         assert n_classes is not None
         together: list[Shard] = [(X, y) for _, X, y in shards]
@@ -66,6 +76,13 @@ def train_batch(
         train = partial(train_teacher, estimator, X, y, own_seed)
         kept.append(_kept(keep, number, _shielded(estimator, [(X, y)], train)))
     return kept
+
+
+def _in_shares(
+    X: Any, y: NDArray[np.intp], shares: NDArray[np.float64], seed: int
+) -> tuple[Any, NDArray[np.intp]]:
+    rows = rows_in_shares(y, shares, seed)
+    return take_rows(X, rows), y[rows]
 
 
 def _kept(keep: Keep | None, number: int, teacher: Teacher) -> tuple[int, Any]:

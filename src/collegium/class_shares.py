@@ -1,0 +1,69 @@
+"""The shares of the classes among the people that a student is for: public numbers, given by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.errors import InputError
+
+ROUNDING = 0.01
+"""Shares that people write down are rounded: their sum may be off by so much."""
+
+
+def as_class_shares(
+    given: Mapping[Any, float] | ArrayLike, classes: ArrayLike, name: str = "class_shares"
+) -> NDArray[np.float64]:
+    """Check shares of classes, and scale them to add up to exactly 1.
+
+    They must be public knowledge (a census, an earlier publication). Counting them in the private
+    records would be a release of its own, which no account covers.
+
+    Parameters
+    ----------
+    given : mapping of class to share, or array-like of shape (n_classes,)
+        A mapping names every class, as it is or as text; an array follows the class list.
+    classes : array-like, shape (n_classes,)
+        The public class list.
+    name : str
+        What messages call them.
+
+    Returns
+    -------
+    ndarray, shape (n_classes,)
+
+    Raises
+    ------
+    InputError
+        If classes are missing or unknown, or the shares are not positive and do not add up to 1.
+
+    Examples
+    --------
+    >>> as_class_shares({">50K": 0.24, "<=50K": 0.76}, ["<=50K", ">50K"]).tolist()
+    [0.76, 0.24]
+    """
+    known = [str(value) for value in np.asarray(classes).tolist()]
+    if isinstance(given, Mapping):
+        by_name = {str(key): value for key, value in given.items()}
+        if set(by_name) != set(known) or len(by_name) != len(given):
+            raise InputError(
+                f"{name} must name every class once ({', '.join(known)}), got {', '.join(by_name) or 'none'}"
+            )
+        given = [by_name[value] for value in known]
+    try:
+        shares = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        shares = np.empty(0)
+    if shares.shape != (len(known),):
+        raise InputError(
+            f"{name} must hold one number for each of {len(known)} classes, got {given!r}"
+        )
+    total = float(shares.sum())
+    if not (np.isfinite(shares) & (shares > 0)).all() or abs(total - 1) > ROUNDING:
+        raise InputError(
+            f"{name} must be greater than 0 and add up to 1, got {shares.tolist()} (sum {total:g})"
+        )
+    return np.asarray(shares / total)
