@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
@@ -16,16 +18,29 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from collegium.budgets import DEFAULT_DELTA, Budgets, as_budgets
+from collegium.class_shares import as_class_shares
+from collegium.effects import Effects, StudentAnswers, measure_effects, sensitive_teacher_effects
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
 from collegium.personalisation import Personalisation, as_personalisation
 from collegium.personalisation.plan import Plan
 from collegium.privacy import statement
+from collegium.students.active_choice import ActiveChooser, require_beliefs
+from collegium.students.selection import (
+    ACTIVE,
+    COVERAGE,
+    QUERY_ORDERS,
+    RANDOM,
+    comparable_records,
+    query_order,
+)
+from collegium.students.share_matching import match_shares, require_probabilities
 from collegium.students.supervised import RefittedStudent, fit_released
 from collegium.students.targets import METHODS, released_targets
 from collegium.tables import as_records, encode_classes, like_private
 from collegium.teachers.engines import Engine, running
 from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, ConfidentGNMax, InteractiveGNMax
+from collegium.voting.choosing import QueryChooser, check_choosing
 from collegium.voting.histograms import released_histograms
 from collegium.voting.labelling import LabellingJob, Labels
 from collegium.voting.noise import SecureNoise, SeededNoise
@@ -33,6 +48,7 @@ from collegium.voting.pricing import GUARANTEES, pricing_for
 from collegium.voting.release import HISTOGRAM, LABELS, check_release
 from collegium.voting.votes import VoteTable
 
+SAME = "same"
 ADVICE = "the statement in `privacy_` tells what was spent"
 
 
@@ -121,10 +137,24 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         price (worst-case guarantee and Gaussian or Laplace noise only).
     targets : {"mixture", "noise", "argmax"}
         What the student learns from histograms: see :mod:`collegium.students.targets`.
+    query_order : {"random", "coverage", "active"}
+        Which public records are asked about first. ``coverage``: those that represent the others best.
+        ``active``: where the student, fitted again and again to what was released, is least certain
+        (worst-case guarantee only; costs nothing: :mod:`collegium.voting.choosing`). The last two compare
+        public records by their distances after ``preprocessing``.
     preprocessing : transformer, optional
         Fitted on the public records only, applied to all.
+    student_preprocessing : "same", None or transformer
+        What the student sees instead: the records as they are, or another transformer, fitted on the public
+        records only. ``"same"``: as the teachers.
     classes : array-like, optional
         The public list of classes. Default: those that occur in ``y``, treated as public.
+    teacher_class_shares, student_class_shares : mapping of class to share, or array-like, optional
+        Against budgets that go by class, which bend votes towards the classes of generous people. Both take
+        *public* shares of the classes, shape (n_classes,), and cost nobody anything. With the first, each
+        teacher sees its own shard in these shares (:mod:`collegium.teachers.class_balance`); with the
+        second, the student is corrected until its mean belief in each class, over the public records,
+        is the class's share (:mod:`collegium.students.share_matching`).
     delta : float, default=1e-5
         δ of budgets that are given as numbers.
     assignment : {"hash", "balanced"}
@@ -159,6 +189,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Class labels.
     student_ : estimator
         The student, trained on class numbers.
+    preprocessing_, student_preprocessing_ : transformer or None
+        As fitted, for teachers and for the student.
     privacy_ : PrivacyStatement
         Budgets and spending by group: ``privacy_.by_group()``.
     plan_ : Plan
@@ -217,8 +249,12 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         student: Any = None,
         release: str = LABELS,
         targets: str = "mixture",
+        query_order: str = RANDOM,
         preprocessing: Any = None,
+        student_preprocessing: Any = SAME,
         classes: ArrayLike | None = None,
+        teacher_class_shares: Mapping[Any, float] | ArrayLike | None = None,
+        student_class_shares: Mapping[Any, float] | ArrayLike | None = None,
         delta: float = DEFAULT_DELTA,
         assignment: str = "hash",
         max_queries: int | None = None,
@@ -241,8 +277,12 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.student = student
         self.release = release
         self.targets = targets
+        self.query_order = query_order
         self.preprocessing = preprocessing
+        self.student_preprocessing = student_preprocessing
         self.classes = classes
+        self.teacher_class_shares = teacher_class_shares
+        self.student_class_shares = student_class_shares
         self.delta = delta
         self.assignment = assignment
         self.max_queries = max_queries
@@ -307,9 +347,16 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_release(self.release, aggregator, self.guarantee)
         if self.targets not in METHODS:
             raise InputError(f"targets must be one of {', '.join(METHODS)}, got {self.targets!r}")
+        student = self.student if self.student is not None else default_model()
+        self._check_query_order(aggregator, student)
+        self._check_student_preprocessing()
         records = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), records)
         self.classes_, codes = encode_classes(y, self.classes)
+        teacher_shares = self._shares("teacher_class_shares")
+        student_shares = self._shares("student_class_shares")
+        if student_shares is not None:
+            require_probabilities(student)
         granted = as_budgets(budgets, self.delta)
         for what, length in (("labels", len(codes)), ("budgets", len(granted))):
             if length != records.shape[0]:
@@ -323,9 +370,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.plan_ = personalisation.plan_for(granted, self.n_teachers)
         refuse_unaffordable(aggregator, self.plan_, self.guarantee)
         assignment = self.plan_.assign(granted, str(key_seed).encode(), self.assignment)
-        student = self.student if self.student is not None else default_model()
-        self.preprocessing_ = self._fit_preprocessing(public)
-        public = self._prepared(public)
+        public, seen = self._fit_preprocessing(public)
+        points = None
+        if self.query_order == RANDOM:
+            order = np.random.default_rng(order_seed).permutation(public.shape[0])
+        else:
+            points = comparable_records(public, self.query_order)
+            order = query_order(COVERAGE, points, order_seed)
         with running(self.engine, self.n_jobs) as workers:
             ensemble = TeacherEnsemble(
                 self.teacher if self.teacher is not None else default_model(),
@@ -333,6 +384,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 verbose=self.verbose,
                 n_classes=len(self.classes_),
                 workers=workers,
+                class_shares=teacher_shares,
             )
             sensitive_teachers = ensemble.train(self._prepared(records), codes, assignment)
             sensitive_votes = VoteTable.from_predictions(
@@ -342,8 +394,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.keep_sensitive:
             self.sensitive_teachers_ = sensitive_teachers
             self.sensitive_votes_ = sensitive_votes
-        order = np.random.default_rng(order_seed).permutation(public.shape[0])
-        labels = self._label(sensitive_votes, aggregator, student, public, granted, order, key_seed)
+        labels = self._label(
+            sensitive_votes, aggregator, student, seen, granted, order, points, key_seed
+        )
         self.labelled_indices_ = labels.queries
         self.labels_ = self.classes_[labels.labels]
         self.n_queries_ = labels.n_asked
@@ -354,7 +407,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             self.student_ = fit_released(
                 student,
-                public,
+                seen,
                 labels.queries,
                 labels.labels,
                 np.arange(len(self.classes_)),
@@ -362,6 +415,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         except NothingReleasedError as error:
             raise NothingReleasedError(f"{error} ({ADVICE})") from None
+        if student_shares is not None:
+            codes_of_classes = np.arange(len(self.classes_))
+            self.student_ = match_shares(self.student_, seen, codes_of_classes, student_shares)
         return self
 
     def _label(
@@ -369,9 +425,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         votes: VoteTable,
         aggregator: Aggregator,
         student: Any,
-        public: Any,
+        seen: Any,
         budgets: Budgets,
         order: NDArray[np.intp],
+        points: NDArray[Any] | None,
         seed: int,
     ) -> Labels:
         electorate = self.plan_.electorate(seed)
@@ -387,15 +444,30 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         noise = SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
         interactive = None
         if isinstance(aggregator, InteractiveGNMax):
-            interactive = RefittedStudent(student, public, votes.n_classes)
+            interactive = RefittedStudent(student, seen, votes.n_classes)
+        asking: NDArray[np.intp] | QueryChooser = order
+        if self.query_order == ACTIVE:
+            asking = ActiveChooser(
+                student,
+                seen,
+                points,
+                order,
+                electorate,
+                aggregator,
+                votes.n_classes,
+                release=self.release,
+                targets=self.targets,
+                tell=_warn,
+            )
         job = LabellingJob(
             votes,
             electorate,
             aggregator,
             pricing,
             noise,
-            order[: self.max_queries],
+            asking,
             student=interactive,
+            max_queries=self.max_queries,
             max_labels=self.max_labels,
             release=self.release,
         )
@@ -440,6 +512,81 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probabilities[:, np.asarray(student.classes_, dtype=np.intp)] = predicted
         return probabilities
 
+    def effects(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        y_public: ArrayLike | None = None,
+    ) -> Effects:
+        """Tabulate what the budgets did to classes and groups; see :mod:`collegium.effects`.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_test, n_features)
+            Public test records.
+        y : array-like, shape (n_test,)
+            Their classes.
+        groups : array-like, shape (n_test,), optional
+            Group (privacy level) that the person behind each test record is in.
+        y_public : array-like, shape (n_public,), optional
+            True classes of the public records that were given to :meth:`fit`.
+
+        Returns
+        -------
+        Effects
+            ``by_class()`` and ``by_group()``. Made of public and released things only.
+
+        Raises
+        ------
+        InputError
+            If lengths do not fit.
+        """
+        truth, predicted = np.asarray(y), self.predict(X)
+        level = None if groups is None else np.asarray(groups)
+        for name, given in (("classes", truth), ("groups", level)):
+            if given is not None and given.shape != predicted.shape:
+                raise InputError(
+                    f"{len(predicted)} test records, but {len(given)} {name}: give one per record"
+                )
+        known = None if y_public is None else np.asarray(y_public)[self.labelled_indices_]
+        shares = self._shares("student_class_shares")
+        if shares is None:
+            shares = self._shares("teacher_class_shares")
+        answers = StudentAnswers(truth, predicted, level)
+        return measure_effects(self.plan_, self.classes_, self.labels_, known, answers, shares)
+
+    def sensitive_teacher_effects(self, y_public: ArrayLike) -> pd.DataFrame:
+        """Tell how right teachers and their majority are, by class, where ``keep_sensitive=True``.
+
+        Parameters
+        ----------
+        y_public : array-like, shape (n_public,)
+            True classes of the public records that were given to :meth:`fit`.
+
+        Returns
+        -------
+        DataFrame
+            See :func:`collegium.effects.sensitive_teacher_effects`. **Sensitive.**
+
+        Raises
+        ------
+        InputError
+            If votes were not kept.
+        """
+        check_is_fitted(self, "student_")
+        votes = getattr(self, "sensitive_votes_", None)
+        if votes is None:
+            raise InputError(
+                "votes were not kept: fit with keep_sensitive=True, on a machine of your own"
+            )
+        return sensitive_teacher_effects(votes, self.classes_, y_public, self.plan_)
+
+    def _shares(self, name: str) -> NDArray[np.float64] | None:
+        given = getattr(self, name)
+        return None if given is None else as_class_shares(given, self.classes_, name)
+
     def _ready(self, X: Any) -> tuple[Any, Any]:
         check_is_fitted(self, "student_")
         records = as_records(X, "new")
@@ -456,17 +603,36 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"{', '.join(map(str, names))}"
                 )
             records = records[list(names)]
-        return self.student_, self._prepared(records)
+        return self.student_, _transformed(self.student_preprocessing_, records)
 
-    def _fit_preprocessing(self, public: Any) -> Any:
-        if self.preprocessing is None:
-            return None
-        return clone(self.preprocessing).fit(public)
+    def _check_query_order(self, aggregator: Aggregator, student: Any) -> None:
+        if self.query_order not in QUERY_ORDERS:
+            raise InputError(
+                f"query_order must be one of {', '.join(QUERY_ORDERS)}, got {self.query_order!r}"
+            )
+        if self.query_order == ACTIVE:
+            check_choosing(aggregator, self.guarantee)
+            require_beliefs(student)
+
+    def _check_student_preprocessing(self) -> None:
+        given = self.student_preprocessing
+        usable = hasattr(given, "fit") and hasattr(given, "transform")
+        if not (given is None or usable or (isinstance(given, str) and given == SAME)):
+            raise InputError(
+                f"student_preprocessing must be 'same', None or a transformer, got {given!r}"
+            )
+
+    def _fit_preprocessing(self, public: Any) -> tuple[Any, Any]:
+        """Fit both to public records; these as teachers see them, and as the student does."""
+        self.preprocessing_ = self.student_preprocessing_ = _fitted(self.preprocessing, public)
+        prepared = self._prepared(public)
+        if isinstance(self.student_preprocessing, str):
+            return prepared, prepared
+        self.student_preprocessing_ = _fitted(self.student_preprocessing, public)
+        return prepared, _transformed(self.student_preprocessing_, public)
 
     def _prepared(self, records: Any) -> Any:
-        if self.preprocessing_ is None:
-            return records
-        return self.preprocessing_.transform(records)
+        return _transformed(self.preprocessing_, records)
 
     def _remember_features(self, X: Any, records: Any) -> None:
         self.n_features_in_ = int(records.shape[1])
@@ -479,6 +645,18 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             name for name in vars(self) if name.endswith("_") and not name.startswith("_")
         ]:
             delattr(self, name)
+
+
+def _fitted(preprocessing: Any | None, public: Any) -> Any | None:
+    return None if preprocessing is None else clone(preprocessing).fit(public)
+
+
+def _transformed(preprocessing: Any | None, records: Any) -> Any:
+    return records if preprocessing is None else preprocessing.transform(records)
+
+
+def _warn(line: str) -> None:
+    warnings.warn(line, PrivacyWarning, stacklevel=2)
 
 
 def warn_of_unseen_classes(codes: NDArray[np.intp], classes: NDArray[Any]) -> None:

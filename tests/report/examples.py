@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from collegium.budgets import Budget
+from collegium.effects import (
+    ClassEffect,
+    Effects,
+    GroupEffect,
+    influence_shares,
+    measure_effects,
+)
 from collegium.personalisation.base import Personalisation
+from collegium.personalisation.plan import Plan
 from collegium.personalisation.upsampling import Upsampling
 from collegium.personalisation.vanishing import Vanishing
 from collegium.personalisation.weighting import Weighting
@@ -64,8 +72,7 @@ def make(
         n_answered=sum(labels),
         n_reinforced=0,
         n_lost=3,
-        class_names=classes,
-        labels_per_class=labels,
+        effects=effects_of(plan, classes, labels),
         history=history,
         teacher="RandomForestClassifier(n_estimators=50)",
         student="LogisticRegression(C=1.0)",
@@ -77,6 +84,40 @@ def make(
             "order of queries": "shuffled, public seed 3",
         },
         versions={"collegium": "0.1.0", "numpy": "2.1.0", "python": "3.11.9"},
+    )
+
+
+def effects_of(plan: Plan, classes: tuple[str, ...], labels: tuple[int, ...]) -> Effects:
+    """Effects with public truth: right more often in some classes and groups than in others."""
+    test = 40
+    return Effects(
+        tuple(
+            ClassEffect(
+                name,
+                1 / len(classes),
+                n,
+                n,
+                1 / (1 + i % 7) if n else None,
+                test,
+                (i % 9) / 9,
+                1 / test,
+            )
+            for i, (name, n) in enumerate(zip(classes, labels, strict=True))
+        ),
+        tuple(
+            GroupEffect(
+                name,
+                group.owners,
+                1 / len(plan.groups),
+                share,
+                share * len(plan.groups),
+                test,
+                0.5 + i / 99,
+            )
+            for i, ((name, group), share) in enumerate(
+                zip(plan.groups.items(), influence_shares(plan).values(), strict=True)
+            )
+        ),
     )
 
 
@@ -150,8 +191,10 @@ def close_groups() -> ReportData:
 def nothing_released() -> ReportData:
     """Interrupted before the first label."""
     data = make(labels=(0, 0), points=1)
+    effects = measure_effects(data.plan, data.class_names, [])
     return replace(
         data,
+        effects=effects,
         history=(),
         stop_reason="interrupted",
         n_asked=0,

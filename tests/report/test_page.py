@@ -61,7 +61,7 @@ def test_groups_are_shown_with_budgets_rounded_down_and_spending_rounded_up():
 
 def test_plan_is_shown_per_group():
     page = check(render_report(make(personalisation=Upsampling())))
-    row = row_of(page, "low", nth=1)
+    row = row_of(page, "low", nth=2)
     assert row["Teachers per person"] == row["Individual sensitivity Δ"]
     assert row["Participation"] == "100.0 %"
     assert "upsampling" in page.text
@@ -229,7 +229,7 @@ def test_groups_are_matched_by_name_not_by_position():
     one = check(render_report(data))
     other = check(render_report(replace(data, privacy=turned)))
     for name in data.plan.groups:
-        for table in (0, 1):
+        for table in (0, 1, 2):
             assert row_of(one, name, table) == row_of(other, name, table)
 
 
@@ -237,5 +237,26 @@ def test_data_that_do_not_fit_are_refused():
     data = make()
     with pytest.raises(InputError, match="not in the plan"):
         render_report(replace(data, plan=make({"x": Budget(1.0)}).plan))
-    with pytest.raises(InputError, match="one count per class"):
-        render_report(replace(data, labels_per_class=(1,)))
+
+
+def test_classes_and_groups_show_who_shaped_the_votes_and_whom_the_student_serves():
+    data = make()
+    page = check(render_report(data))
+    for row in data.effects.groups:
+        shown = " ".join(row_of(page, row.name, 1).values())
+        assert f"{100 * row.influence_share:.1f} %" in shown
+        assert f"{100 * row.student_accuracy:.1f} %" in shown
+    for row in data.effects.classes:
+        assert f"{100 * row.label_accuracy:.1f} %" in page.text
+        assert f"{100 * row.student_accuracy:.1f} % of {row.test_records}" in page.text
+
+
+def test_effects_without_truth_have_no_column_of_dashes():
+    text = check(render_report(nothing_released())).text
+    assert "Named by the student" not in text and "no public test record carries a level" in text
+
+
+def test_notes_about_the_student_are_on_the_page():
+    note = "SVC cannot take soft targets (its fit has no sample_weight): it learns labels only"
+    page = check(render_report(replace(make(), student_notes=(note,))))
+    assert f"About the student: {note}." in page.text

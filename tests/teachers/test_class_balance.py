@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from collegium.budgets import Budgets
 from collegium.personalisation import Uniform
-from collegium.teachers.class_balance import MOST_COPIES, rows_in_shares
+from collegium.teachers.class_balance import LEAST_KEPT, rows_in_shares
 from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.teachers.ridge import RidgeTeachers
 
@@ -20,25 +20,29 @@ shards = st.integers(2, 5).flatmap(
 
 
 @given(shards, st.integers(0, 2**31))
-def test_rows_come_in_the_wanted_shares_and_none_is_lost_below_the_limit(shard, seed):
+def test_rows_come_in_the_wanted_shares_and_none_twice(shard, seed):
     y, shares = shard
     rows = rows_in_shares(y, shares, seed)
     present, counts = np.unique(y, return_counts=True)
+    assert (np.diff(rows) > 0).all()
     if present.size == 1:
         assert rows.tolist() == list(range(len(y)))
         return
     wanted = shares[present] / shares[present].sum()
-    size = (counts / wanted).max()
     chosen = np.array([(y[rows] == label).sum() for label in present])
-    # Each class gets its share of the size, to the nearest record (at least one).
-    expected = np.minimum(size, MOST_COPIES * len(y)) * wanted
-    assert (np.abs(chosen - np.maximum(expected, 1)) <= 1).all()
-    copies = np.bincount(rows, minlength=len(y))
-    for label in present:
-        own = copies[y == label]
-        assert own.max() - own.min() <= 1
-    if size <= MOST_COPIES * len(y):
-        assert (copies >= 1).all()
+    assert (chosen >= 1).all()
+    size = (counts / wanted).min()
+    if size >= len(y) * LEAST_KEPT:
+        # As large as the shares allow: each class has its share of the size, to the nearest record.
+        assert (np.abs(chosen - np.maximum(size * wanted, 1)) <= 0.5 + 1e-9).all()
+    else:
+        assert len(rows) >= len(y) * LEAST_KEPT - len(present)
+        # One size fits all classes: each has its share of it, or gave everything it had.
+        low, high = (chosen - 0.5) / wanted, (chosen + 0.5) / wanted
+        free = (chosen < counts) & (chosen > 1)
+        lowest = low[free].max(initial=0.0)
+        assert lowest <= high[free].min(initial=np.inf) + 1e-6
+        assert (high[chosen < counts] >= lowest - 1e-6).all()
 
 
 def test_rows_depend_on_nothing_but_labels_shares_and_seed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from collegium.effects import Effects
 from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement
 from collegium.voting.history import SpendingPoint
@@ -32,10 +33,8 @@ class ReportData:
     n_public, n_asked, n_answered, n_reinforced, n_lost : int
         Public records; queries asked; answered by the teachers; taken from a confident student;
         charged but lost in a crash.
-    class_names : sequence of str
-        The public class list.
-    labels_per_class : sequence of int
-        Released labels of each class.
+    effects : Effects
+        What became of each class and group.
     history : sequence of SpendingPoint
         Empty under a data-dependent guarantee.
     teacher, student : str
@@ -44,6 +43,8 @@ class ReportData:
         Against public truth, where it is known.
     n_test : int
         Public test records behind ``student_accuracy``.
+    student_notes : sequence of str
+        What the user should know about how the student was trained.
     settings : mapping of str to str
         Further public settings, in the order in which they are shown.
     versions : mapping of str to str
@@ -61,8 +62,7 @@ class ReportData:
     n_answered: int
     n_reinforced: int
     n_lost: int
-    class_names: Sequence[str]
-    labels_per_class: Sequence[int]
+    effects: Effects
     history: Sequence[SpendingPoint]
     teacher: str
     student: str
@@ -71,3 +71,14 @@ class ReportData:
     n_test: int
     settings: Mapping[str, str]
     versions: Mapping[str, str]
+    student_notes: Sequence[str] = ()
+
+    @property
+    def class_names(self) -> list[str]:
+        """The public class list."""
+        return [row.name for row in self.effects.classes]
+
+    @property
+    def labels_per_class(self) -> list[int]:
+        """Released labels of each class."""
+        return [row.labels for row in self.effects.classes]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,6 +11,7 @@ from collegium.errors import InputError
 from collegium.privacy import GroupSpending
 from collegium.report import words
 from collegium.report.data import ReportData
+from collegium.report.effect_rows import as_context
 from collegium.report.numbers import clean, count, down, interval, plain, share, up
 from collegium.report.plots import MOST_GROUPS, classes_figure, history_figure
 from collegium.report.svg import inline_svg
@@ -51,7 +51,8 @@ def render_report(data: ReportData) -> str:
         groups=[_group(row, data) for row in data.privacy.groups],
         headlines=_headlines(data),
         figures=_figures(data),
-        classes=_classes(data),
+        effects=as_context(data.effects),
+        student_notes=[clean(note) for note in data.student_notes],
         aggregator=_aggregator(data),
         personalisation=_personalisation(data),
         statement=data.privacy.sentences(),
@@ -102,11 +103,6 @@ def _validate(data: ReportData) -> None:
         raise InputError(
             f"group {missing[0]!r} is in the privacy statement, but not in the plan: give the plan of "
             "the same study"
-        )
-    if len(data.class_names) != len(data.labels_per_class):
-        raise InputError(
-            f"{len(data.class_names)} classes, but {len(data.labels_per_class)} counts of labels: give "
-            "one count per class"
         )
 
 
@@ -180,7 +176,7 @@ def _figures(data: ReportData) -> dict[str, Any]:
         counts = list(data.labels_per_class)
         description = (
             f"{count(sum(counts))} labels in {len(counts)} classes; between {count(min(counts))} and "
-            f"{count(max(counts))} per class. All counts are in the table below the figure."
+            f"{count(max(counts))} per class. All counts are in a table further down."
         )
         figures["classes"] = inline_svg(
             classes_figure(data), "classes", "Labels released, by class", description
@@ -195,14 +191,6 @@ def _describe_history(data: ReportData) -> str:
         for row in data.privacy.groups[:MOST_GROUPS]
     )
     return f"After {count(asked)} queries, ε spent by each owner and budget, by group: {ends}. {unit(data)}"
-
-
-def _classes(data: ReportData) -> list[tuple[str, str, str]]:
-    total = sum(data.labels_per_class)
-    return [
-        (name, count(value), share(value / total if total else math.nan))
-        for name, value in zip(data.class_names, data.labels_per_class, strict=True)
-    ]
 
 
 def _aggregator(data: ReportData) -> dict[str, Any]:

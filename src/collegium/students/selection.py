@@ -2,10 +2,8 @@
 
 An order is public. ``random`` and ``coverage`` are functions of public records and a public seed, fixed
 before the first question: they cost nothing. :func:`next_queries` looks at beliefs of a student that learnt
-from answers released so far. Under the worst-case guarantee such an order is sound too: the account is that
-of fully adaptive composition (each query may be any function of earlier outcomes), and the price of a
-question does not depend on the record that is asked about. Under a data-dependent guarantee it is not
-offered.
+from answers released so far (``active``, :class:`~collegium.students.active_choice.ActiveChooser`). Under the
+worst-case guarantee such an order is sound too, for the reasons given in :mod:`collegium.voting.choosing`.
 """
 
 from __future__ import annotations
@@ -18,10 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from collegium.errors import InputError
-from collegium.students.neighbours import nearest, similarity_graph
+from collegium.students.neighbours import similarity_graph
 from collegium.students.released import as_numbers
 
-ORDERS = ("random", "coverage")
+RANDOM, COVERAGE, ACTIVE = "random", "coverage", "active"
+ORDERS = (RANDOM, COVERAGE)
+QUERY_ORDERS = (*ORDERS, ACTIVE)
 _COVERED_BY = 50
 
 
@@ -79,10 +79,39 @@ def query_order(
     return _cover(points, min(n_neighbors, len(points) - 1), shuffled)
 
 
+def comparable_records(X_public: Any, order: str) -> NDArray[Any]:
+    """Take public records as points, or say why an order cannot compare them.
+
+    Parameters
+    ----------
+    X_public : array-like, shape (n_public, ...)
+        Public records, prepared.
+    order : {"coverage", "active"}
+        What they are compared for.
+
+    Returns
+    -------
+    ndarray, shape (n_public, n_features)
+
+    Raises
+    ------
+    InputError
+        If they are sparse, no numbers, or not finite.
+    """
+    try:
+        records = as_numbers(X_public, "public records")
+    except InputError as error:
+        raise InputError(
+            f"the query order {order!r} compares public records by their distances, but {error} (by the "
+            "preprocessing), or use the order 'random'"
+        ) from None
+    return records.reshape(len(records), -1)
+
+
 def next_queries(
-    beliefs: ArrayLike, X_public: Any, asked: ArrayLike, n: int, n_neighbors: int = 20
+    beliefs: ArrayLike, X_public: Any, asked: ArrayLike, n: int, n_neighbors: int = _COVERED_BY
 ) -> NDArray[np.intp]:
-    """Choose the next records to ask about: uncertain ones, in dense places, apart from each other.
+    """Choose the next records to ask about: those that best represent what a student is uncertain of.
 
     Parameters
     ----------
@@ -91,12 +120,11 @@ def next_queries(
     X_public : array-like, shape (n_public, n_features)
         Public records, embedded.
     asked : array-like of int
-        Rows asked already; they are not asked again.
+        Rows asked already; they are not asked again, and represent others already.
     n : int
         How many (fewer, if there are not so many left).
-    n_neighbors : int, default=20
-        Density is the inverse distance to this neighbour; the neighbours of a chosen record are passed over
-        while others are left.
+    n_neighbors : int, default=50
+        As for :func:`query_order`.
 
     Returns
     -------
@@ -108,16 +136,22 @@ def next_queries(
     InputError
         If shapes do not fit, or ``n`` is below 1.
 
+    Notes
+    -----
+    Coverage in which a record counts as much as the student is uncertain of it: greedily maximises
+    Σ_i H_i·max_{j asked} s_ij with the entropies H of the beliefs. The most uncertain record itself is a bad
+    choice: teachers are divided about it, too, so that noise decides.
+
     References
     ----------
-    Settles & Craven, *An analysis of active learning strategies for sequence labeling tasks*, EMNLP 2008,
-    Eq. 13 (information density).
+    Wei, Iyer & Bilmes, *Submodularity in data subset selection and active learning*, ICML 2015.
 
     Examples
     --------
-    >>> X = [[0.0], [0.1], [5.0], [5.1]]
-    >>> next_queries([[0.9, 0.1], [0.8, 0.2], [0.5, 0.5], [0.6, 0.4]], X, [3], 1, n_neighbors=1).tolist()
-    [2]
+    >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]
+    >>> beliefs = [[0.9, 0.1]] * 3 + [[0.6, 0.4], [0.6, 0.4], [0.5, 0.5]]
+    >>> next_queries(beliefs, X, [0], 1, n_neighbors=2).tolist()
+    [4]
     """
     records = as_numbers(X_public, "public records")
     points = records.reshape(len(records), -1)
@@ -129,45 +163,45 @@ def next_queries(
         )
     if n < 1:
         raise InputError(f"n must be at least 1, got {n!r}")
-    left = np.ones(len(points), dtype=bool)
-    left[np.asarray(asked, dtype=np.intp)] = False
+    taken = np.asarray(asked, dtype=np.intp)
+    left = np.setdiff1d(np.arange(len(points)), taken)
     if len(points) < 2:
-        return np.flatnonzero(left)[:n]
-    found = nearest(points, points, min(n_neighbors, len(points) - 1), skip_self=True)
+        return left[:n]
     uncertainty = -(table * np.log(np.maximum(table, 1e-12))).sum(axis=1)
-    distance = np.sqrt(found.squared[:, -1])
-    typical = float(np.median(distance)) or 1.0
-    worth = uncertainty * np.minimum(typical / np.maximum(distance, 1e-12), 10.0)
-    candidates = np.flatnonzero(left)
-    ranked = candidates[np.lexsort((candidates, -worth[candidates]))]
-    chosen: list[int] = []
-    passed_over: list[int] = []
-    near = np.zeros(len(points), dtype=bool)
-    for row in ranked.tolist():
-        if len(chosen) == n:
-            break
-        if near[row]:
-            passed_over.append(row)
-            continue
-        chosen.append(row)
-        near[found.rows[row]] = True
-    chosen += passed_over[: n - len(chosen)]
-    return np.asarray(chosen, dtype=np.intp)
+    # Where a student is sure of everything, what is left is ordered by coverage.
+    weights = np.maximum(uncertainty, 1e-6)
+    return _cover(points, min(n_neighbors, len(points) - 1), left, weights, taken)[:n]
 
 
-def _cover(points: NDArray[Any], n_neighbors: int, shuffled: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Greedy facility location, evaluated lazily: gains only shrink, so an old gain is an upper bound."""
+def _cover(
+    points: NDArray[Any],
+    n_neighbors: int,
+    candidates: NDArray[np.intp],
+    weights: NDArray[np.float64] | None = None,
+    asked: NDArray[np.intp] | None = None,
+) -> NDArray[np.intp]:
+    """Greedy facility location, evaluated lazily: gains only shrink, so an old gain is an upper bound.
+
+    Ties are broken by the order of the candidates.
+    """
     graph, _ = similarity_graph(points, n_neighbors)
     graph = (graph + sparse.eye_array(len(points))).tocsr()
     starts, columns, values = graph.indptr, graph.indices, graph.data
+    worth = np.ones(len(points)) if weights is None else weights
     covered = np.zeros(len(points))
+
+    def cover(row: int) -> None:
+        part = slice(starts[row], starts[row + 1])
+        covered[columns[part]] = np.maximum(covered[columns[part]], values[part])
 
     def gain(row: int) -> float:
         part = slice(starts[row], starts[row + 1])
-        return float(np.maximum(values[part] - covered[columns[part]], 0.0).sum())
+        to_win = np.maximum(values[part] - covered[columns[part]], 0.0)
+        return float(worth[columns[part]] @ to_win)
 
-    # Ties are broken by the public shuffle.
-    heap = [(-gain(row), place, row) for place, row in enumerate(shuffled.tolist())]
+    for row in () if asked is None else asked.tolist():
+        cover(row)
+    heap = [(-gain(row), place, row) for place, row in enumerate(candidates.tolist())]
     heapq.heapify(heap)
     order: list[int] = []
     while heap:
@@ -177,6 +211,5 @@ def _cover(points: NDArray[Any], n_neighbors: int, shuffled: NDArray[np.intp]) -
             heapq.heappush(heap, (-fresh, place, row))
             continue
         order.append(row)
-        part = slice(starts[row], starts[row + 1])
-        covered[columns[part]] = np.maximum(covered[columns[part]], values[part])
+        cover(row)
     return np.asarray(order, dtype=np.intp)

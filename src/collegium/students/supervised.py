@@ -281,6 +281,43 @@ class NamedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.student.predict_proba(X), dtype=np.float64)
 
 
+def released_beliefs(
+    estimator: Any,
+    X_public: Any,
+    queries: NDArray[np.intp],
+    labels: NDArray[np.intp],
+    n_classes: int,
+    targets: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Fit a student on what was released so far, and ask it about all public records.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``
+        Cloned before fitting.
+    X_public : array-like or DataFrame, shape (n_public, n_features)
+        All public records.
+    queries, labels : ndarray of int, shape (n_labels,)
+        Rows that got a label, and their class numbers.
+    n_classes : int
+        Number of classes.
+    targets : ndarray, shape (n_labels, n_classes), optional
+        As for :func:`fit_released`.
+
+    Returns
+    -------
+    ndarray, shape (n_public, n_classes)
+        Probabilities; 0 for classes that the student has not seen.
+    """
+    student = fit_released(
+        estimator, X_public, queries, labels, np.arange(n_classes), targets, tell=lambda line: None
+    )
+    predicted = np.asarray(student.predict_proba(X_public), dtype=np.float64)
+    beliefs = np.zeros((len(predicted), n_classes))
+    beliefs[:, np.asarray(student.classes_, dtype=np.intp)] = predicted
+    return beliefs
+
+
 class RefittedStudent:
     """The student that Interactive-GNMax compares its teachers with.
 
@@ -314,17 +351,13 @@ class RefittedStudent:
         """Learn from all labels released so far, and predict all public records."""
         if len(set(labels)) < 2:
             return
-        student = fit_released(
+        self._probabilities = released_beliefs(
             self._estimator,
             self._X_public,
             np.asarray(queries, dtype=np.intp),
             np.asarray(labels, dtype=np.intp),
-            np.arange(self._n_classes),
-            tell=lambda line: None,
+            self._n_classes,
         )
-        predicted = np.asarray(student.predict_proba(self._X_public), dtype=np.float64)
-        self._probabilities = np.zeros((len(predicted), self._n_classes))
-        self._probabilities[:, np.asarray(student.classes_, dtype=np.intp)] = predicted
 
     def probabilities(self, query: int) -> NDArray[np.float64] | None:
         """Probability of each class for one public record; None before the first fit."""

@@ -16,7 +16,8 @@ from collegium.pate import PATEClassifier
 from collegium.personalisation import Uniform
 from collegium.study.config import StudyConfig
 from collegium.study.data import load_study_data
-from collegium.study.models import build_model, build_preprocessing
+from collegium.study.models import build_model
+from collegium.study.views import SAME, preprocessing_of, student_kind
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Baselines:
     uniform_accuracy : float or None
         Accuracy of its student; None if no label was released.
     non_private_accuracy : float
-        Accuracy of one model (the student's kind) trained on all private records and true labels.
+        Accuracy of one model (the student's kind, with what the student sees) trained on all private
+        records and true labels.
     """
 
     uniform_labels: int
@@ -50,13 +52,9 @@ def measure_baselines(config: StudyConfig) -> Baselines:
     assert data.X_test is not None and data.y_test is not None
     seed = config["study.seed"]
     student = build_model("student.model", config["student.model"], config["student.params"])
-    preprocessing = build_preprocessing(
-        config["preprocessing.kind"],
-        categorical=config["preprocessing.categorical"],
-        components=config["preprocessing.components"],
-        normalise=config["preprocessing.normalise"],
-        random_state=seed,
-    )
+    preprocessing = preprocessing_of(config, config["preprocessing.kind"])
+    own = preprocessing_of(config, student_kind(config))
+    same = student_kind(config) == config["preprocessing.kind"]
     uniform = PATEClassifier(
         build_model("teachers.model", config["teachers.model"], config["teachers.params"]),
         n_teachers=config["teachers.number"],
@@ -66,8 +64,12 @@ def measure_baselines(config: StudyConfig) -> Baselines:
         student=student,
         release=config["aggregation.release"],
         targets=config["student.targets"] or "mixture",
+        query_order=config["aggregation.query_order"],
         preprocessing=preprocessing,
+        student_preprocessing=SAME if same else own,
         classes=data.classes,
+        teacher_class_shares=config.class_shares("teachers", data.classes),
+        student_class_shares=config.class_shares("student", data.classes),
         assignment=config["teachers.assignment"],
         random_state=seed,
         n_jobs=config["run.jobs"],
@@ -80,8 +82,8 @@ def measure_baselines(config: StudyConfig) -> Baselines:
     except NothingReleasedError:
         accuracy, n_labels = None, 0
     X, X_test = data.X, data.X_test
-    if preprocessing is not None:
-        fitted = clone(preprocessing).fit(data.X_public)
+    if own is not None:
+        fitted = clone(own).fit(data.X_public)
         X, X_test = fitted.transform(X), fitted.transform(X_test)
     predicted = clone(student).fit(X, y).predict(X_test)
     return Baselines(n_labels, accuracy, float(np.mean(predicted == data.y_test)))

@@ -10,12 +10,18 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from collegium.budgets import Policy
+from collegium.class_shares import as_class_shares
 from collegium.errors import ConfigError, InputError
 from collegium.personalisation import PERSONALISATIONS, Personalisation
+from collegium.students.selection import ACTIVE
 from collegium.study.schema import KEYS, SECTIONS, Key
 from collegium.teachers.engines import Engine
 from collegium.voting.aggregators import AGGREGATORS, Aggregator, aggregator_from
+from collegium.voting.choosing import check_choosing
 from collegium.voting.release import LABELS, check_release
 
 _RELEVANT = {name: tuple(field.name for field in fields(cls)) for name, cls in AGGREGATORS.items()}
@@ -56,6 +62,19 @@ class StudyConfig:
             for section, keys in self.values.items()
             if section != "run"
         }
+
+    def class_shares(self, section: str, classes: ArrayLike) -> NDArray[np.float64] | None:
+        """Read public shares of the classes, in the order of the class list; None where none are given.
+
+        Parameters
+        ----------
+        section : {"teachers", "student"}
+            Who is given them.
+        classes : array-like, shape (n_classes,)
+            The public class list.
+        """
+        given = self[f"{section}.class_shares"]
+        return None if given is None else as_class_shares(given, classes, f"{section}.class_shares")
 
     def policy(self) -> Policy | None:
         """Read the levels; None where people gave ε as a number."""
@@ -201,6 +220,8 @@ def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
     config.personalisation()
     config.engine()
     check_release(config["aggregation.release"], config.aggregator(), privacy["guarantee"])
+    if config["aggregation.query_order"] == ACTIVE:
+        check_choosing(config.aggregator(), privacy["guarantee"])
     if config["student.targets"] is not None and config["aggregation.release"] == LABELS:
         raise ConfigError(
             "student.targets would have no effect: only labels are released: remove it, or set "

@@ -31,6 +31,8 @@ class StudyData:
         Public list of classes.
     X_public, y_public, X_test, y_test
         Public records, and true classes where they are known (None otherwise).
+    test_groups : ndarray or None
+        Level that the person behind each test record chose, where the test file has that column.
     public_rows : ndarray of int
         Row of each public record in its file or data set.
     fingerprints : dict of str to str
@@ -45,6 +47,7 @@ class StudyData:
     y_public: NDArray[Any] | None
     X_test: Any | None
     y_test: NDArray[Any] | None
+    test_groups: NDArray[Any] | None
     public_rows: NDArray[np.intp]
     fingerprints: dict[str, str]
 
@@ -117,6 +120,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
         y_public=truth_about(public.y, known_classes, "public"),
         X_test=X_test,
         y_test=None if test is None else truth_about(test.y, known_classes, "test"),
+        test_groups=None if test is None else test.levels,
         public_rows=public.rows,
         fingerprints=fingerprints,
     )
@@ -179,6 +183,8 @@ def read_records(
             owners = np.asarray(_column(table, config["data.owner"], "data.owner"))
         if is_private and column is not None:
             levels = np.asarray(_column(table, column, "privacy.column"))
+        elif role == "test" and column in table.columns:
+            levels = np.asarray(table[column])
     elif is_private and config["data.owner"] is not None:
         raise ConfigError(
             "data.owner names a column, but the private records are an array without column names: give a "

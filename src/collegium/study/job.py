@@ -21,6 +21,7 @@ from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.terms import JobTerms, keep_terms
 from collegium.voting.aggregators import Aggregator
+from collegium.voting.choosing import QueryChooser
 from collegium.voting.histograms import NoisyHistograms
 from collegium.voting.labelling import LabellingJob, Labels
 from collegium.voting.noise import NoiseSource
@@ -38,13 +39,14 @@ def label_durably(
     votes: VoteTable,
     electorate: Electorate,
     aggregator: Aggregator,
-    order: NDArray[np.intp],
+    order: NDArray[np.intp] | QueryChooser,
     *,
     guarantee: str,
     orders: NDArray[np.float64],
     conversion: str,
     noise: NoiseSource,
     max_labels: int | None,
+    max_queries: int | None = None,
     owners: dict[str, int],
     adjacency: str,
     student: RefittedStudent | None = None,
@@ -54,6 +56,7 @@ def label_durably(
 ) -> tuple[Labels, PrivacyStatement]:
     """Run a labelling job with its journal in the vault; a finished job is only read again.
 
+    Where queries are chosen as outcomes come in, those that the journal holds stay as they were chosen.
     With ``release="histogram"`` the journal holds the noisy counts as well; a journal of the other kind
     is refused.
 
@@ -78,13 +81,14 @@ def label_durably(
                 f"{finished} and the journal beside it do not belong together: nothing was changed; "
                 "restore both from one backup"
             )
-        order = order[: known["asked"]]
-    keep_terms(
-        folder,
-        JobTerms(
-            aggregator, electorate, guarantee, adjacency, noise.is_private, owners, len(order)
-        ),
+        max_queries = known["asked"]
+    n_queries = votes.n_queries if isinstance(order, QueryChooser) else len(order)
+    if max_queries is not None:
+        n_queries = min(n_queries, max_queries)
+    terms = JobTerms(
+        aggregator, electorate, guarantee, adjacency, noise.is_private, owners, n_queries
     )
+    keep_terms(folder, terms)
     with _interruptible() as should_stop:
         job = LabellingJob(
             votes,
@@ -94,6 +98,7 @@ def label_durably(
             noise,
             order,
             student=student,
+            max_queries=max_queries,
             max_labels=max_labels,
             journal=journal,
             should_stop=should_stop,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from collegium.effects import Effects, StudentAnswers, measure_effects
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement
@@ -38,6 +39,10 @@ class StudyResult:
         Against public truth, where it is known.
     n_test : int
         Public test records behind ``student_accuracy``.
+    effects : Effects
+        What the budgets did to classes and groups.
+    student_notes : tuple of str
+        What the user should know about how the student was trained.
     """
 
     folder: StudyFolder
@@ -47,6 +52,8 @@ class StudyResult:
     label_accuracy: float | None
     student_accuracy: float | None
     n_test: int
+    effects: Effects
+    student_notes: tuple[str, ...] = ()
 
     @property
     def report(self) -> Path:
@@ -54,23 +61,32 @@ class StudyResult:
         return self.folder.release / "report.html"
 
 
-def measured_accuracies(
-    data: StudyData, labels: Labels, student: Any
-) -> tuple[float | None, float | None]:
+def measured_effects(
+    config: StudyConfig, plan: Plan, data: StudyData, labels: Labels, student: Any
+) -> tuple[Effects, float | None, float | None]:
     """Compare labels and student with public truth, where it is known.
 
     Returns
     -------
+    effects : Effects
+        By class and by group.
     label_accuracy, student_accuracy : float or None
         Share of the released labels, and of the student's predictions on test records, that are right.
     """
-    label_accuracy = student_accuracy = None
-    if data.y_public is not None and len(labels.queries):
+    named = data.classes[labels.labels]
+    truth = label_accuracy = answers = student_accuracy = None
+    if data.y_public is not None:
         truth = data.y_public[labels.queries]
-        label_accuracy = float(np.mean(data.classes[labels.labels] == truth))
+        label_accuracy = float(np.mean(named == truth)) if len(named) else None
     if data.X_test is not None and data.y_test is not None:
-        student_accuracy = float(np.mean(student.predict(data.X_test) == data.y_test))
-    return label_accuracy, student_accuracy
+        predicted = np.asarray(student.predict(data.X_test))
+        answers = StudentAnswers(data.y_test, predicted, data.test_groups)
+        student_accuracy = float(np.mean(predicted == data.y_test))
+    shares = config.class_shares("student", data.classes)
+    if shares is None:
+        shares = config.class_shares("teachers", data.classes)
+    effects = measure_effects(plan, data.classes, named, truth, answers, shares)
+    return effects, label_accuracy, student_accuracy
 
 
 def report_data(
@@ -97,14 +113,14 @@ def report_data(
         n_answered=labels.n_answered,
         n_reinforced=verdicts.count(REINFORCED),
         n_lost=verdicts.count(LOST),
-        class_names=[str(name) for name in data.classes],
-        labels_per_class=np.bincount(labels.labels, minlength=len(data.classes)).tolist(),
+        effects=result.effects,
         history=spending_history(aggregator, electorate, labels.outcomes) if may_show else [],
         teacher=_in_words(config, "teachers"),
         student=_in_words(config, "student"),
         label_accuracy=result.label_accuracy,
         student_accuracy=result.student_accuracy,
         n_test=result.n_test,
+        student_notes=result.student_notes,
         settings=_settings(config),
         versions=versions(),
     )

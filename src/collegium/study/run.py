@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +11,36 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
-from collegium.errors import CollegiumError, InputError, NothingReleasedError
-from collegium.features import FeatureCache, transform_cached
+from collegium.effects import sensitive_teacher_effects
+from collegium.errors import NothingReleasedError
 from collegium.pate import refuse_unaffordable, warn_of_unseen_classes
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement
 from collegium.report.page import render_report
 from collegium.sharding.votes import open_votes
+from collegium.students.share_matching import match_shares
 from collegium.students.supervised import RefittedStudent, fit_released
 from collegium.students.targets import released_targets
+from collegium.study.asking import check_asking, chooser_of, order_of_asking
 from collegium.study.config import StudyConfig
 from collegium.study.data import StudyData, load_study_data
 from collegium.study.folder import StudyFolder, versions
+from collegium.study.frozen import frozen_settings, said
 from collegium.study.job import label_durably, write_release
-from collegium.study.models import CACHED_KINDS, build_model, build_preprocessing
-from collegium.study.result import StudyResult, measured_accuracies, report_data
+from collegium.study.models import build_model
+from collegium.study.result import StudyResult, measured_effects, report_data
 from collegium.study.store import StoredTeachers, load_model
 from collegium.study.streaming import StreamedStudyData, load_streamed_data, streamed_votes
+from collegium.study.trial import one_line_about
+from collegium.study.views import fit_views
 from collegium.tables import take_rows
 from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
 from collegium.voting.histograms import NoisyHistograms, released_histograms
 from collegium.voting.labelling import Labels
 from collegium.voting.noise import NoiseSource, SecureNoise, SeededNoise
-from collegium.voting.release import HISTOGRAM, LABELS
+from collegium.voting.release import HISTOGRAM
 from collegium.voting.votes import VoteTable
 
 _REHEARSAL = 200  # public records on which models are tried before anything is spent
@@ -70,6 +72,8 @@ def plan_study(config: StudyConfig) -> tuple[Plan, Aggregator, StudyData]:
     """
     data = load_streamed_data(config) if config["run.streaming"] else load_study_data(config)
     plan = config.personalisation().plan_for(data.budgets, config["teachers.number"])
+    for section in ("teachers", "student"):
+        config.class_shares(section, data.classes)
     aggregator = config.aggregator()
     refuse_unaffordable(aggregator, plan, config["privacy.guarantee"], config["study.seed"])
     return plan, aggregator, data
@@ -105,39 +109,16 @@ def run_study(config: StudyConfig, out: Path, observer: StudyObserver | None = N
     study.rehearse()
     folder.open()
     with folder.locked():
-        folder.claim(_fixed(config, aggregator), data.fingerprints)
+        folder.claim(frozen_settings(config, aggregator), data.fingerprints)
         return study.run()
 
 
-def _fixed(config: StudyConfig, aggregator: Aggregator) -> dict[str, dict[str, Any]]:
-    """Settings that a study cannot change any more.
-
-    The student may change: it is computed from what was released, and costs nobody anything. Not so
-    where its opinion steers the voting. What is released is frozen; labels, which is all there once
-    was, go without saying, so that studies begun before there was a choice go on.
-    """
-    settings = config.public()
-    if settings["aggregation"]["release"] == LABELS:
-        del settings["aggregation"]["release"]
-    if not isinstance(aggregator, InteractiveGNMax):
-        del settings["student"]
-    return settings
-
-
-def _models(config: StudyConfig) -> tuple[Any, Any, Any]:
-    seed = config["study.seed"]
+def _models(config: StudyConfig) -> tuple[Any, Any]:
     teacher = build_model("teachers.model", config["teachers.model"], config["teachers.params"])
     student = build_model("student.model", config["student.model"], config["student.params"])
     if "random_state" in getattr(student, "get_params", dict)():
-        student.set_params(random_state=seed)
-    preprocessing = build_preprocessing(
-        config["preprocessing.kind"],
-        categorical=config["preprocessing.categorical"],
-        components=config["preprocessing.components"],
-        normalise=config["preprocessing.normalise"],
-        random_state=seed,
-    )
-    return teacher, student, preprocessing
+        student.set_params(random_state=config["study.seed"])
+    return teacher, student
 
 
 class _Run:
@@ -159,45 +140,41 @@ class _Run:
         self._data = data
         self._observer = observer
         self._seed: int = config["study.seed"]
-        self._teacher, self._student, preprocessing = _models(config)
-        self._preprocessing = preprocessing
-        if preprocessing is not None:
-            with _one_line_about("preprocessing", "fitted to the public records"):
-                self._preprocessing = preprocessing.fit(data.X_public)
-        self._X_public = self._prepared(data.X_public)
+        self._student_notes: tuple[str, ...] = ()
+        self._teacher, self._student = _models(config)
+        self._view, self._student_view = fit_views(config, data.X_public)
+        self._X_public = self._view.of(data.X_public, folder.vault)
+        self._X_seen = self._X_public  # by the student
+        if self._student_view is not self._view:
+            self._X_seen = self._student_view.of(data.X_public, folder.vault)
 
     def rehearse(self) -> None:
         """Train both models on some public records with made-up labels: a typo must cost nothing."""
+        check_asking(self._config, self._student, self._X_public)
         rows = np.arange(min(len(self._data.public_rows), _REHEARSAL))
         classes = self._data.classes
         codes = rows % len(classes)
         if len(set(codes.tolist())) < 2:
             return
         known = take_rows(self._X_public, rows)
-        with _one_line_about("teachers.model", "trained on public records"):
+        with one_line_about("teachers.model", "trained on public records"):
             clone(self._teacher, safe=False).fit(known, classes[codes]).predict(known)
         sure = 0.9 if self._config["aggregation.release"] == HISTOGRAM else 1.0
         targets = np.full((len(rows), len(classes)), (1 - sure) / (len(classes) - 1))
         targets[rows, codes] = sure
-        with _one_line_about("student.model", "trained on public records"):
+        with one_line_about("student.model", "trained on public records"):
+            seen = take_rows(self._X_seen, rows)
             student = fit_released(
-                self._student, known, rows, codes, classes, targets, tell=lambda line: None
+                self._student, seen, rows, codes, classes, targets, tell=lambda line: None
             )
-            student.predict(known)
+            self._matched(student, seen).predict(seen)
 
     def run(self) -> StudyResult:
         votes = self._votes()
+        self._keep_teacher_effects(votes)
         labels, privacy, electorate, histograms = self._aggregate(votes)
         student = self._train_student(labels, histograms)
         return self._report(labels, privacy, electorate, student)
-
-    def _prepared(self, X: Any) -> Any:
-        if self._preprocessing is None:
-            return X
-        if self._config["preprocessing.kind"] in CACHED_KINDS and self._folder.vault.is_dir():
-            cache = FeatureCache(self._folder.vault / "features")
-            return transform_cached(self._preprocessing, X, cache)
-        return self._preprocessing.transform(X)
 
     def _votes(self) -> VoteTable:
         path = self._folder.vault / "votes.npy"
@@ -209,7 +186,7 @@ class _Run:
                 self._plan,
                 self._data,
                 self._teacher,
-                self._preprocessing,
+                self._view.transformer,
                 self._X_public,
                 self._observer,
             )
@@ -232,8 +209,10 @@ class _Run:
                 workers,
                 progress=self._observer.advanced,
                 n_classes=n_classes,
+                class_shares=self._config.class_shares("teachers", self._data.classes),
             )
-            ensemble.train(self._prepared(self._data.X), self._data.codes, assignment, missing)
+            records = self._view.of(self._data.X, self._folder.vault)
+            ensemble.train(records, self._data.codes, assignment, missing)
             self._observer.stage("votes", assignment.n_teachers)
             table = ensemble.ask(stored.paths, self._X_public)
         votes = VoteTable.from_predictions(table, n_classes, allow_abstention=True)
@@ -245,23 +224,35 @@ class _Run:
     ) -> tuple[Labels, PrivacyStatement, Electorate, NoisyHistograms | None]:
         release: str = self._config["aggregation.release"]
         electorate = self._plan.electorate(self._seed)
-        order = np.random.default_rng([self._seed, 3]).permutation(len(self._X_public))
-        order = order[: self._config["aggregation.max_queries"]]
+        order = order_of_asking(self._config, self._folder, self._X_public)
         interactive = None
         if isinstance(self._aggregator, InteractiveGNMax):
-            interactive = RefittedStudent(self._student, self._X_public, votes.n_classes)
-        self._observer.stage("labels", len(order))
+            interactive = RefittedStudent(self._student, self._X_seen, votes.n_classes)
+        asking = chooser_of(
+            self._config,
+            self._student,
+            self._X_seen,
+            self._X_public,
+            order,
+            electorate,
+            self._aggregator,
+            votes.n_classes,
+            self._observer.note,
+        )
+        max_queries = self._config["aggregation.max_queries"]
+        self._observer.stage("labels", len(order[:max_queries]))
         labels, privacy = label_durably(
             self._folder,
             votes,
             electorate,
             self._aggregator,
-            order,
+            asking,
             guarantee=self._config["privacy.guarantee"],
             orders=SEED_ORDERS if self._config["privacy.orders"] == "seeds" else DEFAULT_ORDERS,
             conversion=self._config["privacy.conversion"],
             bounds=self._config["privacy.bounds"],
             noise=_noise(self._config),
+            max_queries=max_queries,
             max_labels=self._config["aggregation.max_labels"],
             owners=self._data.budgets.group_sizes(),
             adjacency=self._plan.adjacency(self._config["teachers.assignment"]),
@@ -285,16 +276,27 @@ class _Run:
 
     def _train_student(self, labels: Labels, histograms: NoisyHistograms | None) -> Any:
         path, told = self._folder.release / "student.joblib", self._folder.vault / "student.json"
-        recipe = json.dumps(self._config.public()["student"], sort_keys=True)
-        if path.exists() and told.exists() and json.loads(told.read_text("utf-8")) == recipe:
+        recipe = json.dumps(said(self._config.public())["student"], sort_keys=True)
+        known = json.loads(told.read_text("utf-8")) if told.exists() else {}
+        known = (
+            known if isinstance(known, dict) else {"recipe": known}
+        )  # as it once was: without notes
+        if path.exists() and known.get("recipe") == recipe:
             self._observer.skipped("student")
+            self._student_notes = tuple(known.get("notes", ()))
             return load_model(path)
         self._observer.stage("student")
+        notes: list[str] = []
+
+        def note(line: str) -> None:
+            notes.append(line)
+            self._observer.note(line)
+
         try:
-            with _one_line_about("student.model", "trained on the released labels"):
+            with one_line_about("student.model", "trained on the released labels"):
                 student = fit_released(
                     self._student,
-                    self._X_public,
+                    self._X_seen,
                     labels.queries,
                     labels.labels,
                     self._data.classes,
@@ -304,24 +306,46 @@ class _Run:
                         histograms,
                         self._config["student.targets"] or "mixture",
                     ),
-                    tell=self._observer.note,
+                    tell=note,
                 )
         except NothingReleasedError as error:
             raise NothingReleasedError(
                 f"{error} (what was spent: {self._folder.release / 'privacy.json'})"
             ) from None
-        if self._preprocessing is not None:
-            student = Pipeline([("preprocessing", self._preprocessing), ("student", student)])
+        student = self._matched(student, self._X_seen)
+        seen_through = self._student_view.transformer
+        if seen_through is not None:
+            student = Pipeline([("preprocessing", seen_through), ("student", student)])
         self._folder.write_model(path, student)
-        self._folder.write_json(told, recipe)
+        self._folder.write_json(told, {"recipe": recipe, "notes": notes})
+        self._student_notes = tuple(notes)
         return student
+
+    def _keep_teacher_effects(self, votes: VoteTable) -> None:
+        """Tell the steward, in the vault, how right teachers are by class, where public truth is known."""
+        if self._data.y_public is None:
+            return
+        table = sensitive_teacher_effects(
+            votes, self._data.classes, self._data.y_public, self._plan
+        )
+        path = self._folder.vault / "sensitive-teachers-by-class.csv"
+        self._folder.write_bytes(path, table.to_csv().encode())
+
+    def _matched(self, student: Any, X_seen: Any) -> Any:
+        """Correct the student for public shares of the classes, where they are given."""
+        shares = self._config.class_shares("student", self._data.classes)
+        if shares is None:
+            return student
+        return match_shares(student, X_seen, self._data.classes, shares)
 
     def _report(
         self, labels: Labels, privacy: PrivacyStatement, electorate: Electorate, student: Any
     ) -> StudyResult:
         self._observer.stage("report")
-        with _one_line_about("student.model", "asked about the test records"):
-            label_accuracy, student_accuracy = measured_accuracies(self._data, labels, student)
+        with one_line_about("student.model", "asked about the test records"):
+            effects, label_accuracy, student_accuracy = measured_effects(
+                self._config, self._plan, self._data, labels, student
+            )
         result = StudyResult(
             folder=self._folder,
             privacy=privacy,
@@ -330,27 +354,13 @@ class _Run:
             label_accuracy=label_accuracy,
             student_accuracy=student_accuracy,
             n_test=0 if self._data.X_test is None else len(self._data.X_test),
+            effects=effects,
+            student_notes=self._student_notes,
         )
+        self._folder.write_json(self._folder.release / "effects.json", effects.to_dict())
         page = report_data(result, self._config, self._data, self._aggregator, electorate)
         self._folder.write_bytes(result.report, render_report(page).encode())
         return result
-
-
-@contextmanager
-def _one_line_about(key: str, purpose: str) -> Iterator[None]:
-    """Refuse what fails on public records alone; such a message cannot quote private ones."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except CollegiumError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise InputError(
-            f"{key} cannot be {purpose} ({type(error).__name__}: {reason}): correct its parameters, or the "
-            "preprocessing"
-        ) from None
 
 
 def _noise(config: StudyConfig) -> NoiseSource:

@@ -11,6 +11,7 @@ from typing import Any
 
 from collegium.accounting.renyi import CONVERSIONS
 from collegium.personalisation import PERSONALISATIONS
+from collegium.students.selection import QUERY_ORDERS, RANDOM
 from collegium.students.targets import METHODS
 from collegium.voting.aggregators import AGGREGATORS
 from collegium.voting.pricing import GUARANTEES
@@ -62,6 +63,8 @@ SECTIONS = {
     "student": "The model that is published.",
     "run": "Speed only: nothing here can change a result, a label or an account.",
 }
+
+PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings")
 
 KEYS = (
     Key("study", "name", "text", "study", "Title of the report."),
@@ -272,7 +275,7 @@ KEYS = (
         "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
         "model `ridge`; embeddings: the records are embeddings of a public model.",
-        ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings"),
+        PREPROCESSINGS,
     ),
     Key(
         "preprocessing",
@@ -322,6 +325,17 @@ KEYS = (
         "hash: adding or removing an owner changes only that owner's teachers. balanced: shards of equal "
         "size, protecting against replacement only.",
         ("hash", "balanced"),
+    ),
+    Key(
+        "teachers",
+        "class_shares",
+        "table",
+        None,
+        "Public shares of the classes (a census, say; never counted in the private records). Each teacher "
+        "sees its own shard in these shares, so that budgets that go by class do not bend votes. Costs "
+        "nobody anything.",
+        (),
+        '{ "<=50K" = 0.76, ">50K" = 0.24 }',
     ),
     Key(
         "personalisation",
@@ -458,6 +472,16 @@ KEYS = (
         RELEASES,
     ),
     Key(
+        "aggregation",
+        "query_order",
+        "text",
+        RANDOM,
+        "Which public records are asked about first. coverage: those that represent the others best. "
+        "active: those of which the student, fitted again as labels are released, is least certain "
+        "(worst-case guarantee only; costs nothing). The last two compare records after preprocessing.",
+        QUERY_ORDERS,
+    ),
+    Key(
         "student",
         "model",
         "text",
@@ -468,6 +492,15 @@ KEYS = (
     Key("student", "params", "table", {}, "Parameters of the model."),
     Key(
         "student",
+        "preprocessing",
+        "text",
+        "same",
+        "What the student sees of the records, if not the same as the teachers: another kind of "
+        "preprocessing, with the numbers of its section. May be changed later, at no cost.",
+        ("same", *PREPROCESSINGS),
+    ),
+    Key(
+        "student",
         "targets",
         "text",
         None,
@@ -476,6 +509,16 @@ KEYS = (
         "argmax: the label. Default: mixture.",
         METHODS,
         '"mixture"',
+    ),
+    Key(
+        "student",
+        "class_shares",
+        "table",
+        None,
+        "Public shares of the classes: the student is corrected until its mean belief in each class, over "
+        "the public records, is the class's share. May be changed later, at no cost.",
+        (),
+        '{ "<=50K" = 0.76, ">50K" = 0.24 }',
     ),
     Key("run", "jobs", "whole number", -1, "Parallel jobs; -1: all cores."),
     Key(

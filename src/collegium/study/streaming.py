@@ -144,6 +144,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         y_public=truth_about(public.y, scanned.classes, "public"),
         X_test=X_test,
         y_test=y_test,
+        test_groups=None if test is None else test.levels,
         public_rows=public.rows,
         fingerprints=fingerprints,
     )
@@ -226,6 +227,7 @@ def streamed_votes(
             workers,
             progress=observer.advanced,
             n_classes=len(data.classes),
+            class_shares=config.class_shares("teachers", data.classes),
         )
         if missing:
             observer.stage("shards")

@@ -7,6 +7,10 @@ the journal before noise is drawn, and the outcome is durable before it leaves.
 With ``release="histogram"`` an outcome also carries the noisy counts that its label is the arg max of,
 and the noisy value of the check. They are the very values that the verdict and the label are computed
 from: nothing is drawn for them, and nothing more is charged (:mod:`collegium.voting.release`).
+
+Which record is asked about next may be fixed, or chosen from what was released so far, at the same price
+(:mod:`collegium.voting.choosing`). What was reserved is asked about as it stands in the journal: nobody
+chooses the past again.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from collegium.voting.aggregators import (
     CheckedAggregator,
     InteractiveGNMax,
 )
+from collegium.voting.choosing import Agenda, QueryChooser, check_choosing
 from collegium.voting.noise import MAX_SCALE, NoiseSource
 from collegium.voting.pricing import Pricing
 from collegium.voting.release import HISTOGRAM, LABELS, check_release
@@ -171,10 +176,12 @@ class LabellingJob:
         Prices and accountant; fresh, unless the job goes on.
     noise : NoiseSource
         Where noise comes from.
-    order : ndarray of int, shape (n_queries,)
-        Public order in which queries are asked.
+    order : ndarray of int, shape (n_queries,), or QueryChooser
+        Public order in which queries are asked, or who chooses them from what was released so far.
     student : InteractiveStudent, optional
         For Interactive-GNMax.
+    max_queries : int, optional
+        Stop after so many queries.
     max_labels : int, optional
         Stop after so many labels.
     journal : Journal, optional
@@ -193,7 +200,7 @@ class LabellingJob:
     InputError
         If votes and electorate do not fit, the student is missing, the order does not name
         different rows of the votes, weights are off the grid, or the account does not pay for the
-        histograms that are asked for.
+        histograms that are asked for, or not for a choice of queries.
     """
 
     def __init__(
@@ -203,9 +210,10 @@ class LabellingJob:
         aggregator: Aggregator,
         pricing: Pricing,
         noise: NoiseSource,
-        order: NDArray[np.intp],
+        order: NDArray[np.intp] | QueryChooser,
         *,
         student: InteractiveStudent | None = None,
+        max_queries: int | None = None,
         max_labels: int | None = None,
         journal: Journal | None = None,
         block: int = 16,
@@ -231,13 +239,9 @@ class LabellingJob:
         self._aggregator = aggregator
         self._pricing = pricing
         self._noise = noise
-        self._order = np.asarray(order, dtype=np.intp)
-        known = (self._order >= 0) & (self._order < votes.n_queries)
-        if not known.all() or np.unique(self._order).size != self._order.size:
-            raise InputError(
-                f"the order of queries must name different rows of the {votes.n_queries} that were "
-                "voted on: no query is asked twice"
-            )
+        if isinstance(order, QueryChooser):
+            check_choosing(aggregator, pricing.guarantee)
+        self._agenda = Agenda(order, votes.n_queries, max_queries)
         if block < 1:
             raise InputError(f"block must be at least 1 query, got {block}")
         self._student = student if isinstance(aggregator, InteractiveGNMax) else None
@@ -256,18 +260,17 @@ class LabellingJob:
 
     def run(self) -> Labels:
         """Replay what is durable, then go on until something runs out."""
-        outcomes: list[Outcome] = []
-        for outcome in self._journal.settled():
-            if not self._replay(outcome):
-                break
-            outcomes.append(outcome)
-            self._remember(outcome)
+        outcomes = self._recall()
         reason = self._reason_to_stop(len(outcomes))
         while reason is None:
             first = len(outcomes)
-            last = min(first + self._block, len(self._order))
+            queries = self._agenda.block(first, self._block, outcomes)
+            if not queries:
+                reason = "queries"
+                break
+            last = first + len(queries)
             done: list[Outcome] = []
-            self._journal.reserve(first, self._order[first:last].tolist())
+            self._journal.reserve(first, queries)
             while reason is None and first + len(done) < last:
                 position = first + len(done)
                 try:
@@ -291,10 +294,23 @@ class LabellingJob:
             reason,
         )
 
+    def _recall(self) -> list[Outcome]:
+        """Charge again for what is durable. Rows stay where the journal has them, whoever chose them."""
+        outcomes: list[Outcome] = []
+        durable = self._journal.settled()
+        for outcome in durable:
+            self._agenda.recall(outcome.position, outcome.query)
+        for outcome in durable:
+            if not self._replay(outcome):
+                break
+            outcomes.append(outcome)
+            self._remember(outcome)
+        return outcomes
+
     def _settle_after_failure(self, done: list[Outcome], position: int) -> None:
         """Keep what was paid for; the query that failed may have been drawn, and counts as lost."""
         if not done or done[-1].position != position:
-            done.append(Outcome(position, int(self._order[position]), LOST, NO_LABEL))
+            done.append(Outcome(position, self._agenda.row(position), LOST, NO_LABEL))
         self._journal.settle(done)
 
     def _reason_to_stop(self, asked: int) -> str | None:
@@ -302,7 +318,7 @@ class LabellingJob:
             return "budget"
         if self._max_labels is not None and len(self._labels) >= self._max_labels:
             return "labels"
-        if asked >= len(self._order):
+        if asked >= self._agenda.limit:
             return "queries"
         return "interrupted" if self._should_stop() else None
 
@@ -310,7 +326,7 @@ class LabellingJob:
         """Ask one query; None if somebody cannot afford it."""
         self._load(position)
         account, check = self._pricing.accountant, self._pricing.check(position)
-        query = int(self._order[position])
+        query = self._agenda.row(position)
         if not account.affords(self._pricing.reserve(position)):
             return None
         account.charge(check)
@@ -380,10 +396,6 @@ class LabellingJob:
     def _replay(self, outcome: Outcome) -> bool:
         """Charge a durable outcome again; False if a lost query was never affordable."""
         position = outcome.position
-        if position >= len(self._order) or int(self._order[position]) != outcome.query:
-            raise InputError(
-                "the journal belongs to another order of queries: it is left untouched"
-            )
         self._refuse_another_release(outcome)
         self._load(outcome.position)
         account, check = self._pricing.accountant, self._pricing.check(outcome.position)
@@ -430,8 +442,9 @@ class LabellingJob:
         """Load the chunk of ballots, counts and prices that contains a position."""
         if self._first <= position < self._first + len(self._ballots):
             return
-        self._first = position - position % _CHUNK
-        queries = self._order[self._first : self._first + _CHUNK]
+        # Where rows are chosen as outcomes come in, those to the end of the block are known.
+        self._first = position if self._agenda.is_chosen else position - position % _CHUNK
+        queries = self._agenda.rows(self._first, self._first + _CHUNK)
         positions: Iterable[int] = range(self._first, self._first + len(queries))
         self._ballots = [self._electorate.ballot(p) for p in positions]
         if self._electorate.is_static:

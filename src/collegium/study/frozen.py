@@ -1,0 +1,67 @@
+"""Which settings a study cannot change any more, once it has begun."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from collegium.students.selection import ACTIVE, RANDOM
+from collegium.study.config import StudyConfig
+from collegium.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.voting.release import LABELS
+
+Settings = dict[str, dict[str, Any]]
+
+#: What was the only way before there was a choice: it goes without saying, so that studies that were begun
+#: before a key existed go on, and their students are not trained again.
+GOES_WITHOUT_SAYING: dict[str, Any] = {
+    "aggregation.release": LABELS,
+    "aggregation.query_order": RANDOM,
+    "student.preprocessing": "same",
+}
+
+
+def said(settings: Settings) -> Settings:
+    """Leave out what goes without saying.
+
+    Parameters
+    ----------
+    settings : dict of str to dict
+        Section, key, value; as :meth:`~collegium.study.config.StudyConfig.public` makes them. Not changed.
+
+    Examples
+    --------
+    >>> said({"aggregation": {"release": "labels", "sigma": 40}})
+    {'aggregation': {'sigma': 40}}
+    >>> said({"aggregation": {"release": "histogram"}})
+    {'aggregation': {'release': 'histogram'}}
+    """
+    absent = object()
+    return {
+        section: {
+            name: value
+            for name, value in keys.items()
+            if GOES_WITHOUT_SAYING.get(f"{section}.{name}", absent) != value
+        }
+        for section, keys in settings.items()
+    }
+
+
+def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
+    """Settings for the manifest: those that a study cannot change any more.
+
+    The student may change, and so may what it sees of the records: it is computed from what was released,
+    and costs nobody anything. Not so where its opinion steers the voting, or the choice of questions.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        The study's.
+    aggregator : Aggregator
+        Its mechanism.
+    """
+    settings = said(config.public())
+    if not (
+        isinstance(aggregator, InteractiveGNMax) or config["aggregation.query_order"] == ACTIVE
+    ):
+        del settings["student"]
+    return settings

@@ -1,0 +1,130 @@
+"""Classes and groups in a study: what it writes, where, and what mends budgets that go by class."""
+
+import json
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from collegium.errors import InputError, StudyMismatchError
+from collegium.study.config import read_config
+from collegium.study.run import run_study
+
+TEXT = """
+[study]
+name = "Incomes"
+[data]
+private = "private.csv"
+public = "public.csv"
+test = "test.csv"
+target = "income"
+classes = ["low", "high"]
+[privacy]
+column = "privacy"
+levels = {{ strict = 4.0, generous = 32.0 }}
+[teachers]
+model = "sklearn.naive_bayes.GaussianNB"
+number = 30
+{teachers}
+[personalisation]
+method = "upsampling"
+[aggregation]
+aggregator = "gnmax"
+sigma = 25
+[student]
+model = "{model}"
+{student}
+[run]
+jobs = 1
+"""
+SHARES = "class_shares = { low = 0.8, high = 0.2 }"
+
+
+def people(n, seed):
+    generator = np.random.default_rng(seed)
+    rich = generator.random(n) < 0.2
+    table = pd.DataFrame(
+        {"age": generator.normal(size=n) + 1.2 * rich, "noise": generator.normal(size=n)}
+    )
+    table["income"] = np.where(rich, "high", "low")
+    table["privacy"] = np.where(rich, "generous", "strict")
+    return table
+
+
+def study(tmp_path, teachers="", student="", model="sklearn.naive_bayes.GaussianNB", truth=True):
+    people(1500, 0).to_csv(tmp_path / "private.csv", index=False)
+    public = people(400, 1).drop(columns="privacy")
+    (public if truth else public.drop(columns="income")).to_csv(
+        tmp_path / "public.csv", index=False
+    )
+    people(300, 2).to_csv(tmp_path / "test.csv", index=False)
+    path = tmp_path / "study.toml"
+    path.write_text(TEXT.format(teachers=teachers, student=student, model=model))
+    return read_config(path)
+
+
+def test_effects_are_published_and_teachers_by_class_stay_in_the_vault(tmp_path):
+    result = run_study(study(tmp_path), tmp_path / "out")
+    told = json.loads((tmp_path / "out/release/effects.json").read_text())
+    assert told == result.effects.to_dict()
+    # The test file has the privacy column: students are judged per level.
+    assert [row["test_records"] for row in told["groups"]] == [
+        int((people(300, 2)["privacy"] == level).sum()) for level in result.plan.groups
+    ]
+    names = [path.name for path in (tmp_path / "out/release").iterdir()]
+    assert not any("sensitive" in name for name in names)
+    kept = tmp_path / "out/vault/sensitive-teachers-by-class.csv"
+    assert kept.stat().st_mode & 0o077 == 0
+    assert pd.read_csv(kept)["name"].tolist() == ["low", "high"]
+    page = (tmp_path / "out/release/report.html").read_text()
+    assert "Classes and groups" in page and "Influence of one person" in page
+
+
+def test_without_public_truth_teachers_are_not_judged(tmp_path):
+    result = run_study(study(tmp_path, truth=False), tmp_path / "out")
+    assert not (tmp_path / "out/vault/sensitive-teachers-by-class.csv").exists()
+    assert all(row.label_accuracy is None for row in result.effects.classes)
+
+
+def test_a_students_shares_may_be_given_later_at_no_cost_but_not_the_teachers(tmp_path):
+    run_study(study(tmp_path), tmp_path / "out")
+    journal = (tmp_path / "out/vault/journal.jsonl").read_bytes()
+    result = run_study(study(tmp_path, student=SHARES), tmp_path / "out")
+    assert (tmp_path / "out/vault/journal.jsonl").read_bytes() == journal
+    student = joblib.load(tmp_path / "out/release/student.joblib")
+    public = people(400, 1)[["age", "noise"]]
+    believed = student.predict_proba(public).mean(axis=0)
+    expected = {"low": 0.8, "high": 0.2}
+    assert believed == pytest.approx([expected[name] for name in student.classes_], abs=1e-6)
+    assert [row.public_share for row in result.effects.classes] == [0.8, 0.2]
+    with pytest.raises(StudyMismatchError, match=r"teachers\.class_shares"):
+        run_study(study(tmp_path, teachers=SHARES), tmp_path / "out")
+
+
+def test_teachers_shares_reach_the_teachers(tmp_path):
+    """Naive Bayes' class priors are those of the shard that a teacher saw."""
+    run_study(study(tmp_path, teachers=SHARES), tmp_path / "out")
+    teachers = sorted((tmp_path / "out/vault/teachers").iterdir())
+    priors = [joblib.load(path).sensitive_model.class_prior_[1] for path in teachers]
+    assert np.abs(np.array(priors) - 0.2).max() < 0.03  # shards of about 100 records, rounded
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"teachers": "class_shares = { low = 0.8 }"},
+            "teachers.class_shares must name every class",
+        ),
+        (
+            {"student": "class_shares = { low = 0.8, high = 0.8 }"},
+            "student.class_shares must be greater",
+        ),
+        ({"student": SHARES, "model": "sklearn.svm.LinearSVC"}, "LinearSVC has no predict_proba"),
+    ],
+)
+def test_shares_that_cannot_be_used_cost_nothing(tmp_path, settings, message):
+    with pytest.raises(InputError, match=message):
+        run_study(study(tmp_path, **settings), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
