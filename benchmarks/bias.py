@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from collegium.effects import sensitive_teacher_effects
 from collegium.personalisation.plan import Plan
 from collegium.reproduce.kinds import TEACHERS
-from collegium.reproduce.laboratory import sigma_for
 from collegium.reproduce.readings import SOUND
 from collegium.reproduce.records import SCENES, Split, load_split
 from collegium.reproduce.society import Society, everybody, two_groups
@@ -36,6 +35,7 @@ from collegium.students.share_matching import match_shares
 from collegium.students.targets import class_posterior
 from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.voting.aggregators import GNMax
+from collegium.voting.least_noise import least_sigma
 from collegium.voting.votes import VoteTable
 
 ABOVE = 1  # number of the class ">50K"
@@ -67,7 +67,7 @@ def ask(split: Split, plan: Plan, society: Society, balanced: bool, jobs: int) -
 
 def students(split: Split, plan: Plan, votes: VoteTable) -> dict[str, Any]:
     """Let the teachers vote and train students on what is released, with and without matched shares."""
-    aggregator = GNMax(sigma=sigma_for(plan, votes.n_queries))
+    aggregator = GNMax(sigma=least_sigma(plan.electorate(split.seed), votes.n_queries))
     released = vote(votes, plan, SOUND, aggregator, (split.seed, 0), release="histogram")
     total = float(split.scene.n_teachers)
     targets = class_posterior(released.noisy_counts, aggregator.sigma, total)

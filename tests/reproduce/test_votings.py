@@ -2,12 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from collegium.accounting.gaussian import gdp_mu
 from collegium.budgets import Budget
-from collegium.reproduce.laboratory import sigma_for
 from collegium.reproduce.readings import PUBLISHED, SOUND
 from collegium.reproduce.votings import History, vote, vote_without_limits
 from collegium.voting.aggregators import ConfidentGNMax, GNMax
@@ -48,29 +44,6 @@ def test_histograms_are_of_the_nominal_number_of_teachers(house):
     # Rows add up to 60 plus four independent noises of 60 each: a mean beyond 5 errors has chance 6e-7.
     error = 2 * 60.0 / np.sqrt(len(made.labels))
     assert abs(made.noisy_counts.sum(axis=1).mean() - 60) < 5 * error
-
-
-@given(
-    st.sampled_from(["none", "upsampling", "weighting"]),
-    st.integers(1, 500),
-    st.floats(0.3, 5.0),
-    st.floats(1.0, 5.0),
-)
-@settings(max_examples=40, deadline=None)
-def test_sigma_pays_for_exactly_so_many_answers(variant, n_answers, epsilon, factor):
-    groups = {"low": Budget(epsilon), "high": Budget(epsilon * factor)}
-    plan = SOUND.personalisation(variant).plan(groups, SIZES, 60)
-    sigma = sigma_for(plan, n_answers)
-    ballot = plan.electorate(0).ballot(0)
-    for share, bound in ((1.0, 1.0), (1 - 1e-6, None)):
-        spent = max(
-            2
-            * n_answers
-            * (group.sensitivity / (sigma * share * ballot.scale)) ** 2
-            / gdp_mu(group.budget.epsilon, group.budget.delta) ** 2
-            for group in plan.groups.values()
-        )
-        assert spent <= bound if bound else spent > 1
 
 
 def test_spending_per_label():

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from collegium.budgets import Budget
 from collegium.errors import ConfigError, InputError
-from collegium.personalisation import PERSONALISATIONS
+from collegium.personalisation import PERSONALISATIONS, Weighting
 from collegium.study.config import config_from, example_config, read_config
 from collegium.study.schema import KEYS, SECTIONS
 from collegium.voting.aggregators import AGGREGATORS
+from collegium.voting.least_noise import least_sigma
 
 MINIMUM = {
     "data": {"private": "private.csv", "public": "public.csv", "target": "kind"},
@@ -336,3 +338,23 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
 def test_speed_is_not_part_of_what_makes_a_study_the_same():
     assert "run" not in config(run={"jobs": 2}).public()
     assert config(run={"jobs": 2}).public() == config(run={"jobs": 1}).public()
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "privacy", "message"),
+    [
+        ({"aggregator": "confident", "answers": 9}, {}, "'confident' is not 'gnmax'"),
+        ({"aggregator": "gnmax", "answers": 9, "sigma": 4}, {}, "aggregation.sigma is given, too"),
+        ({"aggregator": "gnmax", "answers": 9}, {"guarantee": "data-dependent"}, "worst-case"),
+        ({"aggregator": "gnmax", "answers": 0}, {}, "aggregation.answers must be at least 1"),
+    ],
+)
+def test_a_number_of_answers_needs_noise_that_it_can_decide_on(aggregation, privacy, message):
+    refused(message, aggregation=aggregation, privacy=privacy)
+
+
+def test_a_number_of_answers_decides_on_the_noise():
+    budgets = {"high": Budget(1.0), "low": Budget(3.0)}
+    plan = Weighting().plan(budgets, {"high": 600, "low": 400}, 250)
+    asked = config(aggregation={"aggregator": "gnmax", "answers": 500})
+    assert asked.aggregator(plan).sigma == least_sigma(plan.electorate(0), 500)

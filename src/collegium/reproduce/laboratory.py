@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.gaussian import gdp_mu
 from collegium.personalisation.plan import Plan
 from collegium.reproduce.kinds import Released, student_kind, teacher_kind
 from collegium.reproduce.readings import Reading
@@ -25,6 +23,7 @@ from collegium.reproduce.votings import History, Voting, vote, vote_without_limi
 from collegium.reproduce.work import Arrays, WorkFolder
 from collegium.teachers.ensemble import TeacherEnsemble
 from collegium.voting.aggregators import Aggregator, GNMax
+from collegium.voting.least_noise import least_sigma
 from collegium.voting.votes import VoteTable
 
 Progress = Callable[[str], None]
@@ -168,7 +167,7 @@ class Laboratory:
         if share is None or not metric.startswith("student"):
             return split.scene.aggregator, "labels"
         answers = max(1, round(share * len(split.codes_public)))
-        return GNMax(sigma=sigma_for(plan, answers)), "histogram"
+        return GNMax(sigma=least_sigma(plan.electorate(split.seed), answers)), "histogram"
 
     def teachers_of(self, reading: Reading, split: Split) -> str:
         """Name the kind of teachers."""
@@ -350,40 +349,6 @@ class Laboratory:
             return {"confusions": np.array(tables)}
 
         return self._work.arrays("students", recipe, learn)["confusions"]
-
-
-def sigma_for(plan: Plan, n_answers: int) -> float:
-    """Least noise with which every budget pays for so many answers, in the worst case.
-
-    An owner of sensitivity Δ pays μ² = 2·Δ²·n/(s·σ)² for n answers (s: the ballot's scale), and may pay
-    μ(ε, δ)².
-
-    Parameters
-    ----------
-    plan : Plan
-        Public.
-    n_answers : int
-        How many.
-
-    Returns
-    -------
-    float
-        Standard deviation for the nominal number of teachers, rounded up.
-
-    Examples
-    --------
-    >>> from collegium.budgets import Budget
-    >>> from collegium.personalisation import Uniform
-    >>> plan = Uniform().plan({"all": Budget(1.0)}, {"all": 60000}, 250)
-    >>> round(sigma_for(plan, 9000))
-    501
-    """
-    scale = plan.electorate(0).ballot(0).scale
-    dearest = max(
-        group.sensitivity / gdp_mu(group.budget.epsilon, group.budget.delta)
-        for group in plan.groups.values()
-    )
-    return math.sqrt(2 * n_answers) * dearest / scale * (1 + 1e-9)
 
 
 def _fingerprint(voting: Voting) -> str:

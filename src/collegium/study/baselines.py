@@ -59,7 +59,9 @@ def measure_baselines(config: StudyConfig) -> Baselines:
         build_model("teachers.model", config["teachers.model"], config["teachers.params"]),
         n_teachers=config["teachers.number"],
         personalisation=Uniform(),
-        aggregator=config.aggregator(),
+        aggregator=config.aggregator(
+            Uniform().plan_for(data.budgets.strictest(), config["teachers.number"])
+        ),
         guarantee=config["privacy.guarantee"],
         student=student,
         release=config["aggregation.release"],

@@ -17,11 +17,13 @@ from collegium.budgets import Policy
 from collegium.class_shares import as_class_shares
 from collegium.errors import ConfigError, InputError
 from collegium.personalisation import PERSONALISATIONS, Personalisation
+from collegium.personalisation.plan import Plan
 from collegium.students.selection import ACTIVE
 from collegium.study.schema import KEYS, SECTIONS, Key
 from collegium.teachers.engines import Engine
 from collegium.voting.aggregators import AGGREGATORS, Aggregator, aggregator_from
 from collegium.voting.choosing import check_choosing
+from collegium.voting.least_noise import least_sigma
 from collegium.voting.release import LABELS, check_release
 
 _RELEVANT = {name: tuple(field.name for field in fields(cls)) for name, cls in AGGREGATORS.items()}
@@ -97,8 +99,15 @@ class StudyConfig:
             address = str(self.folder / address)
         return Engine(self["run.engine"], address, self["run.jobs"])
 
-    def aggregator(self) -> Aggregator:
-        """Build the aggregator, with defaults that follow the number of teachers."""
+    def aggregator(self, plan: Plan | None = None) -> Aggregator:
+        """Build the aggregator, with defaults that follow the number of teachers.
+
+        Parameters
+        ----------
+        plan : Plan, optional
+            Of the study; needed where the number of answers decides on the noise, which is left at its
+            default without it.
+        """
         name, k = self["aggregation.aggregator"], self["teachers.number"]
         defaults = {
             "threshold": (0.4 if name == "interactive" else 0.8) * k,
@@ -107,6 +116,9 @@ class StudyConfig:
             "gamma": 12.5 / k,
         }
         given = {key: self[f"aggregation.{key}"] for key in _RELEVANT[name]}
+        if self["aggregation.answers"] is not None and plan is not None:
+            electorate = plan.electorate(self["study.seed"])
+            given["sigma"] = least_sigma(electorate, self["aggregation.answers"])
         return aggregator_from(
             name, **{k: defaults[k] if v is None else v for k, v in given.items()}
         )
@@ -220,6 +232,7 @@ def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
     config.personalisation()
     config.engine()
     check_release(config["aggregation.release"], config.aggregator(), privacy["guarantee"])
+    _check_answers(config)
     if config["aggregation.query_order"] == ACTIVE:
         check_choosing(config.aggregator(), privacy["guarantee"])
     if config["student.targets"] is not None and config["aggregation.release"] == LABELS:
@@ -233,6 +246,29 @@ def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
             raise ConfigError(
                 f"aggregation.{key} means nothing to aggregator "
                 f"{config['aggregation.aggregator']!r} (it belongs to {', '.join(owners)}): remove it"
+            )
+
+
+def _check_answers(config: StudyConfig) -> None:
+    """Refuse a number of answers that does not decide on the noise."""
+    if config["aggregation.answers"] is None:
+        return
+    reasons = [
+        (
+            config["aggregation.aggregator"] != "gnmax",
+            f"aggregator {config['aggregation.aggregator']!r} is not 'gnmax'",
+        ),
+        (config["aggregation.sigma"] is not None, "aggregation.sigma is given, too"),
+        (
+            config["privacy.guarantee"] != "worst-case",
+            "only the worst-case guarantee knows beforehand what an answer costs",
+        ),
+    ]
+    for wrong, reason in reasons:
+        if wrong:
+            raise ConfigError(
+                f"aggregation.answers finds the noise for a number of answers, but {reason}: "
+                "change one of both"
             )
 
 

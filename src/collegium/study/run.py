@@ -74,7 +74,7 @@ def plan_study(config: StudyConfig) -> tuple[Plan, Aggregator, StudyData]:
     plan = config.personalisation().plan_for(data.budgets, config["teachers.number"])
     for section in ("teachers", "student"):
         config.class_shares(section, data.classes)
-    aggregator = config.aggregator()
+    aggregator = config.aggregator(plan)
     refuse_unaffordable(aggregator, plan, config["privacy.guarantee"], config["study.seed"])
     return plan, aggregator, data
 

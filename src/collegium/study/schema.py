@@ -418,6 +418,16 @@ KEYS = (
     ),
     Key(
         "aggregation",
+        "answers",
+        "whole number",
+        None,
+        "gnmax, instead of sigma: as much noise as it takes for all budgets to pay for so many answers "
+        "(worst-case guarantee only).",
+        (),
+        "9000",
+    ),
+    Key(
+        "aggregation",
         "gamma",
         "number",
         None,
