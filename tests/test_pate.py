@@ -35,9 +35,9 @@ from collegium import (
 from collegium.accounting.accountant import Accountant
 from collegium.accounting.gaussian import gdp_delta, gdp_epsilon
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
-from collegium.pate import default_aggregator
 from collegium.personalisation import PERSONALISATIONS, Assignment, Weighting
 from collegium.teachers.ensemble import Teacher
+from collegium.voting.aggregators import default_aggregator
 from collegium.voting.votes import VoteTable
 
 N_RECORDS, N_PUBLIC = 180, 60

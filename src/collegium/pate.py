@@ -22,7 +22,6 @@ from collegium.class_shares import as_class_shares
 from collegium.effects import Effects, StudentAnswers, measure_effects, sensitive_teacher_effects
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
 from collegium.personalisation import Personalisation, as_personalisation
-from collegium.personalisation.plan import Plan
 from collegium.privacy import statement
 from collegium.students.active_choice import ActiveChooser, require_beliefs
 from collegium.students.selection import (
@@ -36,10 +35,11 @@ from collegium.students.selection import (
 from collegium.students.share_matching import match_shares, require_probabilities
 from collegium.students.supervised import RefittedStudent, fit_released
 from collegium.students.targets import METHODS, released_targets
-from collegium.tables import as_records, encode_classes, like_private
+from collegium.tables import as_records, encode_classes, like_private, warn_of_unseen_classes
 from collegium.teachers.engines import Engine, running
 from collegium.teachers.ensemble import TeacherEnsemble
-from collegium.voting.aggregators import Aggregator, ConfidentGNMax, InteractiveGNMax
+from collegium.voting.affordable import refuse_unaffordable
+from collegium.voting.aggregators import Aggregator, InteractiveGNMax, default_aggregator
 from collegium.voting.choosing import QueryChooser, check_choosing
 from collegium.voting.histograms import released_histograms
 from collegium.voting.labelling import LabellingJob, Labels
@@ -52,46 +52,9 @@ SAME = "same"
 ADVICE = "the statement in `privacy_` tells what was spent"
 
 
-def default_aggregator(n_teachers: int) -> ConfidentGNMax:
-    """Confident-GNMax with the published MNIST settings (T = 200, σ_T = 150, σ = 40 for 250 teachers).
-
-    Scaled to the number of teachers.
-
-    Examples
-    --------
-    >>> default_aggregator(250)
-    ConfidentGNMax(threshold=200.0, sigma_threshold=150.0, sigma=40.0)
-    """
-    return ConfidentGNMax(
-        threshold=0.8 * n_teachers, sigma_threshold=0.6 * n_teachers, sigma=0.16 * n_teachers
-    )
-
-
 def default_model() -> Any:
     """Logistic regression on standardised features: what is used where no model is given."""
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-
-
-def refuse_unaffordable(aggregator: Aggregator, plan: Plan, guarantee: str, seed: int = 0) -> None:
-    """Refuse, before anything is trained, a plan under which no query could be answered.
-
-    Raises
-    ------
-    InputError
-        If some group cannot afford a single query.
-    """
-    if guarantee != "worst-case":
-        return
-    electorate = plan.electorate(seed)
-    pricing = pricing_for(guarantee, aggregator, electorate)
-    pricing.begin(0, [electorate.ballot(0)], np.empty((0, 2)))
-    over = pricing.accountant.overspent(pricing.check(0) + pricing.answer(0))
-    if over.any():
-        name = electorate.cohort_groups[int(np.flatnonzero(over)[0])]
-        raise InputError(
-            f"group {name!r} (ε = {plan.groups[name].budget.epsilon:g} per owner) cannot afford a single "
-            f"answer of {aggregator}: use more noise with more teachers, or ask for larger budgets"
-        )
 
 
 def _student_has(method: str) -> Any:
@@ -657,15 +620,3 @@ def _transformed(preprocessing: Any | None, records: Any) -> Any:
 
 def _warn(line: str) -> None:
     warnings.warn(line, PrivacyWarning, stacklevel=2)
-
-
-def warn_of_unseen_classes(codes: NDArray[np.intp], classes: NDArray[Any]) -> None:
-    """Warn, on the steward's screen only, of classes in the public list that no record has."""
-    unseen = np.setdiff1d(np.arange(len(classes)), codes)
-    if unseen.size:
-        names = ", ".join(str(classes[number]) for number in unseen)
-        warnings.warn(
-            f"no teacher saw class {names}: it cannot get a vote; shorten the class list, or add records",
-            PrivacyWarning,
-            stacklevel=3,
-        )

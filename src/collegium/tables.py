@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from collegium.errors import InputError
+from collegium.errors import InputError, PrivacyWarning
 
 
 def as_records(X: Any, name: str) -> Any:
@@ -179,3 +179,15 @@ def encode_classes(
             f"{outside[0]} (counted from 0): allowed are {', '.join(map(str, known.tolist()))}"
         )
     return known, np.asarray(codes, dtype=np.intp)
+
+
+def warn_of_unseen_classes(codes: NDArray[np.intp], classes: NDArray[Any]) -> None:
+    """Warn, on the steward's screen only, of classes in the public list that no record has."""
+    unseen = np.setdiff1d(np.arange(len(classes)), codes)
+    if unseen.size:
+        names = ", ".join(str(classes[number]) for number in unseen)
+        warnings.warn(
+            f"no teacher saw class {names}: it cannot get a vote; shorten the class list, or add records",
+            PrivacyWarning,
+            stacklevel=3,
+        )

@@ -42,9 +42,8 @@ def test_quick_table(collegium, work, tmp_path):
     for reading in ("published", "sound"):
         path = tmp_path / f"thesis-6.6-{reading}.csv"
         heading = path.read_text(encoding="utf-8").splitlines()[0]
-        assert heading.startswith(
-            "# collegium reproduce thesis-6.6 --quick --jobs 1 --work-dir WORK"
-        )
+        wanted = "# collegium reproduce thesis-6.6 --quick --jobs 1 --work-dir WORK --out OUT"
+        assert heading == wanted
         cells = pd.read_csv(path, comment="#")
         assert len(cells) == 10
         assert set(cells["reading"]) == {reading}

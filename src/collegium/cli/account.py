@@ -14,11 +14,15 @@ from collegium.budgets import Budget
 from collegium.cli.console import out, plan_sentence, plan_table, print_json
 from collegium.cli.left import MOST, answers_affordable, show_export, show_left
 from collegium.errors import InputError
-from collegium.pate import default_aggregator
 from collegium.personalisation import as_personalisation
 from collegium.personalisation.plan import Plan
 from collegium.privacy import ceil_decimals, floor_decimals
-from collegium.voting.aggregators import Aggregator, CheckedAggregator, aggregator_from
+from collegium.voting.aggregators import (
+    Aggregator,
+    CheckedAggregator,
+    aggregator_from,
+    default_aggregator,
+)
 from collegium.voting.pricing import WorstCasePricing
 
 Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]

@@ -27,10 +27,10 @@ from collegium.cli.account import (
 from collegium.cli.console import err, out, print_json
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
-from collegium.pate import refuse_unaffordable
 from collegium.personalisation import as_personalisation
 from collegium.privacy import ceil_decimals, floor_decimals
 from collegium.study.config import read_config
+from collegium.voting.affordable import refuse_unaffordable
 from collegium.voting.release import LABELS, check_release
 
 LEVELS = ["high=1:540", "average=2:370", "low=3:90"]

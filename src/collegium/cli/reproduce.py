@@ -252,7 +252,7 @@ def _as_json(result: Result, files: list[Path]) -> dict[str, Any]:
 
 def _command() -> str:
     """The command as it was given, without the folders of this machine."""
-    words, hidden = [], {"--data-dir": "DATA", "--work-dir": "WORK"}
+    words, hidden = [], {"--data-dir": "DATA", "--work-dir": "WORK", "--out": "OUT"}
     given = iter(sys.argv[1:])
     for word in given:
         option, equals, _ = word.partition("=")

@@ -26,7 +26,7 @@ from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print
 from collegium.cli.vote_files import TeacherBudgets, read_budgets, read_matrix, read_votes
 from collegium.datasets import sha256_of
 from collegium.errors import InputError
-from collegium.pate import default_model, refuse_unaffordable
+from collegium.pate import default_model
 from collegium.personalisation import Upsampling, as_personalisation
 from collegium.personalisation.base import finish_plan
 from collegium.personalisation.electorate import Electorate
@@ -34,6 +34,7 @@ from collegium.personalisation.plan import Plan, separate_electorate
 from collegium.students.supervised import RefittedStudent
 from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
 from collegium.study.job import label_durably, write_release
+from collegium.voting.affordable import refuse_unaffordable
 from collegium.voting.aggregators import InteractiveGNMax
 from collegium.voting.histograms import released_histograms
 from collegium.voting.noise import SecureNoise, SeededNoise

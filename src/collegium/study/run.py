@@ -13,7 +13,6 @@ from sklearn.pipeline import Pipeline
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
 from collegium.effects import sensitive_teacher_effects
 from collegium.errors import NothingReleasedError
-from collegium.pate import refuse_unaffordable, warn_of_unseen_classes
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement
@@ -34,8 +33,9 @@ from collegium.study.store import StoredTeachers, load_model
 from collegium.study.streaming import StreamedStudyData, load_streamed_data, streamed_votes
 from collegium.study.trial import one_line_about
 from collegium.study.views import fit_views
-from collegium.tables import take_rows
+from collegium.tables import take_rows, warn_of_unseen_classes
 from collegium.teachers.ensemble import TeacherEnsemble
+from collegium.voting.affordable import refuse_unaffordable
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
 from collegium.voting.histograms import NoisyHistograms, released_histograms
 from collegium.voting.labelling import Labels

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collegium.errors import ConfigError
-from collegium.pate import warn_of_unseen_classes
 from collegium.personalisation.plan import Plan
 from collegium.sharding import (
     Granted,
@@ -32,7 +31,7 @@ from collegium.study.data import (
 )
 from collegium.study.folder import StudyFolder
 from collegium.study.store import StoredTeachers
-from collegium.tables import as_records, like_private
+from collegium.tables import as_records, like_private, warn_of_unseen_classes
 from collegium.voting.votes import VoteTable
 
 if TYPE_CHECKING:

@@ -288,3 +288,18 @@ def aggregator_from(name: str, **parameters: float) -> Aggregator:
             f"aggregator {name!r} has no parameter {unknown[0]!r}: allowed are {', '.join(allowed)}"
         )
     return cls(**parameters)
+
+
+def default_aggregator(n_teachers: int) -> ConfidentGNMax:
+    """Confident-GNMax with the published MNIST settings (T = 200, σ_T = 150, σ = 40 for 250 teachers).
+
+    Scaled to the number of teachers.
+
+    Examples
+    --------
+    >>> default_aggregator(250)
+    ConfidentGNMax(threshold=200.0, sigma_threshold=150.0, sigma=40.0)
+    """
+    return ConfidentGNMax(
+        threshold=0.8 * n_teachers, sigma_threshold=0.6 * n_teachers, sigma=0.16 * n_teachers
+    )

@@ -1,0 +1,32 @@
+"""Whether budgets pay for anything at all: asked before anything is trained."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from collegium.errors import InputError
+from collegium.personalisation.plan import Plan
+from collegium.voting.aggregators import Aggregator
+from collegium.voting.pricing import pricing_for
+
+
+def refuse_unaffordable(aggregator: Aggregator, plan: Plan, guarantee: str, seed: int = 0) -> None:
+    """Refuse, before anything is trained, a plan under which no query could be answered.
+
+    Raises
+    ------
+    InputError
+        If some group cannot afford a single query.
+    """
+    if guarantee != "worst-case":
+        return
+    electorate = plan.electorate(seed)
+    pricing = pricing_for(guarantee, aggregator, electorate)
+    pricing.begin(0, [electorate.ballot(0)], np.empty((0, 2)))
+    over = pricing.accountant.overspent(pricing.check(0) + pricing.answer(0))
+    if over.any():
+        name = electorate.cohort_groups[int(np.flatnonzero(over)[0])]
+        raise InputError(
+            f"group {name!r} (ε = {plan.groups[name].budget.epsilon:g} per owner) cannot afford a single "
+            f"answer of {aggregator}: use more noise with more teachers, or ask for larger budgets"
+        )
