@@ -11,8 +11,10 @@ histograms         noisy histograms of all public images, with the least noise t
 scattering         ridge teachers and students on scattering coefficients; without: support vector machines
                    as teachers, on 50 principal components of public pixels, which students see as well
 semi-supervision   a Gaussian process on all public images; without: logistic regression on the answered ones
+network            (with all others, where PyTorch is there) a network that sees pixels, led by a student on
+                   scattering features
 
-    python benchmarks/ingredients.py --data-dir DATA --work-dir WORK [--seeds 3] [--out ingredients.csv]
+    python benchmarks/ingredients.py --data-dir DATA --work-dir WORK [--seeds 3] [--only NAME] [--out FILE]
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ def recipes() -> list[Recipe]:
     taken = [
         Recipe(f"all but {name}", frozenset(INGREDIENTS) - {name}) for name in INGREDIENTS[:-1]
     ]
-    return added + taken
+    network = Recipe("all, and a network", frozenset({*INGREDIENTS, "network"}))
+    return [*added, network, *taken]
 
 
 def renyi_budget(budget: Budget) -> Budget:
@@ -104,6 +107,10 @@ def plan_of(recipe: Recipe, split: Split, society: Society) -> Plan:
 
 def student_of(recipe: Recipe, seed: int) -> Any:
     """Make the student; its view is :func:`view_of`."""
+    if "network" in recipe.used:
+        from collegium.students.neural import NeuralStudent
+
+        return NeuralStudent(features="scattering", random_state=seed)
     if "semi-supervision" in recipe.used:
         return GaussianProcessStudent(
             n_components=None if "scattering" in recipe.used else 0, random_state=seed
@@ -113,6 +120,8 @@ def student_of(recipe: Recipe, seed: int) -> Any:
 
 def view_of(recipe: Recipe) -> str:
     """Name what the student sees."""
+    if "network" in recipe.used:
+        return "pixels"
     if "scattering" not in recipe.used:
         return "components"
     return "points" if "semi-supervision" in recipe.used else "scattering"
@@ -169,6 +178,7 @@ def main() -> None:
     parser.add_argument("--work-dir", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--only", default="", help="recipes whose names contain this")
     parser.add_argument("--out", type=Path, help="CSV of every split")
     options = parser.parse_args()
     settings = Options(n_jobs=options.jobs, data_dir=options.data_dir, work_dir=options.work_dir)
@@ -176,7 +186,7 @@ def main() -> None:
     rows = []
     for seed in range(options.seeds):
         for budgets in BUDGETS:
-            for recipe in recipes():
+            for recipe in (one for one in recipes() if options.only in one.name):
                 rows.append(measure(laboratory, recipe, budgets, seed))
                 print(rows[-1], flush=True)
     table = pd.DataFrame(rows)

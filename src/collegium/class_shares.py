@@ -53,10 +53,8 @@ def as_class_shares(
                 f"{name} must name every class once ({', '.join(known)}), got {', '.join(by_name) or 'none'}"
             )
         given = [by_name[value] for value in known]
-    try:
-        shares = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        shares = np.empty(0)
+    array = np.asarray(given)
+    shares = array.astype(np.float64) if array.dtype.kind in "iuf" else np.empty(0)
     if shares.shape != (len(known),):
         raise InputError(
             f"{name} must hold one number for each of {len(known)} classes, got {given!r}"

@@ -507,6 +507,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             If lengths do not fit.
         """
         truth, predicted = np.asarray(y), self.predict(X)
+        if truth.ndim != 1:
+            raise InputError(
+                f"y must hold one class for each of {len(predicted)} test records, got {y!r}"
+            )
         level = None if groups is None else np.asarray(groups)
         for name, given in (("classes", truth), ("groups", level)):
             if given is not None and given.shape != predicted.shape:

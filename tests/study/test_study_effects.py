@@ -128,3 +128,34 @@ def test_shares_that_cannot_be_used_cost_nothing(tmp_path, settings, message):
     with pytest.raises(InputError, match=message):
         run_study(study(tmp_path, **settings), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("preprocessing", ["none", "tabular"])
+@pytest.mark.parametrize("model", ["evidence-regression", "random-forest"])
+def test_a_matched_student_can_be_used_as_it_is_published(tmp_path, model, preprocessing):
+    """Also behind a preprocessing, and with named classes."""
+    config = study(tmp_path, student=SHARES, model=model)
+    text = (tmp_path / "study.toml").read_text()
+    (tmp_path / "study.toml").write_text(f'{text}\n[preprocessing]\nkind = "{preprocessing}"\n')
+    config = read_config(tmp_path / "study.toml")
+    run_study(config, tmp_path / "out")
+    student = joblib.load(tmp_path / "out/release/student.joblib")
+    public = people(400, 1)[["age", "noise"]]
+    assert set(student.predict(public)) <= {"low", "high"}
+    believed = dict(zip(student.classes_, student.predict_proba(public).mean(axis=0), strict=True))
+    assert believed["high"] == pytest.approx(0.2, abs=1e-6)
+
+
+def test_a_student_that_cannot_predict_is_not_published(tmp_path, monkeypatch):
+    """What was published before stays as it was."""
+    run_study(study(tmp_path), tmp_path / "out")
+    before = (tmp_path / "out/release/student.joblib").read_bytes()
+
+    def broken(self, X):
+        raise ValueError("no prediction")
+
+    monkeypatch.setattr("collegium.students.share_matching.ShareMatched.predict", broken)
+    monkeypatch.setattr("collegium.study.student.StudentStage.rehearse", lambda *_: None)
+    with pytest.raises(InputError, match="asked about public records"):
+        run_study(study(tmp_path, student=SHARES), tmp_path / "out")
+    assert (tmp_path / "out/release/student.joblib").read_bytes() == before

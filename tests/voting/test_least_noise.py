@@ -49,6 +49,8 @@ def test_budgets_pay_for_just_so_many_answers(kind, epsilons, wanted, seed):
 
 def test_unlimited_budgets_need_no_noise_and_no_answer_is_no_question():
     plan = Uniform().plan({"all": Budget(math.inf)}, {"all": 10}, 5)
-    assert least_sigma(plan.electorate(0), 100) == 0
-    with pytest.raises(InputError, match="at least 1"):
-        least_sigma(plan.electorate(0), 0)
+    with pytest.raises(InputError, match="no answer needs noise"):
+        least_sigma(plan.electorate(0), 100)
+    for wrong in (0, 2.5, True):
+        with pytest.raises(InputError, match="at least 1"):
+            least_sigma(plan.electorate(0), wrong)

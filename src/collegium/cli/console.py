@@ -133,7 +133,15 @@ def plan_sentence(plan: Plan) -> str:
     )
 
 
-class ProgressObserver(StudyObserver):
+class NoteObserver(StudyObserver):
+    """Shows what the user should know, on the standard error, and no progress."""
+
+    def note(self, line: str) -> None:
+        """Learn what the user should know about the student."""
+        err.print(f"Note: {line}", soft_wrap=True)
+
+
+class ProgressObserver(NoteObserver):
     """Shows a progress bar for each stage, on the standard error."""
 
     def __init__(self) -> None:
@@ -168,10 +176,6 @@ class ProgressObserver(StudyObserver):
         """Learn that a stage was finished in an earlier run."""
         self._finish()
         err.print(f"{name:<12} done in an earlier run")
-
-    def note(self, line: str) -> None:
-        """Learn what the user should know about the student."""
-        err.print(f"Note: {line}", soft_wrap=True)
 
     def _finish(self) -> None:
         if self._task is not None:

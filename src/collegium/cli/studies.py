@@ -13,6 +13,7 @@ from rich.table import Table
 
 from collegium.cli.console import (
     STOPPED,
+    NoteObserver,
     ProgressObserver,
     err,
     out,
@@ -25,7 +26,7 @@ from collegium.errors import InputError
 from collegium.study.baselines import measure_baselines
 from collegium.study.config import StudyConfig, example_config, read_config
 from collegium.study.result import StudyResult
-from collegium.study.run import StudyObserver, plan_study, run_study
+from collegium.study.run import plan_study, run_study
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 StudyFile = Annotated[Path, typer.Argument(help="The study's TOML file.", show_default=False)]
@@ -236,7 +237,7 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
 
 def _run(config: StudyConfig, folder: Path, quiet: bool) -> StudyResult:
     if quiet or not err.is_terminal:
-        return run_study(config, folder, StudyObserver())
+        return run_study(config, folder, NoteObserver())
     with ProgressObserver() as observer:
         return run_study(config, folder, observer)
 
@@ -255,6 +256,7 @@ def _show(
             "stopped_by": labels.stop_reason,
             "label_accuracy": result.label_accuracy,
             "student_accuracy": result.student_accuracy,
+            "notes": list(result.student_notes),
             "release": str(result.folder.release),
             "report": str(result.report),
         }

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 
 from collegium.errors import InputError
+from collegium.students.fitted import FittedStudent
 
 Floats = NDArray[np.float64]
 _STEPS, _TOLERANCE = 50, 1e-8
@@ -77,7 +77,7 @@ def share_offsets(probabilities: Floats, shares: Floats) -> Floats:
     return np.asarray(offsets - offsets.mean())
 
 
-class ShareMatched(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ShareMatched(FittedStudent):
     """A fitted student, corrected such that its mean belief in each class is the class's public share.
 
     Parameters
@@ -96,10 +96,6 @@ class ShareMatched(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, student: Any, offsets: Floats) -> None:
         self.student = student
         self.offsets = offsets
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn: it was fitted before it was wrapped."""
-        return True
 
     @property
     def classes_(self) -> NDArray[Any]:

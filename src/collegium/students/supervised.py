@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
+from collegium.students.fitted import FittedStudent
 from collegium.tables import take_rows
 
 Tell = Callable[[str], None]
@@ -241,7 +242,7 @@ def _wrapped_has_proba(self: NamedClasses) -> bool:
     return hasattr(self.student, "predict_proba")
 
 
-class NamedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NamedClasses(FittedStudent):
     """A fitted student that predicts class numbers, made to predict the classes themselves.
 
     Parameters
@@ -260,10 +261,6 @@ class NamedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, student: Any, classes: NDArray[Any]) -> None:
         self.student = student
         self.classes = classes
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell scikit-learn: it was fitted before it was wrapped."""
-        return True
 
     @property
     def classes_(self) -> NDArray[Any]:

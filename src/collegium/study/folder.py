@@ -74,6 +74,20 @@ class StudyFolder:
         finally:
             os.close(descriptor)
 
+    def holds(self, config: dict[str, Any], inputs: dict[str, str]) -> bool:
+        """Tell whether the folder holds this very study, begun before; nothing is written.
+
+        Parameters
+        ----------
+        config, inputs
+            As for :meth:`claim`.
+        """
+        try:
+            known = json.loads((self.vault / "manifest.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return not _first_difference(known, {"format": FORMAT, "config": config, "inputs": inputs})
+
     def claim(self, config: dict[str, Any], inputs: dict[str, str]) -> None:
         """Write the manifest of a new study, or check that an existing one is the same study.
 

@@ -64,4 +64,6 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
         isinstance(aggregator, InteractiveGNMax) or config["aggregation.query_order"] == ACTIVE
     ):
         del settings["student"]
+    else:  # shares correct the student that is published, not the one that steers
+        settings["student"].pop("class_shares", None)
     return settings

@@ -154,12 +154,21 @@ def write_release(
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a question that is asked between two queries."""
+    """Turn the first Ctrl-C into a question that is asked between two queries; a second one interrupts.
+
+    What had been reserved by then is charged and counts as lost, as after a crash.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     asked_to_stop = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: asked_to_stop.set())
+
+    def interrupt(*_: object) -> None:
+        if asked_to_stop.is_set():
+            raise KeyboardInterrupt
+        asked_to_stop.set()
+
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield asked_to_stop.is_set
     finally:

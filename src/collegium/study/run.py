@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
 from collegium.effects import sensitive_teacher_effects
-from collegium.errors import NothingReleasedError
+from collegium.errors import InputError
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement
 from collegium.report.page import render_report
-from collegium.sharding.votes import open_votes
-from collegium.students.share_matching import match_shares
-from collegium.students.supervised import RefittedStudent, fit_released
-from collegium.students.targets import released_targets
+from collegium.sharding.votes import open_votes, vote_type
+from collegium.students.supervised import RefittedStudent
 from collegium.study.asking import check_asking, chooser_of, order_of_asking
 from collegium.study.config import StudyConfig
 from collegium.study.data import StudyData, load_study_data
 from collegium.study.folder import StudyFolder, versions
-from collegium.study.frozen import frozen_settings, said
+from collegium.study.frozen import Settings, frozen_settings
 from collegium.study.job import label_durably, write_release
 from collegium.study.models import build_model
+from collegium.study.notes import KeptNotes
 from collegium.study.result import StudyResult, measured_effects, report_data
-from collegium.study.store import StoredTeachers, load_model
+from collegium.study.store import StoredTeachers
 from collegium.study.streaming import StreamedStudyData, load_streamed_data, streamed_votes
+from collegium.study.student import StudentStage
 from collegium.study.trial import one_line_about
 from collegium.study.views import fit_views
 from collegium.tables import take_rows, warn_of_unseen_classes
@@ -75,8 +73,25 @@ def plan_study(config: StudyConfig) -> tuple[Plan, Aggregator, StudyData]:
     for section in ("teachers", "student"):
         config.class_shares(section, data.classes)
     aggregator = config.aggregator(plan)
+    _refuse_more_answers_than_questions(config, len(data.public_rows))
     refuse_unaffordable(aggregator, plan, config["privacy.guarantee"], config["study.seed"])
     return plan, aggregator, data
+
+
+def _refuse_more_answers_than_questions(config: StudyConfig, n_public: int) -> None:
+    """Refuse noise for answers that nobody will ask for: most of the budgets would buy nothing."""
+    wanted = config["aggregation.answers"]
+    limits = {
+        "public records": n_public,
+        "aggregation.max_queries": config["aggregation.max_queries"],
+        "aggregation.max_labels": config["aggregation.max_labels"],
+    }
+    for name, limit in limits.items():
+        if wanted is not None and limit is not None and wanted > limit:
+            raise InputError(
+                f"aggregation.answers = {wanted:,} is more than can be asked ({name}: {limit:,}): lower it, "
+                "and each answer gets less noise"
+            )
 
 
 def run_study(config: StudyConfig, out: Path, observer: StudyObserver | None = None) -> StudyResult:
@@ -109,14 +124,15 @@ def run_study(config: StudyConfig, out: Path, observer: StudyObserver | None = N
     study.rehearse()
     folder.open()
     with folder.locked():
-        folder.claim(frozen_settings(config, aggregator), data.fingerprints)
+        folder.claim(*study.identity())
         return study.run()
 
 
 def _models(config: StudyConfig) -> tuple[Any, Any]:
     teacher = build_model("teachers.model", config["teachers.model"], config["teachers.params"])
     student = build_model("student.model", config["student.model"], config["student.params"])
-    if "random_state" in getattr(student, "get_params", dict)():
+    free = "random_state" not in config["student.params"]
+    if free and "random_state" in getattr(student, "get_params", dict)():
         student.set_params(random_state=config["study.seed"])
     return teacher, student
 
@@ -140,13 +156,22 @@ class _Run:
         self._data = data
         self._observer = observer
         self._seed: int = config["study.seed"]
-        self._student_notes: tuple[str, ...] = ()
+        self._notes = KeptNotes(folder, observer.note)
         self._teacher, self._student = _models(config)
         self._view, self._student_view = fit_views(config, data.X_public)
-        self._X_public = self._view.of(data.X_public, folder.vault)
+        # A folder that holds another study is not written into.
+        cache = folder.vault if folder.holds(*self.identity()) else None
+        self._X_public = self._view.of(data.X_public, cache)
         self._X_seen = self._X_public  # by the student
         if self._student_view is not self._view:
-            self._X_seen = self._student_view.of(data.X_public, folder.vault)
+            self._X_seen = self._student_view.of(data.X_public, cache)
+        self._stage = StudentStage(
+            config, folder, data, self._student, self._student_view, self._X_seen
+        )
+
+    def identity(self) -> tuple[Settings, dict[str, str]]:
+        """Settings and inputs that make it this study and no other."""
+        return frozen_settings(self._config, self._aggregator), self._data.fingerprints
 
     def rehearse(self) -> None:
         """Train both models on some public records with made-up labels: a typo must cost nothing."""
@@ -162,19 +187,16 @@ class _Run:
         sure = 0.9 if self._config["aggregation.release"] == HISTOGRAM else 1.0
         targets = np.full((len(rows), len(classes)), (1 - sure) / (len(classes) - 1))
         targets[rows, codes] = sure
-        with one_line_about("student.model", "trained on public records"):
-            seen = take_rows(self._X_seen, rows)
-            student = fit_released(
-                self._student, seen, rows, codes, classes, targets, tell=lambda line: None
-            )
-            self._matched(student, seen).predict(seen)
+        self._stage.rehearse(rows, codes, targets)
 
     def run(self) -> StudyResult:
         votes = self._votes()
         self._keep_teacher_effects(votes)
         labels, privacy, electorate, histograms = self._aggregate(votes)
-        student = self._train_student(labels, histograms)
-        return self._report(labels, privacy, electorate, student)
+        student, notes = self._stage.train(
+            labels, histograms, self._observer.stage, self._observer.skipped, self._observer.note
+        )
+        return self._report(labels, privacy, electorate, student, (*self._notes.lines, *notes))
 
     def _votes(self) -> VoteTable:
         path = self._folder.vault / "votes.npy"
@@ -216,7 +238,7 @@ class _Run:
             self._observer.stage("votes", assignment.n_teachers)
             table = ensemble.ask(stored.paths, self._X_public)
         votes = VoteTable.from_predictions(table, n_classes, allow_abstention=True)
-        self._folder.write_array(path, table.astype(np.int16))
+        self._folder.write_array(path, table.astype(vote_type(n_classes)))
         return votes
 
     def _aggregate(
@@ -237,7 +259,7 @@ class _Run:
             electorate,
             self._aggregator,
             votes.n_classes,
-            self._observer.note,
+            self._notes.add,
         )
         max_queries = self._config["aggregation.max_queries"]
         self._observer.stage("labels", len(order[:max_queries]))
@@ -274,53 +296,6 @@ class _Run:
         )
         return labels, privacy, electorate, histograms
 
-    def _train_student(self, labels: Labels, histograms: NoisyHistograms | None) -> Any:
-        path, told = self._folder.release / "student.joblib", self._folder.vault / "student.json"
-        recipe = json.dumps(said(self._config.public())["student"], sort_keys=True)
-        known = json.loads(told.read_text("utf-8")) if told.exists() else {}
-        known = (
-            known if isinstance(known, dict) else {"recipe": known}
-        )  # as it once was: without notes
-        if path.exists() and known.get("recipe") == recipe:
-            self._observer.skipped("student")
-            self._student_notes = tuple(known.get("notes", ()))
-            return load_model(path)
-        self._observer.stage("student")
-        notes: list[str] = []
-
-        def note(line: str) -> None:
-            notes.append(line)
-            self._observer.note(line)
-
-        try:
-            with one_line_about("student.model", "trained on the released labels"):
-                student = fit_released(
-                    self._student,
-                    self._X_seen,
-                    labels.queries,
-                    labels.labels,
-                    self._data.classes,
-                    released_targets(
-                        labels,
-                        len(self._data.classes),
-                        histograms,
-                        self._config["student.targets"] or "mixture",
-                    ),
-                    tell=note,
-                )
-        except NothingReleasedError as error:
-            raise NothingReleasedError(
-                f"{error} (what was spent: {self._folder.release / 'privacy.json'})"
-            ) from None
-        student = self._matched(student, self._X_seen)
-        seen_through = self._student_view.transformer
-        if seen_through is not None:
-            student = Pipeline([("preprocessing", seen_through), ("student", student)])
-        self._folder.write_model(path, student)
-        self._folder.write_json(told, {"recipe": recipe, "notes": notes})
-        self._student_notes = tuple(notes)
-        return student
-
     def _keep_teacher_effects(self, votes: VoteTable) -> None:
         """Tell the steward, in the vault, how right teachers are by class, where public truth is known."""
         if self._data.y_public is None:
@@ -331,15 +306,13 @@ class _Run:
         path = self._folder.vault / "sensitive-teachers-by-class.csv"
         self._folder.write_bytes(path, table.to_csv().encode())
 
-    def _matched(self, student: Any, X_seen: Any) -> Any:
-        """Correct the student for public shares of the classes, where they are given."""
-        shares = self._config.class_shares("student", self._data.classes)
-        if shares is None:
-            return student
-        return match_shares(student, X_seen, self._data.classes, shares)
-
     def _report(
-        self, labels: Labels, privacy: PrivacyStatement, electorate: Electorate, student: Any
+        self,
+        labels: Labels,
+        privacy: PrivacyStatement,
+        electorate: Electorate,
+        student: Any,
+        notes: tuple[str, ...],
     ) -> StudyResult:
         self._observer.stage("report")
         with one_line_about("student.model", "asked about the test records"):
@@ -355,7 +328,7 @@ class _Run:
             student_accuracy=student_accuracy,
             n_test=0 if self._data.X_test is None else len(self._data.X_test),
             effects=effects,
-            student_notes=self._student_notes,
+            student_notes=notes,
         )
         self._folder.write_json(self._folder.release / "effects.json", effects.to_dict())
         page = report_data(result, self._config, self._data, self._aggregator, electorate)

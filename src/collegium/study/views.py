@@ -29,11 +29,11 @@ class View:
     kind: str
     transformer: Any | None
 
-    def of(self, X: Any, vault: Path) -> Any:
-        """Show records; what is slow to compute is kept in the vault, once there is one."""
+    def of(self, X: Any, vault: Path | None) -> Any:
+        """Show records; what is slow to compute is kept in the vault, if there is one."""
         if self.transformer is None:
             return X
-        if self.kind in CACHED_KINDS and vault.is_dir():
+        if self.kind in CACHED_KINDS and vault is not None and vault.is_dir():
             return transform_cached(self.transformer, X, FeatureCache(vault / "features"))
         return self.transformer.transform(X)
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_KEPT = 1 / 3
-"""Share of its records that a shard keeps at least, also if a class is too rare even so."""
+"""Share of its records that a shard keeps at least, up to rounding, also if a class is too rare even so."""
 
 
 def rows_in_shares(y: NDArray[np.intp], shares: NDArray[np.float64], seed: int) -> NDArray[np.intp]:

@@ -38,12 +38,12 @@ def least_sigma(electorate: Electorate, n_answers: int) -> float:
     Returns
     -------
     float
-        Standard deviation in votes, for the nominal number of teachers. 0 if all budgets are unlimited.
+        Standard deviation in votes, for the nominal number of teachers.
 
     Raises
     ------
     InputError
-        If no answer is wanted.
+        If no answer is wanted, or no budget limits anything.
 
     Examples
     --------
@@ -53,8 +53,11 @@ def least_sigma(electorate: Electorate, n_answers: int) -> float:
     >>> round(least_sigma(plan.electorate(0), 9000))
     501
     """
-    if n_answers < 1:
-        raise InputError(f"n_answers must be at least 1, got {n_answers!r}")
+    whole = isinstance(n_answers, (int, np.integer)) and not isinstance(n_answers, bool)
+    if not whole or n_answers < 1:
+        raise InputError(f"n_answers must be a whole number, at least 1, got {n_answers!r}")
+    if all(budget.is_unlimited for budget in electorate.groups.values()):
+        raise InputError("all budgets are unlimited, so no answer needs noise: give sigma instead")
     positions = 1 if electorate.is_static else n_answers
     moved = np.zeros(len(electorate.cohort_groups))
     for position in range(positions):

@@ -1,0 +1,171 @@
+"""The student's stage of a study: rehearsed, trained on what was released, tried, and only then published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from collegium.errors import NothingReleasedError
+from collegium.students.share_matching import match_shares
+from collegium.students.supervised import fit_released
+from collegium.students.targets import released_targets
+from collegium.study.config import StudyConfig
+from collegium.study.data import StudyData
+from collegium.study.folder import StudyFolder
+from collegium.study.frozen import said
+from collegium.study.store import load_model
+from collegium.study.trial import one_line_about
+from collegium.study.views import View
+from collegium.tables import take_rows
+from collegium.voting.histograms import NoisyHistograms
+from collegium.voting.labelling import Labels
+
+_TRIED = 200  # public records that a student must predict before it is published
+Tell = Callable[[str], None]
+
+
+class StudentStage:
+    """Trains the student of a study.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        The study's.
+    folder : StudyFolder
+        Where the student goes.
+    data : StudyData
+        Public records and classes.
+    estimator : classifier
+        Not fitted.
+    view : View
+        What the student sees of records.
+    X_seen : array-like
+        The public records, seen so.
+    """
+
+    def __init__(
+        self,
+        config: StudyConfig,
+        folder: StudyFolder,
+        data: StudyData,
+        estimator: Any,
+        view: View,
+        X_seen: Any,
+    ) -> None:
+        self._config = config
+        self._folder = folder
+        self._data = data
+        self._estimator = estimator
+        self._view = view
+        self._X_seen = X_seen
+
+    def rehearse(
+        self, rows: NDArray[np.intp], codes: NDArray[np.intp], targets: NDArray[np.float64]
+    ) -> None:
+        """Train on some public records with made-up labels, and try what would be published.
+
+        Raises
+        ------
+        InputError
+            If it fails: nothing has been spent.
+        """
+        with one_line_about("student.model", "trained on public records"):
+            seen = take_rows(self._X_seen, rows)
+            student = fit_released(
+                self._estimator, seen, rows, codes, self._data.classes, targets, tell=_silently
+            )
+            self._try(self._published(student, seen))
+
+    def train(
+        self,
+        labels: Labels,
+        histograms: NoisyHistograms | None,
+        begin: Tell,
+        skip: Tell,
+        tell: Tell,
+    ) -> tuple[Any, tuple[str, ...]]:
+        """Train, try and publish the student, unless that was done before.
+
+        Parameters
+        ----------
+        labels : Labels
+            What was released.
+        histograms : NoisyHistograms or None
+            What was released besides.
+        begin, skip, tell : callable
+            Told the stage's name when it begins, or was done before; and what the user should know.
+
+        Returns
+        -------
+        student : object
+            As published: it takes records as they are.
+        notes : tuple of str
+            What the user should know, also if it was trained in an earlier run.
+
+        Raises
+        ------
+        NothingReleasedError
+            If there is no label.
+        InputError
+            If it cannot be trained, or cannot predict; what is published stays as it is.
+        """
+        path, told = self._folder.release / "student.joblib", self._folder.vault / "student.json"
+        recipe = json.dumps(said(self._config.public())["student"], sort_keys=True)
+        known = json.loads(told.read_text("utf-8")) if told.exists() else {}
+        if not isinstance(known, dict):  # as it once was, without notes
+            known = {"recipe": known}
+        if path.exists() and known.get("recipe") == recipe:
+            skip("student")
+            return load_model(path), tuple(known.get("notes", ()))
+        begin("student")
+        notes: list[str] = []
+
+        def note(line: str) -> None:
+            notes.append(line)
+            tell(line)
+
+        method = self._config["student.targets"] or "mixture"
+        targets = released_targets(labels, len(self._data.classes), histograms, method)
+        try:
+            with one_line_about("student.model", "trained on the released labels"):
+                fitted = fit_released(
+                    self._estimator,
+                    self._X_seen,
+                    labels.queries,
+                    labels.labels,
+                    self._data.classes,
+                    targets,
+                    tell=note,
+                )
+                student = self._published(fitted, self._X_seen)
+        except NothingReleasedError as error:
+            raise NothingReleasedError(
+                f"{error} (what was spent: {self._folder.release / 'privacy.json'})"
+            ) from None
+        with one_line_about("student.model", "asked about public records"):
+            self._try(student)
+        self._folder.write_model(path, student)
+        self._folder.write_json(told, {"recipe": recipe, "notes": notes})
+        return student, tuple(notes)
+
+    def _published(self, student: Any, X_seen: Any) -> Any:
+        """Put together what leaves: preprocessing, student, and its correction for public class shares."""
+        shares = self._config.class_shares("student", self._data.classes)
+        if shares is not None:
+            student = match_shares(student, X_seen, self._data.classes, shares)
+        if self._view.transformer is None:
+            return student
+        return Pipeline([("preprocessing", self._view.transformer), ("student", student)])
+
+    def _try(self, student: Any) -> None:
+        rows = np.arange(min(len(self._data.public_rows), _TRIED))
+        student.predict(take_rows(self._data.X_public, rows))
+
+
+def _silently(line: str) -> None:
+    """Hear what the user need not know in a rehearsal."""
