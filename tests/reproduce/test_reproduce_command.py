@@ -40,7 +40,7 @@ def test_quick_table(collegium, work, tmp_path):
     assert "QUICK" in text
     assert "MET" not in text
     for reading in ("published", "sound"):
-        path = tmp_path / f"thesis-6.6-{reading}.csv"
+        path = tmp_path / f"thesis-6.6-{reading}-quick.csv"
         heading = path.read_text(encoding="utf-8").splitlines()[0]
         wanted = "# collegium reproduce thesis-6.6 --quick --jobs 1 --work-dir WORK --out OUT"
         assert heading == wanted
@@ -79,9 +79,9 @@ def test_quick_figure(collegium, work, tmp_path, name):
         *("--work-dir", work, "--out", tmp_path),
     )
     assert code == 0, errors
-    points = pd.read_csv(tmp_path / f"{name}-published.csv", comment="#")
+    points = pd.read_csv(tmp_path / f"{name}-published-quick.csv", comment="#")
     assert len(points) >= 12
-    image = imread(tmp_path / f"{name}-published.png")
+    image = imread(tmp_path / f"{name}-published-quick.png")
     assert (image[..., :3].std(axis=2) > 0.05).mean() > 3e-4  # coloured lines or points
 
 
@@ -100,11 +100,34 @@ def test_explain(collegium, work, tmp_path):
         *("--work-dir", work, "--out", tmp_path),
     )
     assert code == 0
-    rows = pd.read_csv(tmp_path / "paper-1-explained.csv", comment="#")
+    rows = pd.read_csv(tmp_path / "paper-1-explained-quick.csv", comment="#")
     assert rows["variant"].tolist() == ["upsampling", "weighting", "algorithm2"] * 2
     assert rows["published"].tolist() == [1333, 1312, 1312, 949, 1894, 1894]
     assert "Algorithm 2 as printed" in text
     assert "costs and budgets sorted" in text
+
+
+@pytest.mark.parametrize("reading", ["published", "sound"])
+def test_quick_lecture(collegium, work, reading):
+    code, text, errors = collegium(
+        *("reproduce", "lecture-pate", "--quick", "--jobs", 1, "--reading", reading),
+        *("--work-dir", work, "--json"),
+    )
+    assert code == 0, errors
+    (result,) = json.loads(text)
+    spent = {c["setup"]: c["ours"] for c in result["cells"] if c["metric"] == "epsilon"}
+    right = [c["ours"] for c in result["cells"] if c["metric"] == "student_accuracy"]
+    assert len(spent) == len(right) >= 3
+    assert all(value > 0 for value in spent.values())
+    assert all(10 < value <= 100 for value in right)
+
+
+def test_orders_are_nothing_in_the_worst_case(collegium, work):
+    code, _, errors = collegium(
+        "reproduce", "thesis-fig-6.3", "--quick", "--reading", "sound", "--work-dir", work
+    )
+    assert code == 0
+    assert "thesis-fig-6.3: skipped, not there:" in errors and "orders" in errors
 
 
 def test_missing_data_are_named_and_skipped(collegium, tmp_path):

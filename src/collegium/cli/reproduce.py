@@ -110,7 +110,7 @@ def reproduce_command(
     if explain:
         explained = explain_table1(laboratory)
         if out_dir:
-            keep_explained(explained, out_dir, _command(), _settings(options))
+            keep_explained(explained, out_dir, _command(), _settings(options), quick)
         if as_json:
             print_json([asdict(one) for one in explained])
         else:
@@ -125,13 +125,19 @@ def reproduce_command(
                 err.print(f"{name}: skipped, {error}", soft_wrap=True)
                 collected.append({"name": name, "reading": how.name, "skipped": str(error)})
                 continue
-            files = keep(result, out_dir, _command(), _settings(options)) if out_dir else []
+            files = _kept(result, out_dir, options)
             if as_json:
                 collected.append(_as_json(result, files))
             else:
                 _print(result, quick, files)
     if as_json:
         print_json(collected)
+
+
+def _kept(result: Result, folder: Path | None, options: Options) -> list[Path]:
+    if folder is None:
+        return []
+    return keep(result, folder, _command(), _settings(options), options.quick)
 
 
 def _variants(text: str | None) -> tuple[str, ...]:
@@ -266,7 +272,8 @@ def _command() -> str:
 
 
 def _settings(options: Options) -> list[str]:
+    if options.quick:
+        return ["QUICK: small stand-ins, one seed, two votings at most: the numbers mean nothing"]
     seeds = "the source's number of" if options.seeds is None else str(options.seeds)
     runs = "the source's number of" if options.runs is None else str(options.runs)
-    lines = [f"{seeds} seeds (0, 1, …), {runs} votings of each ensemble; noise is seeded"]
-    return [*lines, "QUICK: small stand-ins, the numbers mean nothing"] if options.quick else lines
+    return [f"{seeds} seeds (0, 1, …), {runs} votings of each ensemble; noise is seeded"]

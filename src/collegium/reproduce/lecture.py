@@ -22,6 +22,7 @@ from collegium.reproduce.published import PublishedNumber, published_numbers
 from collegium.reproduce.readings import PUBLISHED, Reading
 from collegium.reproduce.records import DataNotThereError, Split
 from collegium.reproduce.scores import accuracies, voting_accuracy
+from collegium.reproduce.society import everybody
 from collegium.reproduce.votings import Voting
 from collegium.voting.aggregators import LNMax
 from collegium.voting.votes import VoteTable
@@ -66,11 +67,13 @@ def run_lecture(laboratory: Laboratory, reading: Reading) -> list[Cell]:
         If the published votes or MNIST are not in the data folder.
     """
     options = laboratory.options
+    _, runs = laboratory.seeds_and_runs(1, 5)
     if options.quick:
-        raise DataNotThereError(f"not there: {NAME} has no small stand-in for --quick")
-    counts, queries = _published_votes(options.data_dir)
-    split = laboratory.split("mnist-pate", 0)
-    runs = options.runs or 5
+        split = laboratory.split("mnist-standard", 0)
+        counts, queries = _votes_of_stand_ins(laboratory, split, reading)
+    else:
+        counts, queries = _published_votes(options.data_dir)
+        split = laboratory.split("mnist-pate", 0)
     cells = []
     for row, epsilon, count in quoted_rows():
         if row.dataset != "mnist":
@@ -81,9 +84,9 @@ def run_lecture(laboratory: Laboratory, reading: Reading) -> list[Cell]:
             votings, spent = _laplace(counts, queries, count, runs)
         else:
             votings, spent = _confident(laboratory, split, counts, count, runs)
-        mechanism, _ = laboratory.mechanism(reading, split, row.metric, _plan(epsilon))
+        mechanism, _ = laboratory.mechanism(reading, split, row.metric, _plan(epsilon, counts))
         student = laboratory.students_of(reading, split)
-        identity = {"published votes": _VOTES, "row": row.setup}
+        identity = {**_ensemble(counts).identity, "row": row.setup}
         sigma = mechanism.noise_scale
         learnt = laboratory.confusions(split, votings, student, identity, sigma)
         right = [[voting_accuracy(split, voting) for voting in votings]]
@@ -130,15 +133,28 @@ def _published_votes(data_dir: Path | None) -> tuple[NDArray[np.intp], NDArray[n
     return counts.astype(np.intp), queries.astype(np.intp)
 
 
-def _plan(epsilon: float) -> Plan:
-    return Uniform().plan({"everybody": Budget(epsilon, DELTA)}, {"everybody": 60000}, 250)
+def _votes_of_stand_ins(
+    laboratory: Laboratory, split: Split, reading: Reading
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Votes of a few small teachers in place of the published ones, to try the machinery."""
+    society = everybody(1.0)
+    plan = laboratory.plan(split, society, reading, "none")
+    votes = laboratory.ensemble(split, society, plan, laboratory.teachers_of(reading, split)).votes
+    counts = votes.counts(np.arange(votes.n_queries), np.ones(votes.n_teachers)).astype(np.intp)
+    return counts, np.arange(min(100, votes.n_queries))
+
+
+def _plan(epsilon: float, counts: NDArray[np.intp]) -> Plan:
+    teachers = int(counts[0].sum())
+    groups = {"everybody": Budget(epsilon, DELTA)}
+    return Uniform().plan(groups, {"everybody": 240 * teachers}, teachers)
 
 
 def _ensemble(counts: NDArray[np.intp]) -> Ensemble:
     votes = VoteTable.from_counts(counts)
-    return Ensemble(
-        votes, np.empty((0, 250), dtype=np.int8), {"published votes": _VOTES, "seed": 0}
-    )
+    name = _VOTES if votes.n_teachers == 250 else "of stand-ins"
+    nobody = np.empty((0, votes.n_teachers), dtype=np.int8)
+    return Ensemble(votes, nobody, {"published votes": name, "seed": 0})
 
 
 def _laplace(
@@ -166,7 +182,7 @@ def _laplace(
 def _confident(
     laboratory: Laboratory, split: Split, counts: NDArray[np.intp], n_labels: int, runs: int
 ) -> tuple[list[Voting], list[float]]:
-    ensemble, plan = _ensemble(counts), _plan(math.inf)
+    ensemble, plan = _ensemble(counts), _plan(math.inf, counts)
     mechanism = split.scene.aggregator
     votings = laboratory.votings(ensemble, plan, PUBLISHED, mechanism, runs, n_labels)
     histories = laboratory.histories(
@@ -183,7 +199,7 @@ def _sound(
     runs: int,
     reading: Reading,
 ) -> tuple[list[Voting], list[float]]:
-    plan = _plan(epsilon)
+    plan = _plan(epsilon, counts)
     mechanism, release = laboratory.mechanism(reading, split, "student_accuracy", plan)
     votings = laboratory.votings(_ensemble(counts), plan, reading, mechanism, runs, None, release)
     return votings, [epsilon] * runs

@@ -22,6 +22,7 @@ from collegium.reproduce.lecture import NAME as LECTURE
 from collegium.reproduce.lecture import TITLE as LECTURE_TITLE
 from collegium.reproduce.lecture import run_lecture
 from collegium.reproduce.readings import Reading
+from collegium.reproduce.records import DataNotThereError
 from collegium.reproduce.scatters import scaling_points, utility_points
 from collegium.reproduce.table1 import Explained
 from collegium.reproduce.tables import TABLES, run_table
@@ -107,9 +108,14 @@ def reproduce(name: str, laboratory: Laboratory, reading: Reading) -> Result:
             cells, aim = run_table(laboratory, spec, reading), spec.aims.get(reading.name)
         _refuse_nothing(name, laboratory, len(cells))
         return Result(name, title, reading, cells, aim)
+    if name in CURVES and CURVES[name].quantity == "order" and reading.guarantee == "worst-case":
+        raise DataNotThereError(
+            f"not there: {name} is about Rényi orders, which the sound reading has none of"
+        )
     points = _POINTS[name](laboratory, reading)
     _refuse_nothing(name, laboratory, len(points))
-    heading = f"{title}: {reading.name}"
+    quick = " (QUICK: means nothing)" if laboratory.options.quick else ""
+    heading = f"{title}: {reading.name}{quick}"
     if name in CURVES:
         figure = draw_curves(points, CURVES[name].quantity, heading)
     elif name == "paper-fig-2":
@@ -136,7 +142,9 @@ def _refuse_nothing(name: str, laboratory: Laboratory, found: int) -> None:
         raise InputError(f"{name} shows nothing for the variants {wanted}: name others, or none")
 
 
-def keep(result: Result, folder: Path, command: str, settings: Sequence[str]) -> list[Path]:
+def keep(
+    result: Result, folder: Path, command: str, settings: Sequence[str], quick: bool = False
+) -> list[Path]:
     """Store a result: ``NAME-READING.csv``, and ``NAME-READING.png`` of a figure.
 
     Parameters
@@ -149,13 +157,15 @@ def keep(result: Result, folder: Path, command: str, settings: Sequence[str]) ->
         That makes it again.
     settings : sequence of str
         Lines that say how much was run.
+    quick : bool
+        ``-quick`` is added to the names, so that no real result is replaced.
 
     Returns
     -------
     list of Path
         The files.
     """
-    stem = f"{result.name}-{result.reading.name}"
+    stem = f"{result.name}-{result.reading.name}{'-quick' if quick else ''}"
     heading = [command, result.title, result.reading.words, *settings, versions_line()]
     path = folder / f"{stem}.csv"
     if result.points is None:
@@ -168,9 +178,13 @@ def keep(result: Result, folder: Path, command: str, settings: Sequence[str]) ->
 
 
 def keep_explained(
-    explained: Sequence[Explained], folder: Path, command: str, settings: Sequence[str]
+    explained: Sequence[Explained],
+    folder: Path,
+    command: str,
+    settings: Sequence[str],
+    quick: bool = False,
 ) -> Path:
-    """Store the arithmetic behind the paper's Table 1 as ``paper-1-explained.csv``."""
+    """Store the arithmetic behind the paper's Table 1 as ``paper-1-explained.csv``; see :func:`keep`."""
     rows = [
         {
             key: " ".join(f"{number:.4g}" for number in value)
@@ -180,7 +194,7 @@ def keep_explained(
         }
         for one in explained
     ]
-    path = folder / "paper-1-explained.csv"
+    path = folder / f"paper-1-explained{'-quick' if quick else ''}.csv"
     _write_points(path, pd.DataFrame(rows), [command, *settings, versions_line()])
     return path
 
