@@ -1,7 +1,9 @@
 """The student is computed from what was released: it may fail, change and be trained again for free."""
 
+import json
 import sys
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,3 +92,64 @@ def test_a_release_without_its_vault_is_refused_before_anything_is_trained(
     assert code == 2
     assert "restore the vault" in " ".join(shown.split())
     assert not (tmp_path / "study/vault/teachers").exists()
+
+
+def test_what_to_know_about_the_student_reaches_pipes_json_and_the_report(
+    tmp_path, monkeypatch, capsys
+):
+    path = write(tmp_path, 'model = "svm"\ntargets = "noise"')
+    text = path.read_text().replace("sigma = 6", 'sigma = 6\nrelease = "histogram"')
+    path.write_text(text.replace('"svm"', '"nearest-neighbours"').replace("max_labels = 3", ""))
+    code, shown = collegium(monkeypatch, capsys, "run", path)
+    assert code == 0
+    assert "Note: KNeighborsClassifier cannot take soft targets" in " ".join(shown.split())
+    page = (tmp_path / "study/release/report.html").read_text()
+    assert "About the student: KNeighborsClassifier cannot take soft targets" in page
+    monkeypatch.setattr(sys, "argv", ["collegium", "run", str(path), "--json"])
+    with pytest.raises(SystemExit):
+        main()
+        raise SystemExit(0)
+    (note,) = json.loads(capsys.readouterr().out)["notes"]  # the student was not trained again
+    assert note.startswith("KNeighborsClassifier cannot take soft targets")
+
+
+def test_a_seed_of_ones_own_is_kept(tmp_path, monkeypatch, capsys):
+    given = 'model = "random-forest"\nparams = { n_estimators = 3, random_state = 7 }'
+    assert collegium(monkeypatch, capsys, "run", write(tmp_path, given))[0] == 0
+    assert joblib.load(tmp_path / "study/release/student.joblib").random_state == 7
+
+
+def test_more_answers_than_questions_are_refused(tmp_path, monkeypatch, capsys):
+    path = write(tmp_path, 'model = "logistic-regression"')
+    path.write_text(path.read_text().replace("sigma = 6", "answers = 101"))
+    code, shown = collegium(monkeypatch, capsys, "run", path)
+    assert code == 2
+    assert "101 is more than can be asked (public records: 100)" in " ".join(shown.split())
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_folder_of_another_study_is_not_written_into(tmp_path, monkeypatch, capsys):
+    path = write(tmp_path, 'model = "logistic-regression"')
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    before = sorted(str(p) for p in (tmp_path / "study").rglob("*"))
+    digits = '[data]\ndataset = "digits"\nprivate_records = 1000\npublic_records = 300\n'
+    digits += "[privacy]\nlevels = { a = 8.0, b = 16.0 }\nshares = { a = 0.5, b = 0.5 }\n"
+    digits += '[preprocessing]\nkind = "scattering"\ncomponents = 5\n[teachers]\nnumber = 10\n'
+    other = tmp_path / "other.toml"
+    other.write_text(digits + "[run]\njobs = 1\n")
+    code, shown = collegium(monkeypatch, capsys, "run", other, "--out", tmp_path / "study")
+    assert code != 0 and "another study" in " ".join(shown.split())
+    assert sorted(str(p) for p in (tmp_path / "study").rglob("*")) == before
+
+
+def test_a_choice_that_fell_back_is_told_in_the_report_also_when_the_study_is_gone_on_with(
+    tmp_path, monkeypatch, capsys
+):
+    path = write(tmp_path, 'model = "nearest-neighbours"\nparams = { n_neighbors = 40 }')
+    text = path.read_text().replace("sigma = 6", 'sigma = 60\nquery_order = "active"')
+    path.write_text(text.replace("max_labels = 3", "max_labels = 45"))
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    for _ in range(2):
+        page = (tmp_path / "study/release/report.html").read_text()
+        assert "About the student: the student could not be fitted to 16 labels" in page
+        assert collegium(monkeypatch, capsys, "run", path)[0] == 0
