@@ -158,7 +158,7 @@ def test_persistence_after_a_crash_at_any_moment_nothing_is_released_or_asked_tw
         "settle": (FileJournal, "settle"),
         "draw": ("collegium.voting.noise.SecureNoise", "gaussian"),
         "release": ("collegium.study.run", "write_release"),
-        "student": ("collegium.study.run", "fit_released"),
+        "student": ("collegium.study.student", "fit_released"),
         "report": ("collegium.study.run", "render_report"),
     }[moment]
     calls = []
