@@ -33,7 +33,7 @@ from collegium.students.selection import (
     query_order,
 )
 from collegium.students.share_matching import match_shares, require_probabilities
-from collegium.students.supervised import RefittedStudent, fit_released
+from collegium.students.supervised import RefittedStudent, beliefs_of, fit_released
 from collegium.students.targets import METHODS, released_targets
 from collegium.tables import as_records, encode_classes, like_private, warn_of_unseen_classes
 from collegium.teachers.engines import Engine, running
@@ -470,10 +470,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict probabilities with the student, shape (n_records, n_classes)."""
         student, prepared = self._ready(X)
-        predicted = np.asarray(student.predict_proba(prepared), dtype=np.float64)
-        probabilities = np.zeros((len(predicted), len(self.classes_)))
-        probabilities[:, np.asarray(student.classes_, dtype=np.intp)] = predicted
-        return probabilities
+        return beliefs_of(student, prepared, len(self.classes_))
 
     def effects(
         self,

@@ -12,6 +12,7 @@ from scipy.special import softmax
 from collegium.errors import InputError
 from collegium.students.base import SemiSupervisedStudent
 from collegium.students.embedding import PublicEmbedding
+from collegium.students.gaussian_kernel import gaussian_kernel, squared_distances
 from collegium.students.graph import GraphStudent
 from collegium.students.released import Floats, Released
 from collegium.students.smoothing import posterior
@@ -152,7 +153,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         chosen = generator.permutation(len(points))[: self.n_landmarks]
         self._landmarks = points[chosen].astype(np.float64)
         seen = self._landmarks[:_DISTANCES_SEEN]
-        distances = np.sqrt(_squared_distances(seen, seen)[np.triu_indices(len(seen), 1)])
+        distances = np.sqrt(squared_distances(seen, seen)[np.triu_indices(len(seen), 1)])
         median = float(np.median(distances)) if distances.size else 0.0
         self._scale = self.length_scale * (median if median > 0 else 1.0)
         values, vectors = np.linalg.eigh(self._kernel(self._landmarks))
@@ -160,9 +161,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         self._half = vectors[:, kept] / np.sqrt(values[kept])
 
     def _kernel(self, points: NDArray[Any]) -> Floats:
-        return np.asarray(
-            np.exp(-_squared_distances(points, self._landmarks) / (2 * self._scale**2))
-        )
+        return gaussian_kernel(points, self._landmarks, self._scale)
 
     def _kernel_features(self, points: NDArray[Any]) -> Floats:
         return np.asarray(self._kernel(points) @ self._half)
@@ -188,9 +187,3 @@ class GaussianProcessStudent(SemiSupervisedStudent):
                 raise InputError(f"{name} must be at least 0, got {value!r}")
         if not (self.coupling or self.graph_coupling):
             raise InputError("coupling and graph_coupling are both 0: answers would go nowhere")
-
-
-def _squared_distances(points: NDArray[Any], others: NDArray[Any]) -> Floats:
-    wide = np.asarray(points, dtype=np.float64)
-    squares = (wide**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)
-    return np.asarray(np.maximum(squares - 2 * (wide @ others.T), 0.0))

@@ -10,6 +10,7 @@ from scipy.special import softmax
 
 from collegium.errors import InputError
 from collegium.students.base import SemiSupervisedStudent
+from collegium.students.gaussian_kernel import gaussian_kernel
 from collegium.students.released import Floats, Released, as_numbers, score_released
 
 _PENALTIES = np.geomspace(1e-3, 1e5, 17)
@@ -176,7 +177,7 @@ class _Basis:
         points = view.see(landmarks)
         if width is None:
             return cls(view, None, points, np.empty((0, 0)))
-        values, vectors = np.linalg.eigh(_gaussian(points, points, width))
+        values, vectors = np.linalg.eigh(gaussian_kernel(points, points, width))
         kept = values > 1e-8 * values.max()
         return cls(view, width, points, vectors[:, kept] / np.sqrt(values[kept]))
 
@@ -184,12 +185,7 @@ class _Basis:
         points = self.view.see(table)
         if self.width is None:
             return points
-        return np.asarray(_gaussian(points, self.landmarks, self.width) @ self.half)
-
-
-def _gaussian(points: Floats, others: Floats, width: float) -> Floats:
-    squared = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * points @ others.T
-    return np.asarray(np.exp(-np.maximum(squared, 0.0) / (2 * width**2)))
+        return np.asarray(gaussian_kernel(points, self.landmarks, self.width) @ self.half)
 
 
 @dataclass(frozen=True, eq=False)

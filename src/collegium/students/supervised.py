@@ -309,7 +309,27 @@ def released_beliefs(
     student = fit_released(
         estimator, X_public, queries, labels, np.arange(n_classes), targets, tell=lambda line: None
     )
-    predicted = np.asarray(student.predict_proba(X_public), dtype=np.float64)
+    return beliefs_of(student, X_public, n_classes)
+
+
+def beliefs_of(student: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
+    """Ask a student of class numbers about records, with a column for every class.
+
+    Parameters
+    ----------
+    student : classifier with ``predict_proba``
+        Fitted; its ``classes_`` are class numbers.
+    X : array-like or DataFrame, shape (n, n_features)
+        Any records.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray, shape (n, n_classes)
+        Probabilities; 0 for classes that the student has not seen.
+    """
+    predicted = np.asarray(student.predict_proba(X), dtype=np.float64)
     beliefs = np.zeros((len(predicted), n_classes))
     beliefs[:, np.asarray(student.classes_, dtype=np.intp)] = predicted
     return beliefs

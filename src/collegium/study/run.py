@@ -298,12 +298,12 @@ class _Run:
 
     def _keep_teacher_effects(self, votes: VoteTable) -> None:
         """Tell the steward, in the vault, how right teachers are by class, where public truth is known."""
-        if self._data.y_public is None:
+        path = self._folder.vault / "sensitive-teachers-by-class.csv"
+        if self._data.y_public is None or path.exists():
             return
         table = sensitive_teacher_effects(
             votes, self._data.classes, self._data.y_public, self._plan
         )
-        path = self._folder.vault / "sensitive-teachers-by-class.csv"
         self._folder.write_bytes(path, table.to_csv().encode())
 
     def _report(
