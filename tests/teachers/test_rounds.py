@@ -1,5 +1,6 @@
 """Whatever workers die of: each teacher is received once, and what never works ends."""
 
+import itertools
 import warnings
 from concurrent.futures.process import BrokenProcessPool
 
@@ -80,6 +81,19 @@ def ensembles(draw):
     return [list(range(first, min(first + size, n))) for first in range(0, n, size)]
 
 
+def innocent_are_received(batches, hopeless, once, ahead, tries_again):
+    numbers = [number for batch in batches for number in batch]
+    deaths = {**dict.fromkeys(once, 1), **dict.fromkeys(hopeless, 10**9)}
+    workers = FlakyWorkers(deaths, ahead, tries_again)
+    received, error = run(batches, workers)
+    assert sorted(received, reverse=True) == sorted(
+        ((n, -n) for n in numbers if n not in hopeless), reverse=True
+    )
+    assert error.startswith(f"{len(hopeless)} teacher(s)" if hopeless else "")
+    assert bool(error) == bool(hopeless)
+    assert workers.calls <= 60
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     batches=ensembles(),
@@ -93,15 +107,19 @@ def test_the_innocent_are_received_once_and_the_hopeless_are_counted(
     numbers = [number for batch in batches for number in batch]
     hopeless = data.draw(st.sets(st.sampled_from(numbers), max_size=2))
     once = data.draw(st.sets(st.sampled_from(numbers), max_size=3)) - hopeless
-    deaths = {**dict.fromkeys(once, 1), **dict.fromkeys(hopeless, 10**9)}
-    workers = FlakyWorkers(deaths, ahead, tries_again)
-    received, error = run(batches, workers)
-    assert sorted(received, reverse=True) == sorted(
-        ((n, -n) for n in numbers if n not in hopeless), reverse=True
-    )
-    assert error.startswith(f"{len(hopeless)} teacher(s)" if hopeless else "")
-    assert bool(error) == bool(hopeless)
-    assert workers.calls <= 60
+    innocent_are_received(batches, hopeless, once, ahead, tries_again)
+
+
+@pytest.mark.parametrize("tries_again", [False, True])
+@pytest.mark.parametrize("ahead", [1, 2, 3, 5])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_in_five_teachers_all_ways_to_die_are_survived(size, ahead, tries_again):
+    batches = [list(range(first, min(first + size, 5))) for first in range(0, 5, size)]
+    for fates in itertools.product(("well", "once", "always"), repeat=5):
+        dying = {fate: {n for n in range(5) if fates[n] == fate} for fate in fates}
+        hopeless, once = dying.get("always", set()), dying.get("once", set())
+        if len(hopeless) <= 2 and len(once) <= 3:
+            innocent_are_received(batches, hopeless, once, ahead, tries_again)
 
 
 def test_where_every_worker_dies_it_ends_soon():
@@ -110,7 +128,7 @@ def test_where_every_worker_dies_it_ends_soon():
     assert received == []
     assert error.startswith("1000 teacher(s) could not be trained")
     assert "\n" not in error
-    assert workers.calls <= 8
+    assert workers.calls <= 12
 
 
 def test_without_trouble_there_is_one_round_and_no_warning():

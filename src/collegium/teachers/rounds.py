@@ -3,7 +3,9 @@
 A worker that is killed (by a scheduler, for lack of memory, by a crash) loses what it was working on, and
 some backends lose all that was under way. What has come back stays. The rest is tried again: first whatever
 was under way by itself, then, if that fails again, one teacher at a time, so that a teacher that kills its
-worker every time is found and the others are not lost with it.
+worker every time is found and the others are not lost with it. Where several rounds in a row bring nothing,
+teachers work one at a time too, whoever is the least suspect first; where that brings nothing either, time
+after time, nothing works, and the rest is not tried.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _SUSPECT_OF_CLUSTER, _HOPELESS_OF_CLUSTER = (
     1,
     1,
 )  # a cluster tries several workers before it gives up
-_BARREN = 8  # rounds in a row without any result
+_TOGETHER = 4  # rounds in a row without any result until teachers work one at a time
+_BARREN = _TOGETHER + 8  # rounds in a row without any result until nothing is believed to work
 
 
 def run_in_rounds(
@@ -73,7 +76,8 @@ def run_in_rounds(
     barren = 0
     while any(alone[number] < hopeless for number in waiting) and barren < _BARREN:
         before = len(waiting)
-        here = _next_batches(batches, waiting, lost, alone, suspect)
+        together = [] if barren >= _TOGETHER else _together(batches, waiting, lost, suspect)
+        here = together or [[min(waiting, key=lambda n: (alone[n], lost[n], n))]]
         under_way = _round(here, begin(), workers, receive, waiting, verbose)
         lost.update(under_way)
         if len(here) == len(here[0]) == 1:
@@ -94,20 +98,13 @@ def run_in_rounds(
         )
 
 
-def _next_batches(
-    batches: list[list[int]],
-    waiting: set[int],
-    lost: Counter[int],
-    alone: Counter[int],
-    suspect: int,
+def _together(
+    batches: list[list[int]], waiting: set[int], lost: Counter[int], suspect: int
 ) -> list[list[int]]:
-    """Choose what to run: teachers that lost no worker, then who did by themselves, at last one alone."""
+    """Choose what may run side by side: teachers that lost no worker, then who did, by themselves."""
     fresh = [[n for n in batch if n in waiting and not lost[n]] for batch in batches]
     once = [[n] for batch in batches for n in batch if n in waiting and 0 < lost[n] < suspect]
-    together = [batch for batch in fresh if batch] + once
-    if together:
-        return together
-    return [[min(waiting, key=lambda n: (alone[n], n))]]
+    return [batch for batch in fresh if batch] + once
 
 
 def _round(
