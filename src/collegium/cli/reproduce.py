@@ -110,7 +110,7 @@ def reproduce_command(
     if explain:
         explained = explain_table1(laboratory)
         if out_dir:
-            keep_explained(explained, out_dir, _command(), _settings(options), quick)
+            keep_explained(explained, out_dir, _command(), _settings(options), options)
         if as_json:
             print_json([asdict(one) for one in explained])
         else:
@@ -137,7 +137,7 @@ def reproduce_command(
 def _kept(result: Result, folder: Path | None, options: Options) -> list[Path]:
     if folder is None:
         return []
-    return keep(result, folder, _command(), _settings(options), options.quick)
+    return keep(result, folder, _command(), _settings(options), options)
 
 
 def _variants(text: str | None) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from collegium.tables import take_rows
 from collegium.voting.aggregators import ConfidentGNMax
 
 _COMPONENTS, _WHITENING = 200, 0.25  # of scattering coefficients, as in study.models
+_FEW = 20  # of those components
 _POINTS = 400  # components, as GaussianProcessStudent takes them
 _CHUNK = 4096
 _SVHN_FILES = ("svhn/train_32x32.mat", "svhn/test_32x32.mat")
@@ -190,6 +191,12 @@ def _scattering(split: Split, private: Any, public: Any, test: Any) -> tuple[Any
     return np.concatenate(inside), components.transform(parts[0]), components.transform(parts[1])
 
 
+def _few_scattering(split: Split, private: Any, public: Any, test: Any) -> tuple[Any, Any, Any]:
+    """The first principal components of scattering coefficients: teachers that are not too good."""
+    parts = split.view("scattering")
+    return parts[0][:, :_FEW], parts[1][:, :_FEW], parts[2][:, :_FEW]
+
+
 def _coefficients_only(split: Split, private: Any, public: Any, test: Any) -> tuple[Any, Any, Any]:
     """Scattering coefficients of public and test images; nobody needs those of private ones whole."""
     coefficients = _coefficients(split)
@@ -216,6 +223,7 @@ VIEWS: dict[str, View] = {
     "pixels": _pixels,
     "components": _components,
     "scattering": _scattering,
+    "scattering-20": _few_scattering,
     "coefficients": _coefficients_only,
     "points": _points,
     "principal": _principal,

@@ -16,7 +16,7 @@ from collegium.errors import InputError
 from collegium.reproduce.cells import Aim, Cell, write_cells, write_table
 from collegium.reproduce.curves import CURVES, CurveSpec, run_curves
 from collegium.reproduce.drawings import draw_curves, draw_scaling, draw_utility, save
-from collegium.reproduce.laboratory import Laboratory
+from collegium.reproduce.laboratory import Laboratory, Options
 from collegium.reproduce.lecture import AIMS as LECTURE_AIMS
 from collegium.reproduce.lecture import NAME as LECTURE
 from collegium.reproduce.lecture import TITLE as LECTURE_TITLE
@@ -143,9 +143,12 @@ def _refuse_nothing(name: str, laboratory: Laboratory, found: int) -> None:
 
 
 def keep(
-    result: Result, folder: Path, command: str, settings: Sequence[str], quick: bool = False
+    result: Result, folder: Path, command: str, settings: Sequence[str], options: Options
 ) -> list[Path]:
     """Store a result: ``NAME-READING.csv``, and ``NAME-READING.png`` of a figure.
+
+    Other kinds of teachers and students than the reading's are part of the name, and so is ``quick``:
+    no result replaces one of another kind.
 
     Parameters
     ----------
@@ -157,15 +160,15 @@ def keep(
         That makes it again.
     settings : sequence of str
         Lines that say how much was run.
-    quick : bool
-        ``-quick`` is added to the names, so that no real result is replaced.
+    options : Options
+        How it was run.
 
     Returns
     -------
     list of Path
         The files.
     """
-    stem = f"{result.name}-{result.reading.name}{'-quick' if quick else ''}"
+    stem = f"{result.name}-{result.reading.name}{_marks(options)}"
     heading = [command, result.title, result.reading.words, *settings, versions_line()]
     path = folder / f"{stem}.csv"
     if result.points is None:
@@ -182,7 +185,7 @@ def keep_explained(
     folder: Path,
     command: str,
     settings: Sequence[str],
-    quick: bool = False,
+    options: Options,
 ) -> Path:
     """Store the arithmetic behind the paper's Table 1 as ``paper-1-explained.csv``; see :func:`keep`."""
     rows = [
@@ -194,9 +197,14 @@ def keep_explained(
         }
         for one in explained
     ]
-    path = folder / f"paper-1-explained{'-quick' if quick else ''}.csv"
+    path = folder / f"paper-1-explained{_marks(options)}.csv"
     _write_points(path, pd.DataFrame(rows), [command, *settings, versions_line()])
     return path
+
+
+def _marks(options: Options) -> str:
+    marks = (options.teacher, options.student, "quick" if options.quick else None)
+    return "".join(f"-{mark}" for mark in marks if mark)
 
 
 def _write_points(path: Path, points: pd.DataFrame, heading: Sequence[str]) -> None:
