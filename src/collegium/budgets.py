@@ -164,6 +164,17 @@ class Policy:
         return Budgets(dict(self._levels), codes, owners)
 
 
+def epsilon_group(epsilon: float) -> str:
+    """Name the group of all who chose the same ε.
+
+    Examples
+    --------
+    >>> epsilon_group(2.0), epsilon_group(0.5)
+    ('ε=2', 'ε=0.5')
+    """
+    return "ε=" + repr(float(epsilon)).removesuffix(".0")
+
+
 class Budgets:
     """Every record's owner, every owner's group, every group's budget.
 
@@ -271,9 +282,7 @@ class Budgets:
                 "these people out of the data"
             )
         unique, codes = np.unique(values, return_inverse=True)
-        named = {
-            "ε=" + repr(value).removesuffix(".0"): Budget(value, delta) for value in unique.tolist()
-        }
+        named = {epsilon_group(value): Budget(value, delta) for value in unique.tolist()}
         return cls(named, codes, owners)
 
     def _refuse_two_groups(self, codes: NDArray[np.intp]) -> None:

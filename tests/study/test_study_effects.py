@@ -159,3 +159,43 @@ def test_a_student_that_cannot_predict_is_not_published(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="asked about public records"):
         run_study(study(tmp_path, student=SHARES), tmp_path / "out")
     assert (tmp_path / "out/release/student.joblib").read_bytes() == before
+
+
+def test_test_records_whose_level_is_no_groups_are_counted_aloud(tmp_path):
+    config = study(tmp_path)
+    table = pd.read_csv(tmp_path / "test.csv")
+    table.loc[:9, "privacy"] = "Strict"
+    table.loc[10, "privacy"] = None
+    table.to_csv(tmp_path / "test.csv", index=False)
+    result = run_study(config, tmp_path / "out")
+    (line,) = [line for line in result.student_notes if "test records" in line]
+    assert line.startswith("11 of 300 test records have a level that no private record has")
+    assert "'Strict', 'nan'" in line
+    assert line in (tmp_path / "out/release/report.html").read_text().replace(
+        "&#x27;", "'"
+    ).replace("&#39;", "'")
+    counted = sum(row["test_records"] for row in result.effects.to_dict()["groups"])
+    assert counted == 289
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_students_are_judged_by_group_where_people_gave_numbers(tmp_path, streaming):
+    study(tmp_path)
+    for name in ("private", "test"):
+        table = pd.read_csv(tmp_path / f"{name}.csv")
+        table["privacy"] = table["privacy"].map({"strict": 4, "generous": 32.5})
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    text = (tmp_path / "study.toml").read_text()
+    text = text.replace("levels = { strict = 4.0, generous = 32.0 }", "")
+    if streaming:
+        pd.read_csv(tmp_path / "private.csv").to_parquet(tmp_path / "private.parquet")
+        text = text.replace("private.csv", "private.parquet")
+        text = text.replace("number = 30", 'number = 30\nassignment = "hash"')
+        text = text.replace("jobs = 1", "jobs = 1\nstreaming = true")
+    (tmp_path / "study.toml").write_text(text)
+    result = run_study(read_config(tmp_path / "study.toml"), tmp_path / "out")
+    assert {row["name"]: row["test_records"] for row in result.effects.to_dict()["groups"]} == {
+        "ε=4": int((people(300, 2)["privacy"] == "strict").sum()),
+        "ε=32.5": int((people(300, 2)["privacy"] == "generous").sum()),
+    }
+    assert not result.student_notes

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.budgets import Budgets
+from collegium.budgets import Budgets, epsilon_group
 from collegium.datasets import load_dataset, read_any, sha256_of
 from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.personalisation.partition import owner_hashes
@@ -32,7 +32,7 @@ class StudyData:
     X_public, y_public, X_test, y_test
         Public records, and true classes where they are known (None otherwise).
     test_groups : ndarray or None
-        Level that the person behind each test record chose, where the test file has that column.
+        Name of the group that the level of each test record makes, where the test file has that column.
     public_rows : ndarray of int
         Row of each public record in its file or data set.
     fingerprints : dict of str to str
@@ -120,9 +120,23 @@ def load_study_data(config: StudyConfig) -> StudyData:
         y_public=truth_about(public.y, known_classes, "public"),
         X_test=X_test,
         y_test=None if test is None else truth_about(test.y, known_classes, "test"),
-        test_groups=None if test is None else test.levels,
+        test_groups=None if test is None else groups_of_test_records(config, test.levels),
         public_rows=public.rows,
         fingerprints=fingerprints,
+    )
+
+
+def groups_of_test_records(config: StudyConfig, levels: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Name the group of each public test record: by its level, or by its ε where there are no levels."""
+    if levels is None or config.policy() is not None:
+        return levels
+    epsilons = pd.to_numeric(pd.Series(levels), errors="coerce")
+    return np.array(
+        [
+            str(level) if pd.isna(epsilon) else epsilon_group(epsilon)
+            for level, epsilon in zip(levels.tolist(), epsilons, strict=True)
+        ],
+        dtype=object,
     )
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from collegium.effects import Effects, StudentAnswers, measure_effects
 from collegium.personalisation.electorate import Electorate
@@ -19,6 +21,8 @@ from collegium.study.folder import StudyFolder, versions
 from collegium.voting.aggregators import Aggregator
 from collegium.voting.history import spending_history
 from collegium.voting.labelling import LOST, REINFORCED, Labels
+
+_SHOWN_LEVELS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +91,31 @@ def measured_effects(
         shares = config.class_shares("teachers", data.classes)
     effects = measure_effects(plan, data.classes, named, truth, answers, shares)
     return effects, label_accuracy, student_accuracy
+
+
+def levels_without_group(plan: Plan, levels: NDArray[Any] | None) -> list[str]:
+    """Say which levels of the public test records are no group's, so that its table leaves them out.
+
+    Examples
+    --------
+    >>> from collegium import Budget
+    >>> from collegium.personalisation import Weighting
+    >>> plan = Weighting().plan({"high": Budget(3.0), "low": Budget(1.0)}, {"high": 60, "low": 40}, 10)
+    >>> levels_without_group(plan, np.array(["low", "Low", "high"]))[0].split(" (")[0]
+    '1 of 3 test records have a level that no private record has'
+    """
+    if levels is None:
+        return []
+    named = pd.Series([str(level) for level in levels.tolist()])
+    others = named[~named.isin(list(plan.groups))]
+    if others.empty:
+        return []
+    shown = ", ".join(repr(level) for level in sorted(others.unique())[:_SHOWN_LEVELS])
+    more = ", …" if others.nunique() > _SHOWN_LEVELS else ""
+    return [
+        f"{len(others)} of {len(named)} test records have a level that no private record has ({shown}{more}; "
+        f"groups: {', '.join(plan.groups)}): effects by group leave them out"
+    ]
 
 
 def report_data(

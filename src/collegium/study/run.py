@@ -25,7 +25,12 @@ from collegium.study.frozen import Settings, frozen_settings
 from collegium.study.job import label_durably, write_release
 from collegium.study.models import build_model
 from collegium.study.notes import KeptNotes
-from collegium.study.result import StudyResult, measured_effects, report_data
+from collegium.study.result import (
+    StudyResult,
+    levels_without_group,
+    measured_effects,
+    report_data,
+)
 from collegium.study.store import StoredTeachers
 from collegium.study.streaming import StreamedStudyData, load_streamed_data, streamed_votes
 from collegium.study.student import StudentStage
@@ -196,6 +201,8 @@ class _Run:
         student, notes = self._stage.train(
             labels, histograms, self._observer.stage, self._observer.skipped, self._observer.note
         )
+        for line in levels_without_group(self._plan, self._data.test_groups):
+            self._notes.add(line)
         return self._report(labels, privacy, electorate, student, (*self._notes.lines, *notes))
 
     def _votes(self) -> VoteTable:

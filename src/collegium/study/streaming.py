@@ -25,6 +25,7 @@ from collegium.study.config import StudyConfig
 from collegium.study.data import (
     MarkedMissing,
     StudyData,
+    groups_of_test_records,
     read_records,
     truth_about,
     warn_of_private_classes,
@@ -143,7 +144,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         y_public=truth_about(public.y, scanned.classes, "public"),
         X_test=X_test,
         y_test=y_test,
-        test_groups=None if test is None else test.levels,
+        test_groups=None if test is None else groups_of_test_records(config, test.levels),
         public_rows=public.rows,
         fingerprints=fingerprints,
     )
