@@ -174,6 +174,7 @@ def test_frequencies_of_vanishing_as_printed():
         "sqrt": {"high": 1 / 3, "average": 2 / 3, "low": 1},
         "algorithm3": {"high": 1 / 3, "average": 2 / 3, "low": 1},  # line 5: ε_j / ε_max
         "footnote2": {"high": 1 / 81, "average": 16 / 81, "low": 1},  # to the power of four
+        "thesis": {"high": 1 / 18, "average": 2 / 9, "low": 1},  # double of the square of the ratio
     }
     assert set(expected) == set(Vanishing.rules)
     for rule, frequencies in expected.items():

@@ -89,6 +89,7 @@ RULES = {
     "algorithm1": "Algorithm 1 of Boenisch et al. (2023)",
     "algorithm2": "Algorithm 2 of Boenisch et al. (2023), as printed",
     "algorithm3": "Algorithm 3 of Boenisch et al. (2023), as printed",
+    "thesis": "half the square of ε/ε_max, 1 for the most generous, as in Mühl's experiments (2021)",
     "footnote2": "the fourth power of ε/ε_max, as in the experiments of Boenisch et al. (2023)",
 }
 

@@ -166,7 +166,7 @@ def influence(reading: Reading, rule: str) -> Reading:
     rules: dict[str, Personalisation] = {
         "upsampling": Upsampling(rule=rule, tolerance=0.0, max_duplicates=9),
         "weighting": Weighting(rule=rule),
-        "vanishing": Vanishing(rule="footnote2" if rule == "budget" else rule),
+        "vanishing": Vanishing(rule="thesis" if rule == "budget" else rule),
     }
     return replace(reading, personalisations=reading.personalisations | rules)
 

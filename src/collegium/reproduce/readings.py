@@ -78,7 +78,7 @@ PUBLISHED = Reading(
         "none": Uniform(),
         "upsampling": Upsampling(rule="budget", tolerance=0.0),
         "weighting": Weighting(rule="budget"),
-        "vanishing": Vanishing(rule="footnote2"),
+        "vanishing": Vanishing(rule="thesis"),
         "algorithm2": Weighting(rule="algorithm2"),
     },
     teachers={"mnist": "seed-cnn", "svhn": "seed-cnn", "adult": "forest"},
