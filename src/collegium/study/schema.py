@@ -353,7 +353,8 @@ KEYS = (
         "text",
         "exact",
         "exact: all budgets run out together. budget, sqrt: as in the papers (∝ ε, ∝ √ε). algorithm1 "
-        "(upsampling), algorithm2 (weighting), algorithm3, footnote2 and thesis (vanishing): as printed there.",
+        "(upsampling), algorithm2 (weighting), algorithm3, footnote2 and thesis (vanishing): as printed "
+        "there.",
     ),
     Key(
         "personalisation",
