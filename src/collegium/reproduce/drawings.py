@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ _LABELS = {
     "order": ("queries", "best Rényi order"),
     "ratio": ("queries", "ε of the higher group / ε of the lower"),
 }
+
+_LETTERS_PER_INCH = 12  # of a title
 
 
 def draw_curves(curves: pd.DataFrame, quantity: str, title: str) -> Figure:
@@ -154,7 +157,8 @@ def save(figure: Figure, path: Path) -> None:
 def _axes(n_panels: int, columns: int, title: str) -> tuple[Figure, list[Axes]]:
     rows = math.ceil(n_panels / columns)
     figure = Figure(figsize=(max(5.2, 3.6 * columns), 2.9 * rows + 0.9), layout="constrained")
-    figure.suptitle(title, fontsize=10.5)
+    letters = int(_LETTERS_PER_INCH * figure.get_figwidth())
+    figure.suptitle(textwrap.fill(title, letters), fontsize=10.5)
     grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
     for unused in grid[n_panels:]:
         unused.set_axis_off()
@@ -217,4 +221,11 @@ def _legend(variant: str, group: str) -> str:
 def _legend_below(figure: Figure, ax: Axes) -> None:
     handles: Any = ax.get_legend_handles_labels()
     columns = max(2, int(figure.get_figwidth() / 2.6))
-    figure.legend(*handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+    figure.legend(
+        *handles,
+        loc="outside lower center",
+        ncols=columns,
+        fontsize=8,
+        frameon=False,
+        handlelength=3,
+    )

@@ -114,8 +114,10 @@ def reproduce(name: str, laboratory: Laboratory, reading: Reading) -> Result:
         )
     points = _POINTS[name](laboratory, reading)
     _refuse_nothing(name, laboratory, len(points))
-    quick = " (QUICK: means nothing)" if laboratory.options.quick else ""
-    heading = f"{title}: {reading.name}{quick}"
+    options = laboratory.options
+    quick = " (QUICK: means nothing)" if options.quick else ""
+    models = f", teachers {options.teacher}" if options.teacher else ""
+    heading = f"{title}: {reading.name}{models}{quick}"
     if name in CURVES:
         figure = draw_curves(points, CURVES[name].quantity, heading)
     elif name == "paper-fig-2":
