@@ -133,6 +133,12 @@ class StudentAnswers:
     predicted: NDArray[Any]
     groups: NDArray[Any] | None = None
 
+    def with_known_truth(self) -> StudentAnswers:
+        """Leave out records whose true class is missing: nothing can be said of them."""
+        known = ~pd.isna(self.truth)
+        groups = None if self.groups is None else self.groups[known]
+        return StudentAnswers(self.truth[known], self.predicted[known], groups)
+
 
 def measure_effects(
     plan: Plan,
@@ -155,7 +161,7 @@ def measure_effects(
     label_truth : array-like, shape (n_labels,), optional
         True classes of the same public records.
     tested : StudentAnswers, optional
-        What the student said of test records.
+        What the student said of test records; those whose true class is missing are left out.
     class_shares : array-like, shape (n_classes,), optional
         Public shares of the classes.
 
@@ -181,6 +187,7 @@ def measure_effects(
         raise InputError(
             f"{len(given)} released labels, but {len(truth)} true ones: give one for each label"
         )
+    tested = None if tested is None else tested.with_known_truth()
     shares = [None] * len(names) if class_shares is None else np.asarray(class_shares).tolist()
     return Effects(
         tuple(

@@ -106,6 +106,17 @@ def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
+def float_type(numbers: Any) -> type[np.float32] | type[np.float64]:
+    """Choose the shorter float that holds numbers of a type without loss, or else the longer.
+
+    Examples
+    --------
+    >>> float_type(np.uint8).__name__, float_type(np.float32).__name__, float_type(np.int64).__name__
+    ('float32', 'float32', 'float64')
+    """
+    return np.float32 if np.can_cast(numbers, np.float32) else np.float64
+
+
 def _kind(dtype: Any) -> str:
     if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
         return "numbers"

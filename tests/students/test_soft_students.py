@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -16,6 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
+from collegium.students.graph import GraphStudent
+from collegium.students.regression import RegressionStudent
 from collegium.students.supervised import NamedClasses, RefittedStudent, fit_released, fit_student
 
 GENERATOR = np.random.default_rng(0)
@@ -205,3 +208,24 @@ def test_interactive_refits_students_of_all_public_records():
     student = RefittedStudent(Semi(), X, 3)
     student.refit([0, 1, 2], [0, 2, 2])
     assert student.probabilities(5).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_in_a_pipeline_a_student_learns_from_all_public_records():
+    X, y = make_moons(400, noise=0.1, random_state=0)
+    X = X * [1.0, 100.0]
+    rows = np.concatenate([np.flatnonzero(y == c)[:4] for c in (0, 1)])
+    piped = make_pipeline(StandardScaler(), GraphStudent())
+    student = fit_released(piped, X, rows, y[rows], ["a", "b"])
+    scaled = StandardScaler().fit_transform(X)
+    alone = fit_released(GraphStudent(), scaled, rows, y[rows], ["a", "b"])
+    assert student.predict(X).tolist() == alone.predict(scaled).tolist()
+    assert np.mean(student.predict(X) == np.array(["a", "b"])[y]) > 0.75
+    assert not hasattr(piped[-1], "beliefs_")
+
+
+def test_classes_keep_their_type():
+    X = np.linspace(-3, 3, 40)[:, None]
+    y = (X[:, 0] > 0).astype(np.intp)
+    for estimator in (RegressionStudent(), LogisticRegression()):
+        student = fit_released(estimator, X, np.arange(40), y, np.array([False, True]))
+        assert student.predict(X).dtype == bool

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from collegium.cli.main import main
+from collegium.study.folder import StudyFolder
 
 
 def collegium(monkeypatch, capsys, *arguments) -> tuple[int, str]:
@@ -153,3 +154,26 @@ def test_a_choice_that_fell_back_is_told_in_the_report_also_when_the_study_is_go
         page = (tmp_path / "study/release/report.html").read_text()
         assert "About the student: the student could not be fitted to 16 labels" in page
         assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+
+
+def test_a_crash_while_publishing_leaves_no_student_under_the_name_of_another(
+    tmp_path, monkeypatch, capsys
+):
+    first, second = 'model = "sklearn.naive_bayes.GaussianNB"', 'model = "logistic-regression"'
+    path = write(tmp_path, first)
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    text = path.read_text()
+    path.write_text(text.replace(first, second))
+    publish = StudyFolder.write_model
+
+    def cut_off(folder, where, model):
+        publish(folder, where, model)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StudyFolder, "write_model", cut_off)
+    assert collegium(monkeypatch, capsys, "run", path)[0] != 0
+    monkeypatch.setattr(StudyFolder, "write_model", publish)
+    path.write_text(text)
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    student = joblib.load(tmp_path / "study/release/student.joblib")
+    assert type(student).__name__ == "GaussianNB"

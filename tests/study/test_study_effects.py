@@ -178,6 +178,15 @@ def test_test_records_whose_level_is_no_groups_are_counted_aloud(tmp_path):
     assert counted == 289
 
 
+def stream(tmp_path):
+    """Make the study one whose private records are streamed."""
+    pd.read_csv(tmp_path / "private.csv").to_parquet(tmp_path / "private.parquet")
+    text = (tmp_path / "study.toml").read_text()
+    text = text.replace("private.csv", "private.parquet")
+    text = text.replace("number = 30", 'number = 30\nassignment = "hash"')
+    (tmp_path / "study.toml").write_text(text.replace("jobs = 1", "jobs = 1\nstreaming = true"))
+
+
 @pytest.mark.parametrize("streaming", [False, True])
 def test_students_are_judged_by_group_where_people_gave_numbers(tmp_path, streaming):
     study(tmp_path)
@@ -187,15 +196,38 @@ def test_students_are_judged_by_group_where_people_gave_numbers(tmp_path, stream
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     text = (tmp_path / "study.toml").read_text()
     text = text.replace("levels = { strict = 4.0, generous = 32.0 }", "")
-    if streaming:
-        pd.read_csv(tmp_path / "private.csv").to_parquet(tmp_path / "private.parquet")
-        text = text.replace("private.csv", "private.parquet")
-        text = text.replace("number = 30", 'number = 30\nassignment = "hash"')
-        text = text.replace("jobs = 1", "jobs = 1\nstreaming = true")
     (tmp_path / "study.toml").write_text(text)
+    if streaming:
+        stream(tmp_path)
     result = run_study(read_config(tmp_path / "study.toml"), tmp_path / "out")
     assert {row["name"]: row["test_records"] for row in result.effects.to_dict()["groups"]} == {
         "ε=4": int((people(300, 2)["privacy"] == "strict").sum()),
         "ε=32.5": int((people(300, 2)["privacy"] == "generous").sum()),
     }
     assert not result.student_notes
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_records_of_unknown_class_are_no_errors(tmp_path, streaming):
+    study(tmp_path)
+    if streaming:
+        stream(tmp_path)
+    whole = run_study(read_config(tmp_path / "study.toml"), tmp_path / "whole")
+    for name in ("public", "test"):
+        table = pd.read_csv(tmp_path / f"{name}.csv")
+        table.loc[::2, "income"] = None
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    half = run_study(read_config(tmp_path / "study.toml"), tmp_path / "half")
+    truth = people(400, 1)["income"].to_numpy()[half.labels.queries]
+    known = half.labels.queries % 2 == 1
+    right = np.array(["low", "high"])[half.labels.labels] == truth
+    assert half.label_accuracy == pytest.approx(right[known].mean())
+    student = joblib.load(tmp_path / "half/release/student.joblib")
+    judged = people(300, 2)[1::2]
+    seen = judged[["age", "noise"]]
+    assert half.student_accuracy == np.mean(student.predict(seen) == judged["income"])
+    assert (whole.n_test, half.n_test) == (300, 150)
+    rows = half.effects.to_dict()
+    assert sum(row["test_records"] for row in rows["groups"]) == 150
+    assert sum(row["named_by_student"] for row in rows["classes"]) == pytest.approx(1)
+    assert any("150 test record(s) without a class" in line for line in half.student_notes)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import InputError
+from collegium.tables import float_type
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None) -> None:
@@ -49,7 +50,7 @@ def dense_table(X: Any, what: str) -> NDArray[Any]:
     Returns
     -------
     ndarray of float32 or float64, shape (n_records, n_features)
-        float64 only where it was given.
+        float64 where it was given, and for whole numbers of more than 16 bits.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def dense_table(X: Any, what: str) -> NDArray[Any]:
             "row and one column"
         )
     finite_numbers(table, what)
-    return table if table.dtype in (np.float32, np.float64) else table.astype(np.float32)
+    return table.astype(float_type(table.dtype), copy=False)
 
 
 def finite_numbers(values: NDArray[Any], what: str) -> None:

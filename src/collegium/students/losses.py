@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (PyTorch's own name for it)
-from torch import Tensor, nn
+from torch import Tensor
 
 Network = Callable[[Tensor], Tensor]
 
@@ -15,7 +15,9 @@ def soft_loss(logits: Tensor, targets: Tensor, robustness: float = 0.0) -> Tenso
     """Loss of each record against soft targets: cross-entropy, or a bounded relative of it.
 
     Σ_c t_c (1 − p_c^r)/r. r → 0 is cross-entropy; with r > 0 no record can cost more than 1/r, so that
-    wrong targets lose their pull once the network disagrees with them; r = 1 is half the absolute error.
+    wrong targets lose their pull once the network disagrees with them; r = 1 is 1 − p of the class, half the
+    absolute error, where the target is one class. (With soft targets r = 1 is linear in p: its best p is
+    one class, not t.)
 
     Parameters
     ----------
@@ -101,7 +103,7 @@ def consistency_loss(weak: Tensor, strong: Tensor, confidence: float) -> Tensor:
 
 
 def virtual_adversarial_loss(
-    network: nn.Module, records: Tensor, logits: Tensor, radius: float, generator: torch.Generator
+    network: Network, records: Tensor, logits: Tensor, radius: float, generator: torch.Generator
 ) -> Tensor:
     """VAT: the prediction must not change in the direction in which it changes most.
 
@@ -109,8 +111,8 @@ def virtual_adversarial_loss(
 
     Parameters
     ----------
-    network : Module
-        In training mode.
+    network : callable
+        Returns logits of records: a module without dropout, or one that drops out the same each time.
     records : Tensor, shape (n, ...)
         Records.
     logits : Tensor, shape (n, n_classes)

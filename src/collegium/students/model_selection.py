@@ -28,7 +28,8 @@ class Selection:
     student : classifier
         The winner, fitted on everything that was released.
     scores : dict of str to float
-        Mean log-likelihood ratio of held-out answers, in nats per answer; −∞ for a candidate that failed.
+        Mean log-likelihood ratio of held-out answers, in nats per answer; −∞ for a candidate that failed,
+        NaN for a single candidate with too few answers to hold some out.
     """
 
     name: str
@@ -98,7 +99,8 @@ def select_student(
                 f"candidate {name!r} has no predict_proba, so nothing can be said about its beliefs: "
                 "leave it out, or wrap it (CalibratedClassifierCV)"
             )
-    if len(candidates) > 1 and len(released.queries) < max(MIN_LABELS, cv):
+    enough = len(released.queries) >= max(MIN_LABELS, cv)
+    if len(candidates) > 1 and not enough:
         raise InputError(
             f"{len(released.queries)} answers are too few to choose a student by: at least "
             f"{max(MIN_LABELS, cv)} are needed; name the student yourself"
@@ -126,7 +128,7 @@ def select_student(
     for name, candidate in candidates.items():
         believed = np.zeros_like(released.targets)
         try:
-            for number in range(cv if len(candidates) > 1 else 0):
+            for number in range(cv if enough else 0):
                 out = fold == number
                 student = fitted(candidate, ~out)
                 known = np.asarray(student.classes_, dtype=np.intp)
@@ -135,7 +137,7 @@ def select_student(
         except CollegiumError:
             scores[name] = -np.inf
             continue
-        scores[name] = score_released(believed, released.targets)
+        scores[name] = score_released(believed, released.targets) if enough else np.nan
     winner = max(scores, key=lambda name: scores[name])
     if scores[winner] == -np.inf:
         raise InputError("no candidate could be fitted to what was released: fit one to see why")

@@ -72,13 +72,15 @@ def nearest(
             f"{n_neighbors} neighbours were asked for among {available} other records: give from 1 to "
             f"{available}, or more public records"
         )
-    where = np.ascontiguousarray(among, dtype=np.float32)
+    # Distances from the centre: far from the origin, 32 bits would lose them.
+    centre = among.mean(axis=0, dtype=np.float64)
+    where = _centred(among, centre)
     norms = np.einsum("ij,ij->i", where, where)
     rows = np.empty((len(X), n_neighbors), dtype=np.intp)
     squared = np.empty((len(X), n_neighbors))
     step = max(1, _BLOCK_CELLS // len(where))
     for first in range(0, len(X), step):
-        block = np.ascontiguousarray(X[first : first + step], dtype=np.float32)
+        block = _centred(X[first : first + step], centre)
         # ‖x‖² is the same for all candidates: it is added to the winners only.
         distances = norms - 2 * (block @ where.T)
         own = np.arange(len(block))
@@ -92,6 +94,12 @@ def nearest(
         rows[first : first + len(block)] = best
         squared[first : first + len(block)] = np.take_along_axis(found, order, axis=1) + lengths
     return Neighbours(rows, np.maximum(squared, 0.0))
+
+
+def _centred(points: NDArray[Any], centre: Floats) -> NDArray[np.float32]:
+    where = np.empty(points.shape, dtype=np.float32)
+    np.subtract(points, centre, out=where, casting="same_kind")
+    return where
 
 
 def local_scales(neighbours: Neighbours) -> Floats:

@@ -219,16 +219,18 @@ class NeuralStudent(SemiSupervisedStudent):
                 f"records of shape {X.shape[1:]} were given; the public records have shape {self._shape}: "
                 "prepare them in the same way"
             )
-        records = as_records(X, self._shape)
+        if len(self._shape) == 3:
+            records = as_records(X, self._shape)
+            if fit:
+                self._spread: Any = np.float32(np.abs(records).max() or 1)
+            return np.asarray(records / self._spread)
+        table = X.reshape(len(X), -1)
         if fit:
-            if len(self._shape) == 3:
-                self._centre = np.zeros(1, dtype=np.float32)
-                self._spread = np.full(1, np.abs(records).max() or 1, dtype=np.float32)
-            else:
-                spread = records.std(axis=0)
-                self._centre = records.mean(axis=0)
-                self._spread = np.where(spread > 0, spread, np.float32(1))
-        return np.asarray((records - self._centre) / self._spread, dtype=np.float32)
+            spread = table.std(axis=0, dtype=np.float64)
+            self._centre = table.mean(axis=0, dtype=np.float64)
+            self._spread = np.where(spread > 0, spread, 1.0)
+        # In 64 bits, until what is small beside its distance from 0 is no longer so.
+        return as_records(((table - self._centre) / self._spread).astype(np.float32), self._shape)
 
     def _course(self) -> Any:
         from collegium.students.neural_training import Course

@@ -168,11 +168,8 @@ def _self_training_step(network: nn.Module, batches: _Batches, course: Course) -
     return soft_loss(network(seen), targets, course.robustness).mean()
 
 
-def _answers_loss(
-    logits_of: Callable[[Tensor], Tensor], rows: Tensor, batches: _Batches, course: Course
-) -> Tensor:
+def _answers_loss(logits: Tensor, rows: Tensor, batches: _Batches, course: Course) -> Tensor:
     """Loss of what is known: a guide's beliefs where there is one, else the released evidence."""
-    logits = logits_of(rows)
     if batches.pseudo is not None:
         targets = batches.pseudo[rows].to(batches.device)
         return soft_loss(logits, targets, course.robustness).mean()
@@ -191,7 +188,7 @@ def _fixmatch_step(network: nn.Module, batches: _Batches, course: Course) -> Ten
     logits = network(batches.there(torch.cat(parts)))
     of_weak, of_strong = logits[: len(rows)], logits[len(rows) : 2 * len(rows)]
     of_known = of_weak if known is rows else logits[2 * len(rows) :]
-    loss = _answers_loss(lambda _: of_known, known, batches, course)
+    loss = _answers_loss(of_known, known, batches, course)
     agree = consistency_loss(of_weak, of_strong, course.confidence).mean()
     total: Tensor = loss + course.consistency * agree
     return total
@@ -199,22 +196,34 @@ def _fixmatch_step(network: nn.Module, batches: _Batches, course: Course) -> Ten
 
 def _vat_step(network: nn.Module, batches: _Batches, course: Course) -> Tensor:
     rows = batches.any()
-    seen = batches.there(course.views.weak(batches.take(rows), batches.generator))
-    of_rows: Tensor = network(seen)
-    with _frozen_statistics(network):
-        smooth = virtual_adversarial_loss(
-            network, seen, of_rows, course.radius, batches.generator
-        ).mean()
     known = rows if batches.pseudo is not None else batches.known(rows)
+    seen = batches.there(course.views.weak(batches.take(rows), batches.generator))
+    beside = seen[:0]
+    if known is not rows:
+        beside = batches.there(course.views.weak(batches.take(known), batches.generator))
+    masks = int(torch.randint(2**62, (), generator=batches.generator))
 
-    def logits_of(wanted: Tensor) -> Tensor:
-        if wanted is rows:
-            return of_rows
-        view = course.views.weak(batches.take(wanted), batches.generator)
-        answer: Tensor = network(batches.there(view))
+    def ask(records: Tensor) -> Tensor:
+        """One pass for all, with the same records beside them and the same dropout each time."""
+        with torch.random.fork_rng(
+            devices=[batches.device] if batches.device.type == "cuda" else []
+        ):
+            torch.manual_seed(masks)
+            answer: Tensor = network(torch.cat([records, beside]))
         return answer
 
-    loss = _answers_loss(logits_of, known, batches, course)
+    logits = ask(seen)
+    of_rows = logits[: len(rows)]
+    with _frozen_statistics(network):
+        smooth = virtual_adversarial_loss(
+            lambda records: ask(records)[: len(rows)],
+            seen,
+            of_rows,
+            course.radius,
+            batches.generator,
+        ).mean()
+    of_known = of_rows if known is rows else logits[len(rows) :]
+    loss = _answers_loss(of_known, known, batches, course)
     total: Tensor = loss + course.consistency * (smooth + entropy(of_rows).mean())
     return total
 

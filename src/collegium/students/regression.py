@@ -11,7 +11,7 @@ from scipy.special import softmax
 from collegium.errors import InputError
 from collegium.students.base import SemiSupervisedStudent
 from collegium.students.gaussian_kernel import gaussian_kernel
-from collegium.students.released import Floats, Released, as_numbers, score_released
+from collegium.students.released import Floats, Released, as_numbers, even_evidence, score_released
 
 _PENALTIES = np.geomspace(1e-3, 1e5, 17)
 _TEMPERATURES = np.geomspace(0.25, 64, 17)
@@ -21,8 +21,9 @@ class RegressionStudent(SemiSupervisedStudent):
     """Kernel regression of the evidence, averaged over kernels and penalties by their leave-one-out error.
 
     The evidence log P(r | c) of Gaussian noise is linear in the noisy histogram r, so its regression on
-    features estimates by how many votes each class leads: without bias, however noisy each answer is, and
-    also where teachers are divided, because classes overlap. (Students that give each record one class,
+    features estimates by how many votes each class leads, however noisy each answer is, and
+    also where teachers are divided, because classes overlap. Clear answers, which ``mistrust`` bounds, count
+    alike for frequent and rare classes. (Students that give each record one class,
     such as :class:`~collegium.students.graph.GraphStudent`, are wrong there.)
 
     Parameters
@@ -88,7 +89,7 @@ class RegressionStudent(SemiSupervisedStudent):
     def _learn(self, released: Released) -> None:
         self._check_parameters()
         table = released.X.reshape(len(released.X), -1).astype(np.float64)
-        evidence = released.evidence(self.mistrust)[released.queries]
+        evidence = even_evidence(released.targets, self.mistrust)
         leads = evidence - evidence.mean(axis=1, keepdims=True)
         self._views = [_View.of(table, power) for power in self.powers]
         generator = np.random.default_rng(self.random_state)

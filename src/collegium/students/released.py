@@ -19,6 +19,7 @@ from scipy.special import logsumexp
 from sklearn.utils.multiclass import check_classification_targets
 
 from collegium.errors import InputError, NothingReleasedError
+from collegium.tables import float_type
 
 Floats = NDArray[np.float64]
 #: Pseudo-observations when shares are estimated, relative to the answers: an unseen class stays possible.
@@ -166,7 +167,7 @@ def as_numbers(X: Any, what: str) -> NDArray[Any]:
         )
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError(f"the {what} must be finite: fill in what is missing first")
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)
+    return array.astype(float_type(array.dtype), copy=False)
 
 
 def as_supervised(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.intp], Floats, NDArray[Any]]:
@@ -262,6 +263,36 @@ def log_evidence(targets: Floats, mistrust: float = 0.0) -> Floats:
     """
     ratio = targets / (targets @ class_shares(targets))[:, None]
     # Ratios below this come from rounding, not from what was released.
+    return np.asarray(np.log(np.maximum((1 - mistrust) * ratio + mistrust, 1e-300)))
+
+
+def even_evidence(targets: Floats, mistrust: float = 0.0) -> Floats:
+    """Log-likelihood ratio of each class to the mean of all: log P(r | c)/((1/m)·Σ_j P(r | j)).
+
+    For students that average what answers say. An answer that is believed, but for ``mistrust``, raises
+    its class by the same amount whichever class it is, so that the mean evidence over answers at the same
+    x is largest for the class that is most often right there. :func:`log_evidence`, whose mistrust is
+    relative to P(r), raises rare classes more; it is for adding up what is known of one class.
+
+    Parameters
+    ----------
+    targets : ndarray, shape (n_labels, n_classes)
+        P(r | c), each row up to a factor.
+    mistrust : float, default=0.0
+        Chance that an answer says nothing.
+
+    Returns
+    -------
+    ndarray, shape (n_labels, n_classes)
+
+    Examples
+    --------
+    >>> even_evidence(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]), mistrust=0.1).round(2)
+    array([[-2.3 ,  0.64],
+           [ 0.64, -2.3 ],
+           [ 0.64, -2.3 ]])
+    """
+    ratio = targets / targets.mean(axis=1, keepdims=True)
     return np.asarray(np.log(np.maximum((1 - mistrust) * ratio + mistrust, 1e-300)))
 
 

@@ -82,17 +82,32 @@ def fit_released(
         targets = np.eye(len(named))[labels]
     _refuse_misfit(targets, len(labels), len(named))
     _tell_of_missing_classes(targets, named, tell)
-    if not hasattr(estimator, "fit_released") or (targets > 0).any(axis=0).sum() == 1:
+    if not _reads_all(estimator) or (targets > 0).any(axis=0).sum() == 1:
         known = take_rows(X_public, queries)
         return fit_student(
             estimator, known, named[labels], targets=targets, classes=named, tell=tell
         )
-    student = clone(estimator, safe=False)
-    fitted = student.fit_released(X_public, queries, targets)
-    student = student if fitted is None else fitted
-    if np.array_equal(named, np.arange(len(named))):
+    student = _fit_on_all(clone(estimator, safe=False), X_public, queries, targets)
+    if named.dtype.kind in "iu" and np.array_equal(named, np.arange(len(named))):
         return student
     return NamedClasses(student, named)
+
+
+def _reads_all(estimator: Any) -> bool:
+    return hasattr(_last(estimator), "fit_released")
+
+
+def _fit_on_all(
+    student: Any, X_public: Any, queries: NDArray[np.intp], targets: NDArray[np.float64]
+) -> Any:
+    """Fit a student on all public records; of a pipeline, all earlier steps, too, which get no labels."""
+    if not isinstance(student, Pipeline):
+        fitted = student.fit_released(X_public, queries, targets)
+        return student if fitted is None else fitted
+    name, last = student.steps[-1]
+    head = student[:-1]
+    prepared = head.fit_transform(X_public) if head.steps else X_public
+    return Pipeline([*head.steps, (name, _fit_on_all(last, prepared, queries, targets))])
 
 
 def fit_student(
@@ -191,13 +206,16 @@ def _fit_soft(
 
 
 def _takes_weights(estimator: Any) -> bool:
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    last = _last(estimator)
     return hasattr(last, "fit") and bool(has_fit_parameter(last, "sample_weight"))
 
 
 def _name_of(estimator: Any) -> str:
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    return type(last).__name__
+    return type(_last(estimator)).__name__
+
+
+def _last(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def _constant(X: Any, label: Any, n_labels: int, tell: Tell) -> Any:

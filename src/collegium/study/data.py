@@ -37,6 +37,8 @@ class StudyData:
         Row of each public record in its file or data set.
     fingerprints : dict of str to str
         What the records were read from.
+    n_tests_left_out : int
+        Test records without a class: a student cannot be judged by them.
     """
 
     X: Any
@@ -50,6 +52,7 @@ class StudyData:
     test_groups: NDArray[Any] | None
     public_rows: NDArray[np.intp]
     fingerprints: dict[str, str]
+    n_tests_left_out: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +84,10 @@ class _Records:
             self.n_rows,
         )
 
+    def with_known_class(self) -> _Records:
+        """Leave out what nobody knows the class of."""
+        return self if self.y is None else self.take(np.flatnonzero(~pd.isna(self.y)))
+
 
 def load_study_data(config: StudyConfig) -> StudyData:
     """Read, split and check all records of a study.
@@ -103,6 +110,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
         public = read_records(config, "public", fingerprints, is_private=False)
     if config["data.test"] is not None:
         test = read_records(config, "test", fingerprints, is_private=False)
+    judged = None if test is None else test.with_known_class()
     if private.y is None:
         raise ConfigError(
             "private records have no labels: give data.target (a column) or data.private_labels (a file)"
@@ -110,7 +118,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
     known_classes, codes = encode_classes(private.y, classes)
     warn_of_private_classes(classes)
     X = as_records(private.X, "private")
-    X_test = None if test is None else like_private(as_records(test.X, "test"), X, "test")
+    X_test = None if judged is None else like_private(as_records(judged.X, "test"), X, "test")
     return StudyData(
         X=X,
         codes=codes,
@@ -119,10 +127,11 @@ def load_study_data(config: StudyConfig) -> StudyData:
         X_public=like_private(as_records(public.X, "public"), X),
         y_public=truth_about(public.y, known_classes, "public"),
         X_test=X_test,
-        y_test=None if test is None else truth_about(test.y, known_classes, "test"),
-        test_groups=None if test is None else groups_of_test_records(config, test.levels),
+        y_test=None if judged is None else truth_about(judged.y, known_classes, "test"),
+        test_groups=None if judged is None else groups_of_test_records(config, judged.levels),
         public_rows=public.rows,
         fingerprints=fingerprints,
+        n_tests_left_out=0 if test is None or judged is None else len(test.rows) - len(judged.rows),
     )
 
 

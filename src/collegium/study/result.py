@@ -81,7 +81,8 @@ def measured_effects(
     truth = label_accuracy = answers = student_accuracy = None
     if data.y_public is not None:
         truth = data.y_public[labels.queries]
-        label_accuracy = float(np.mean(named == truth)) if len(named) else None
+        known = ~pd.isna(truth)
+        label_accuracy = float(np.mean((named == truth)[known])) if known.any() else None
     if data.X_test is not None and data.y_test is not None:
         predicted = np.asarray(student.predict(data.X_test))
         answers = StudentAnswers(data.y_test, predicted, data.test_groups)
@@ -91,6 +92,17 @@ def measured_effects(
         shares = config.class_shares("teachers", data.classes)
     effects = measure_effects(plan, data.classes, named, truth, answers, shares)
     return effects, label_accuracy, student_accuracy
+
+
+def notes_on_test_records(plan: Plan, data: StudyData) -> list[str]:
+    """Say which public test records are left out of what is measured."""
+    lines = levels_without_group(plan, data.test_groups)
+    if data.n_tests_left_out:
+        lines.append(
+            f"{data.n_tests_left_out} test record(s) without a class are left out: the student cannot be "
+            "judged by them"
+        )
+    return lines
 
 
 def levels_without_group(plan: Plan, levels: NDArray[Any] | None) -> list[str]:

@@ -27,8 +27,8 @@ from collegium.study.models import build_model
 from collegium.study.notes import KeptNotes
 from collegium.study.result import (
     StudyResult,
-    levels_without_group,
     measured_effects,
+    notes_on_test_records,
     report_data,
 )
 from collegium.study.store import StoredTeachers
@@ -201,7 +201,7 @@ class _Run:
         student, notes = self._stage.train(
             labels, histograms, self._observer.stage, self._observer.skipped, self._observer.note
         )
-        for line in levels_without_group(self._plan, self._data.test_groups):
+        for line in notes_on_test_records(self._plan, self._data):
             self._notes.add(line)
         return self._report(labels, privacy, electorate, student, (*self._notes.lines, *notes))
 

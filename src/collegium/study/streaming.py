@@ -125,8 +125,11 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     public = read_records(config, "public", fingerprints, is_private=False)
     X_public = like_private(as_records(public.X, "public"), like)
     X_test = y_test = test = None
+    n_tests = 0
     if config["data.test"] is not None:
         test = read_records(config, "test", fingerprints, is_private=False)
+        n_tests = len(test.rows)
+        test = test.with_known_class()
         X_test = like_private(as_records(test.X, "test"), like, "test")
     key = str(config["study.seed"]).encode()
     granted = Granted(config.policy(), config["privacy.delta"])
@@ -147,6 +150,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         test_groups=None if test is None else groups_of_test_records(config, test.levels),
         public_rows=public.rows,
         fingerprints=fingerprints,
+        n_tests_left_out=0 if test is None else n_tests - len(test.rows),
     )
 
 

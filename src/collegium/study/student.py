@@ -149,6 +149,8 @@ class StudentStage:
             ) from None
         with one_line_about("student.model", "asked about public records"):
             self._try(student)
+        # Cut off between these writes, the next run must not take the new model for the former one.
+        self._folder.write_json(told, {"recipe": None, "notes": []})
         self._folder.write_model(path, student)
         self._folder.write_json(told, {"recipe": recipe, "notes": notes})
         return student, tuple(notes)
