@@ -11,6 +11,7 @@ import zlib
 import pytest
 
 from collegium.errors import StudyMismatchError
+from collegium.grid import GRID
 from collegium.study.journal import FileJournal
 from collegium.voting.aggregators import ConfidentGNMax
 from collegium.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
@@ -373,11 +374,82 @@ def test_no_noise_is_drawn_if_the_reservation_cannot_be_written(house, tmp_path,
     assert noise.events == []
 
 
+def test_a_disk_that_fills_up_after_a_reservation_costs_no_answer(
+    house, tmp_path, disk, monkeypatch
+):
+    """Space that was set aside before the noise was drawn is given up for what came of it."""
+    path = tmp_path / "journal"
+    room = tmp_path / ".journal.room"
+
+    def full_but_for_the_room(descriptor, content):
+        if room.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return disk.real["write"](descriptor, content)
+
+    def no_new_room(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    predictions, electorate = house.predictions(9, 10), house.unlimited(10)
+    aggregator = house.aggregator("confident", 10)
+
+    def fill_up(outcomes):
+        """After the first block; the second has been reserved when the third write comes."""
+        writes = iter([disk.real["write"], full_but_for_the_room])
+        monkeypatch.setattr(os, "write", lambda *a: next(writes, full_but_for_the_room)(*a))
+        monkeypatch.setattr(os, "pwrite", no_new_room)
+
+    job, _ = house.job(
+        predictions,
+        electorate,
+        aggregator,
+        journal=FileJournal(path),
+        block=3,
+        progress=fill_up,
+    )
+    with pytest.raises(OSError, match="No space"):
+        job.run()
+    monkeypatch.undo()
+    settled = FileJournal(path).settled()
+    assert len(settled) == 6
+    assert LOST not in [outcome.verdict for outcome in settled]
+    assert not room.exists()
+    job, _ = house.job(predictions, electorate, aggregator, journal=FileJournal(path))
+    labels = job.run()
+    assert [outcome.verdict for outcome in labels.outcomes].count(LOST) == 0
+    assert labels.n_asked == 9
+
+
+def test_room_is_enough_for_the_largest_outcomes(tmp_path):
+    journal = FileJournal(tmp_path / "journal", n_values=11)
+    first, queries = 10**9, [10**9 + step for step in range(16)]
+    journal._settled = [outcome(first - 1)]
+    journal.reserve(first, queries)
+    set_aside = (tmp_path / ".journal.room").stat().st_size
+    before = (tmp_path / "journal").stat().st_size
+    largest = -(2.0**33 - GRID)
+    journal.settle(
+        [
+            Outcome(
+                first + step,
+                10**9 + step,
+                "reinforced" if step else ANSWERED,
+                10**5,
+                noisy_counts=(largest,) * 10,
+                noisy_check=largest,
+            )
+            for step in range(16)
+        ]
+    )
+    assert (tmp_path / "journal").stat().st_size - before < set_aside
+    journal.give_room_back()
+    assert not (tmp_path / ".journal.room").exists()
+
+
 def test_no_outcome_leaves_if_the_settlement_cannot_be_written(house, tmp_path, disk, monkeypatch):
     path, left = tmp_path / "journal", []
     predictions, electorate = house.predictions(9, 10), house.unlimited(10)
     aggregator = house.aggregator("confident", 10)
-    writes = iter([os.write, os.write, os.write, disk.full])
+    writes = iter([os.write, os.write, os.write, disk.full, disk.full])
     job, _ = house.job(
         predictions,
         electorate,

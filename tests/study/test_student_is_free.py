@@ -177,3 +177,91 @@ def test_a_crash_while_publishing_leaves_no_student_under_the_name_of_another(
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
     student = joblib.load(tmp_path / "study/release/student.joblib")
     assert type(student).__name__ == "GaussianNB"
+
+
+def spent(tmp_path):
+    return (tmp_path / "study/vault/journal.jsonl").exists()
+
+
+def test_a_mistake_in_the_test_records_is_found_before_anything_is_spent(
+    tmp_path, monkeypatch, capsys
+):
+    path = write(tmp_path, 'model = "logistic-regression"')
+    right = (tmp_path / "test.csv").read_bytes()
+    frame = pd.read_csv(tmp_path / "test.csv")
+    frame.loc[99, "b"] = np.inf
+    frame.to_csv(tmp_path / "test.csv", index=False)
+    code, shown = collegium(monkeypatch, capsys, "run", path)
+    assert code == 2
+    assert len([line for line in shown.splitlines() if line.startswith("error:")]) == 1
+    assert not spent(tmp_path)
+    (tmp_path / "test.csv").write_bytes(right)
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+
+
+def test_what_only_measures_or_names_may_change(tmp_path, monkeypatch, capsys):
+    path = write(tmp_path, 'model = "logistic-regression"')
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    journal = (tmp_path / "study/vault/journal.jsonl").read_bytes()
+    student = (tmp_path / "study/release/student.joblib").stat().st_mtime_ns
+    other = pd.read_csv(tmp_path / "test.csv").iloc[:40]
+    other.to_csv(tmp_path / "other.csv", index=False)
+    text = path.read_text().replace("test.csv", "other.csv")
+    path.write_text('[study]\nname = "A better name"\n' + text)
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    page = (tmp_path / "study/release/report.html").read_text()
+    assert "A better name" in page
+    effects = json.loads((tmp_path / "study/release/effects.json").read_text())
+    assert sum(row["test_records"] for row in effects["classes"]) == 40
+    path.write_text(text.replace('test = "other.csv"', ""))
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    assert (tmp_path / "study/vault/journal.jsonl").read_bytes() == journal
+    assert (tmp_path / "study/release/student.joblib").stat().st_mtime_ns == student
+    path.write_text(text.replace("public.csv", "other.csv"))
+    code, shown = collegium(monkeypatch, capsys, "run", path)
+    assert code == 2 and "another study" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("aggregation", ["active", "interactive"])
+def test_a_student_that_steered_may_be_replaced_once_voting_has_ended(
+    tmp_path, monkeypatch, capsys, aggregation
+):
+    path = write(tmp_path, 'model = "nearest-neighbours"\nparams = { n_neighbors = 30 }')
+    text = path.read_text().replace("max_labels = 3", "max_labels = 25")
+    if aggregation == "active":
+        text = text.replace("sigma = 6", 'sigma = 60\nquery_order = "active"')
+    else:
+        checked = 'aggregator = "interactive"\nthreshold = 5\nsigma_threshold = 60\nrefit_every = 5'
+        text = text.replace('aggregator = "gnmax"', checked).replace("sigma = 6", "sigma = 60")
+    path.write_text(text)
+    code, shown = collegium(monkeypatch, capsys, "run", path)
+    # 30 neighbours among 25 labels: voting went on nevertheless, and what came of it was released.
+    assert code == 2 and "student.model cannot be" in " ".join(shown.split())
+    labels = (tmp_path / "study/release/labels.csv").read_bytes()
+    journal = (tmp_path / "study/vault/journal.jsonl").read_bytes()
+    assert "the student could not be fitted to" in " ".join(shown.split())
+    path.write_text(text.replace("n_neighbors = 30", "n_neighbors = 3"))
+    code, shown = collegium(monkeypatch, capsys, "run", path)
+    assert code == 0, shown
+    assert (tmp_path / "study/release/labels.csv").read_bytes() == labels
+    assert (tmp_path / "study/vault/journal.jsonl").read_bytes() == journal
+    told = json.loads((tmp_path / "study/release/privacy.json").read_text())
+    assert told["config"]["student"]["params"] == {"n_neighbors": 3}
+
+
+def test_a_failed_retraining_leaves_the_release_as_it_was(tmp_path, monkeypatch, capsys):
+    path = write(tmp_path, 'model = "logistic-regression"')
+    text = path.read_text().replace("max_labels = 3", "max_labels = 20")
+    path.write_text(text)
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    release = tmp_path / "study/release"
+    before = {p.name: p.read_bytes() for p in release.iterdir()}
+    wrong = 'model = "nearest-neighbours"\nparams = { n_neighbors = 50 }'
+    path.write_text(text.replace('model = "logistic-regression"', wrong))
+    code, shown = collegium(monkeypatch, capsys, "run", path)
+    assert code == 2 and "student.model" in shown
+    assert {p.name: p.read_bytes() for p in release.iterdir()} == before
+    path.write_text(text.replace('model = "logistic-regression"', wrong.replace("50", "5")))
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    told = json.loads((release / "privacy.json").read_text())
+    assert told["config"]["student"]["model"] == "nearest-neighbours"

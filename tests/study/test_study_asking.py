@@ -1,6 +1,7 @@
 """Studies: which public records are asked about, what the student sees of them, and old manifests."""
 
 import json
+import shutil
 import warnings
 from typing import ClassVar
 
@@ -319,7 +320,7 @@ def test_a_study_begun_before_there_was_a_choice_goes_on(folder, tmp_path):
         run_study(other, tmp_path / "study")
 
 
-def test_the_student_is_frozen_where_it_steers(folder, active):
+def test_the_student_is_frozen_while_it_steers(folder, active, tmp_path):
     config, result = active
     assert "student" in frozen_settings(config, config.aggregator())
     plain = config_of(folder)
@@ -328,7 +329,9 @@ def test_the_student_is_frozen_where_it_steers(folder, active):
         folder, aggregation={"query_order": "active"}, student={"preprocessing": "pca"}
     )
     with pytest.raises(StudyMismatchError, match=r"student\.preprocessing was not set, now 'pca'"):
-        run_study(other, result.folder.path)
+        shutil.copytree(result.folder.path, tmp_path / "going")
+        (tmp_path / "going/vault/aggregation.json").unlink()
+        run_study(other, tmp_path / "going")
 
 
 # ----------------------------------------------------------------------- what the student sees

@@ -240,7 +240,7 @@ def test_a_change_of_speed_only_is_the_same_study(finished):
     assert contents(result.folder.path) == before
 
 
-@pytest.mark.parametrize("role", ["private", "public", "test"])
+@pytest.mark.parametrize("role", ["private", "public"])
 def test_other_content_of_a_file_in_the_same_folder_is_refused_and_nothing_changes(tmp_path, role):
     path = write_study(tmp_path)
     result = run(path)

@@ -364,6 +364,9 @@ class RefittedStudent:
         Public records.
     n_classes : int
         Number of classes.
+    tell : callable, optional
+        Told, in one line, if the student cannot be fitted to what was released so far: votes are then
+        compared with what it believed before. Default: a warning.
 
     Raises
     ------
@@ -371,7 +374,7 @@ class RefittedStudent:
         If the estimator has no ``predict_proba``.
     """
 
-    def __init__(self, estimator: Any, X_public: Any, n_classes: int) -> None:
+    def __init__(self, estimator: Any, X_public: Any, n_classes: int, tell: Tell = _warn) -> None:
         if not hasattr(estimator, "predict_proba"):
             raise InputError(
                 "aggregator 'interactive' compares votes with the student's probabilities, and "
@@ -380,19 +383,30 @@ class RefittedStudent:
         self._estimator = estimator
         self._X_public = X_public
         self._n_classes = n_classes
+        self._tell = tell
         self._probabilities: NDArray[np.float64] | None = None
 
     def refit(self, queries: list[int], labels: list[int]) -> None:
         """Learn from all labels released so far, and predict all public records."""
         if len(set(labels)) < 2:
             return
-        self._probabilities = released_beliefs(
-            self._estimator,
-            self._X_public,
-            np.asarray(queries, dtype=np.intp),
-            np.asarray(labels, dtype=np.intp),
-            self._n_classes,
-        )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._probabilities = released_beliefs(
+                    self._estimator,
+                    self._X_public,
+                    np.asarray(queries, dtype=np.intp),
+                    np.asarray(labels, dtype=np.intp),
+                    self._n_classes,
+                )
+        except Exception as error:
+            # Labels have been paid for: a student that needs more of them must not end the voting.
+            reason = " ".join(str(error).split())[:200]
+            self._tell(
+                f"the student could not be fitted to {len(labels)} labels, so votes are compared with what "
+                f"it believed before ({type(error).__name__}: {reason})"
+            )
 
     def probabilities(self, query: int) -> NDArray[np.float64] | None:
         """Probability of each class for one public record; None before the first fit."""

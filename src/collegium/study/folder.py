@@ -8,7 +8,7 @@ import io
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ class StudyFolder:
         self.path = path
         self.vault = path / "vault"
         self.release = path / "release"
+        self.voting_ended = self.vault / "aggregation.json"
 
     def open(self) -> None:
         """Make the folder and its two halves; the vault is for its owner's eyes only (mode 0700)."""
@@ -74,21 +75,38 @@ class StudyFolder:
         finally:
             os.close(descriptor)
 
-    def holds(self, config: dict[str, Any], inputs: dict[str, str]) -> bool:
+    def voting_has_ended(self) -> bool:
+        """Tell whether all that will be asked was asked."""
+        return self.voting_ended.exists()
+
+    def holds(
+        self,
+        config: dict[str, Any],
+        inputs: dict[str, str],
+        free_keys: Collection[str] = (),
+        free_inputs: Collection[str] = (),
+    ) -> bool:
         """Tell whether the folder holds this very study, begun before; nothing is written.
 
         Parameters
         ----------
-        config, inputs
+        config, inputs, free_keys, free_inputs
             As for :meth:`claim`.
         """
         try:
             known = json.loads((self.vault / "manifest.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return False
-        return not _first_difference(known, {"format": FORMAT, "config": config, "inputs": inputs})
+        now = {"format": FORMAT, "config": config, "inputs": inputs}
+        return not _first_difference(known, now, free_keys, free_inputs)
 
-    def claim(self, config: dict[str, Any], inputs: dict[str, str]) -> None:
+    def claim(
+        self,
+        config: dict[str, Any],
+        inputs: dict[str, str],
+        free_keys: Collection[str] = (),
+        free_inputs: Collection[str] = (),
+    ) -> None:
         """Write the manifest of a new study, or check that an existing one is the same study.
 
         Parameters
@@ -97,6 +115,8 @@ class StudyFolder:
             Everything that may change a result.
         inputs : dict of str to str
             Fingerprints of what was read.
+        free_keys, free_inputs : collection of str
+            Sections or keys of ``config``, and names of ``inputs``, that may have changed.
 
         Raises
         ------
@@ -125,7 +145,7 @@ class StudyFolder:
             raise StudyMismatchError(
                 f"{path} is damaged: nothing was changed; restore it, or choose another folder with --out"
             ) from None
-        difference = _first_difference(known, manifest)
+        difference = _first_difference(known, manifest, free_keys, free_inputs)
         if difference:
             raise StudyMismatchError(
                 f"{self.path} holds another study ({difference}): it is left untouched; go back to its own "
@@ -161,14 +181,21 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
-def _first_difference(known: dict[str, Any], now: dict[str, Any]) -> str:
+def _first_difference(
+    known: dict[str, Any],
+    now: dict[str, Any],
+    free_keys: Collection[str],
+    free_inputs: Collection[str],
+) -> str:
     if known.get("format") != now["format"]:
         return f"format {known.get('format')} instead of {now['format']}"
     before, after = _flat(known.get("config", {})), _flat(now["config"])
     for key in sorted({*before, *after}):
+        if key in free_keys or key.split(".")[0] in free_keys:
+            continue
         if before.get(key) != after.get(key):
             return f"{key} was {_shown(before.get(key))}, now {_shown(after.get(key))}"
-    for name in sorted({*known.get("inputs", {}), *now["inputs"]}):
+    for name in sorted({*known.get("inputs", {}), *now["inputs"]} - set(free_inputs)):
         if known.get("inputs", {}).get(name) != now["inputs"].get(name):
             return f"the {name} records are not the same file as before"
     return ""

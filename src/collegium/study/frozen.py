@@ -20,6 +20,11 @@ GOES_WITHOUT_SAYING: dict[str, Any] = {
 }
 
 
+#: What only measures or names: it changes nothing that was released.
+FREE_KEYS = frozenset({"study.name", "data.test", "data.test_labels"})
+FREE_INPUTS = frozenset({"test", "test labels"})
+
+
 def said(settings: Settings) -> Settings:
     """Leave out what goes without saying.
 
@@ -46,8 +51,27 @@ def said(settings: Settings) -> Settings:
     }
 
 
+def free_keys(config: StudyConfig, voting_has_ended: bool) -> frozenset[str]:
+    """Keys, or sections, that may differ from what the manifest says.
+
+    A student that steered the voting, or the choice of questions, steers nothing once that has ended, and
+    may be replaced like any other; but a data-dependent account of Interactive-GNMax is computed from its
+    opinions each time.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        The study's.
+    voting_has_ended : bool
+        Whether all that will be asked was asked.
+    """
+    if voting_has_ended and config["privacy.guarantee"] == "worst-case":
+        return FREE_KEYS | {"student"}
+    return FREE_KEYS
+
+
 def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
-    """Settings for the manifest: those that a study cannot change any more.
+    """Settings for the manifest: those that a study cannot change any more (but for :func:`free_keys`).
 
     The student may change, and so may what it sees of the records: it is computed from what was released,
     and costs nobody anything. Not so where its opinion steers the voting, or the choice of questions.

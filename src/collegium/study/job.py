@@ -26,7 +26,7 @@ from collegium.voting.histograms import NoisyHistograms
 from collegium.voting.labelling import LabellingJob, Labels
 from collegium.voting.noise import NoiseSource
 from collegium.voting.pricing import pricing_for
-from collegium.voting.release import LABELS
+from collegium.voting.release import HISTOGRAM, LABELS
 from collegium.voting.votes import VoteTable
 
 
@@ -72,8 +72,8 @@ def label_durably(
             f"labels were released from {folder.path}, but its journal {path} is gone: nothing was asked, "
             "since what was spent is not known; restore it from a backup"
         )
-    journal = FileJournal(path)
-    finished = folder.vault / "aggregation.json"
+    journal = FileJournal(path, n_values=votes.n_classes + 1 if release == HISTOGRAM else 0)
+    finished = folder.voting_ended
     if finished.exists():
         known = json.loads(finished.read_text(encoding="utf-8"))
         if len(journal.settled()) != known["asked"]:
@@ -105,7 +105,10 @@ def label_durably(
             progress=progress,
             release=release,
         )
-        labels = job.run()
+        try:
+            labels = job.run()
+        finally:
+            journal.give_room_back()
     if finished.exists():
         labels = Labels(labels.outcomes, labels.queries, labels.labels, known["stop_reason"])
     elif labels.stop_reason == "interrupted":

@@ -10,6 +10,9 @@ An outcome is ``[position, query, verdict, label]``; where histograms are releas
 value of the check and the list of noisy counts (null where there is none), in whole steps of the grid
 (:data:`~collegium.grid.GRID`): exact, whatever a float looks like in decimals.
 
+Room for what a reservation may bring is set aside on the disk *before* it is made, in a file beside the
+journal, and given up when the outcomes need it: a disk that fills up meanwhile costs no answer.
+
 A crash leaves at most one reservation without settlement; its queries are charged in full and counted
 as lost, and never asked again. A torn last line was never acted upon: it is ignored, and overwritten by
 the next one. Anything else that does not check out is refused, and the file is left untouched.
@@ -17,6 +20,7 @@ the next one. Anything else that does not check out is refused, and the file is 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import zlib
@@ -28,6 +32,10 @@ from collegium.errors import StudyMismatchError
 from collegium.grid import GRID
 from collegium.voting.labelling import LOST, NO_LABEL, Outcome
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_LINE_BYTES = 8192  # around the outcomes of a block, in two lines of the file
+_OUTCOME_BYTES, _VALUE_BYTES = 128, 24  # at most
+
 
 class FileJournal:
     """A journal in a file.
@@ -36,6 +44,8 @@ class FileJournal:
     ----------
     path : Path
         Created if it does not exist.
+    n_values : int, default=0
+        Noisy values in each outcome, where histograms are released.
 
     Raises
     ------
@@ -43,8 +53,10 @@ class FileJournal:
         If an existing file is damaged.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, n_values: int = 0) -> None:
         self._path = path
+        self._room = path.with_name(f".{path.name}.room")
+        self._outcome_bytes = _OUTCOME_BYTES + _VALUE_BYTES * n_values
         self._settled: list[Outcome] = []
         self._reserved: tuple[int, list[int]] | None = None
         self._size = 0  # bytes of whole lines in the file
@@ -65,14 +77,41 @@ class FileJournal:
         """Make durable that these queries, from position ``first`` on, may be drawn from now on."""
         if self._reserved is not None:
             self._close_lost(first)
+        self._set_room_aside(_LINE_BYTES + self._outcome_bytes * len(queries))
         self._append({"reserve": [first, queries]})
         self._reserved = (first, queries)
 
     def settle(self, outcomes: list[Outcome]) -> None:
         """Make the outcomes of the reserved queries durable; the rest was never drawn."""
-        self._append({"settle": [_row(outcome) for outcome in outcomes]})
+        entry = {"settle": [_row(outcome) for outcome in outcomes]}
+        try:
+            self._append(entry)
+        except OSError as error:
+            whole = self._path.stat().st_size == self._size + self._torn
+            if error.errno not in _FULL or not self._room.exists() or not whole:
+                raise
+            self.give_room_back()
+            self._append(entry)
         self._settled += outcomes
         self._reserved = None
+
+    def give_room_back(self) -> None:
+        """Free what was set aside; the next reservation sets it aside anew."""
+        self._room.unlink(missing_ok=True)
+
+    def _set_room_aside(self, size: int) -> None:
+        """Take space on the disk. Raises OSError if there is none: nothing was reserved then."""
+        descriptor = os.open(self._room, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            if os.fstat(descriptor).st_size < size:
+                written = 0
+                while written < size:
+                    written += os.pwrite(descriptor, bytes(size - written), written)
+        except OSError:
+            self.give_room_back()
+            raise
+        finally:
+            os.close(descriptor)
 
     def _close_lost(self, first: int) -> None:
         """Settle a reservation that a crash left open: its queries up to ``first`` are lost."""

@@ -21,7 +21,7 @@ from collegium.study.asking import check_asking, chooser_of, order_of_asking
 from collegium.study.config import StudyConfig
 from collegium.study.data import StudyData, load_study_data
 from collegium.study.folder import StudyFolder, versions
-from collegium.study.frozen import Settings, frozen_settings
+from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
 from collegium.study.job import label_durably, write_release
 from collegium.study.models import build_model
 from collegium.study.notes import KeptNotes
@@ -129,7 +129,7 @@ def run_study(config: StudyConfig, out: Path, observer: StudyObserver | None = N
     study.rehearse()
     folder.open()
     with folder.locked():
-        folder.claim(*study.identity())
+        folder.claim(*study.identity(), *study.free())
         return study.run()
 
 
@@ -165,7 +165,7 @@ class _Run:
         self._teacher, self._student = _models(config)
         self._view, self._student_view = fit_views(config, data.X_public)
         # A folder that holds another study is not written into.
-        cache = folder.vault if folder.holds(*self.identity()) else None
+        cache = folder.vault if folder.holds(*self.identity(), *self.free()) else None
         self._X_public = self._view.of(data.X_public, cache)
         self._X_seen = self._X_public  # by the student
         if self._student_view is not self._view:
@@ -177,6 +177,10 @@ class _Run:
     def identity(self) -> tuple[Settings, dict[str, str]]:
         """Settings and inputs that make it this study and no other."""
         return frozen_settings(self._config, self._aggregator), self._data.fingerprints
+
+    def free(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Settings and inputs that may have changed since it began."""
+        return free_keys(self._config, self._folder.voting_has_ended()), FREE_INPUTS
 
     def rehearse(self) -> None:
         """Train both models on some public records with made-up labels: a typo must cost nothing."""
@@ -256,7 +260,9 @@ class _Run:
         order = order_of_asking(self._config, self._folder, self._X_public)
         interactive = None
         if isinstance(self._aggregator, InteractiveGNMax):
-            interactive = RefittedStudent(self._student, self._X_seen, votes.n_classes)
+            interactive = RefittedStudent(
+                self._student, self._X_seen, votes.n_classes, self._notes.add
+            )
         asking = chooser_of(
             self._config,
             self._student,
@@ -298,10 +304,16 @@ class _Run:
             privacy,
             self._data.classes,
             self._data.public_rows,
-            {"config": self._config.public(), "versions": versions()},
+            {"config": self._settings_of_release(), "versions": versions()},
             histograms,
         )
         return labels, privacy, electorate, histograms
+
+    def _settings_of_release(self) -> dict[str, dict[str, Any]]:
+        """All settings; of the student those of the one that is published, until another one is."""
+        settings = self._config.public()
+        before = self._stage.published_settings()
+        return settings if before is None else {**settings, "student": before}
 
     def _keep_teacher_effects(self, votes: VoteTable) -> None:
         """Tell the steward, in the vault, how right teachers are by class, where public truth is known."""

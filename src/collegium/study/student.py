@@ -69,6 +69,8 @@ class StudentStage:
     ) -> None:
         """Train on some public records with made-up labels, and try what would be published.
 
+        The test records are tried, too: a mistake in them is found before anything is spent.
+
         Raises
         ------
         InputError
@@ -79,7 +81,11 @@ class StudentStage:
             student = fit_released(
                 self._estimator, seen, rows, codes, self._data.classes, targets, tell=_silently
             )
-            self._try(self._published(student, seen))
+            published = self._published(student, seen)
+            self._try(published)
+        if self._data.X_test is not None:
+            with one_line_about("data.test", "predicted"):
+                published.predict(self._data.X_test)
 
     def train(
         self,
@@ -144,16 +150,33 @@ class StudentStage:
                 )
                 student = self._published(fitted, self._X_seen)
         except NothingReleasedError as error:
-            raise NothingReleasedError(
-                f"{error} (what was spent: {self._folder.release / 'privacy.json'})"
-            ) from None
+            where = self._folder.release / "privacy.json"
+            if self._config["privacy.guarantee"] != "worst-case":
+                where = self._folder.vault / "sensitive-spending.json"
+            raise NothingReleasedError(f"{error} (what was spent: {where})") from None
         with one_line_about("student.model", "asked about public records"):
             self._try(student)
         # Cut off between these writes, the next run must not take the new model for the former one.
         self._folder.write_json(told, {"recipe": None, "notes": []})
         self._folder.write_model(path, student)
+        self._record_settings()
         self._folder.write_json(told, {"recipe": recipe, "notes": notes})
         return student, tuple(notes)
+
+    def published_settings(self) -> dict[str, Any] | None:
+        """Settings of the student in the release, as written there; None where there is none."""
+        statement = self._folder.release / "privacy.json"
+        if not (self._folder.release / "student.joblib").exists() or not statement.exists():
+            return None
+        known = json.loads(statement.read_text("utf-8")).get("config", {}).get("student")
+        return known if isinstance(known, dict) else None
+
+    def _record_settings(self) -> None:
+        """Write into the release which student this is."""
+        statement = self._folder.release / "privacy.json"
+        content = json.loads(statement.read_text("utf-8"))
+        content["config"]["student"] = self._config.public()["student"]
+        self._folder.write_json(statement, content)
 
     def _published(self, student: Any, X_seen: Any) -> Any:
         """Put together what leaves: preprocessing, student, and its correction for public class shares."""
