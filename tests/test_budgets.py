@@ -324,3 +324,16 @@ def test_text_forms_name_no_owner():
     budgets = Policy(LEVELS).assign(["low"], owners=["Ann Secret"])
     assert repr(budgets) == "Budgets(1 records, 1 owners, {'high': 0, 'average': 0, 'low': 1})"
     assert repr(Policy(LEVELS)) == "Policy('high': ε=1, 'average': ε=2, 'low': ε=3)"
+
+
+@pytest.mark.parametrize("levels", [[1, 2], "high", None, 3.0, {"a", "b"}, np.array([1.0, 2.0])])
+def test_levels_that_are_no_mapping_are_refused(levels):
+    with pytest.raises(InputError, match=r"must be a mapping \{'name': epsilon\}") as error:
+        Policy(levels)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("delta", ["x", 0, 1, -1, None, math.nan, True])
+def test_a_wrong_delta_is_refused_even_where_no_level_uses_it(delta):
+    with pytest.raises(InputError, match=r"^delta must"):
+        Policy({"high": Budget(1.0)}, delta=delta)

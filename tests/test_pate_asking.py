@@ -110,19 +110,19 @@ def test_what_cannot_be_is_refused_before_a_teacher_is_trained(options, reason):
 def test_a_student_sees_the_same_as_teachers_unless_told_otherwise():
     Seen.widths.clear()
     model = fitted(student=Seen(max_iter=50), preprocessing=PCA(12, random_state=0))
-    assert Seen.widths == [12] and model.student_preprocessing_ is model.preprocessing_
+    assert set(Seen.widths) == {12} and model.student_preprocessing_ is model.preprocessing_
     Seen.widths.clear()
     raw = fitted(
         student=Seen(max_iter=50), preprocessing=PCA(12, random_state=0), student_preprocessing=None
     )
-    assert Seen.widths == [64] and raw.student_preprocessing_ is None
+    assert set(Seen.widths) == {64} and raw.student_preprocessing_ is None
     Seen.widths.clear()
     own = fitted(
         student=Seen(max_iter=50),
         preprocessing=PCA(12, random_state=0),
         student_preprocessing=PCA(30, random_state=0),
     )
-    assert Seen.widths == [30] and own.preprocessing_.n_components_ == 12
+    assert set(Seen.widths) == {30} and own.preprocessing_.n_components_ == 12
     # Teachers, and so votes and labels, are the same whatever the student sees.
     assert raw.labels_.tolist() == own.labels_.tolist() == model.labels_.tolist()
     for one in (model, raw, own):

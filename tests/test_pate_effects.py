@@ -125,3 +125,24 @@ def test_test_records_and_groups_must_fit():
         model.effects(X_TEST, Y_TEST, groups=["careful"] * 3)
     with pytest.raises(InputError, match="2000 test records, but 2 classes"):
         model.effects(X_TEST, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"y_public": Y_PUBLIC[:5]}, "800 public records, but 5 true classes"),
+        ({"y_public": np.append(Y_PUBLIC, 0)}, "800 public records, but 801 true classes"),
+        ({"y_public": 1}, r"800 public records, but an array of shape \(\) of true classes"),
+        ({"y_public": np.ones((800, 2))}, r"of shape \(800, 2\) of true classes"),
+        ({"groups": "careful"}, r"2000 test records, but an array of shape \(\) of groups"),
+        ({"groups": ["careful"]}, "2000 test records, but 1 groups"),
+        ({"y": Y_TEST[:7]}, "2000 test records, but 7 classes"),
+        ({"y": 1}, r"2000 test records, but an array of shape \(\) of classes"),
+        ({"y": None}, r"2000 test records, but an array of shape \(\) of classes"),
+    ],
+)
+def test_effects_need_one_of_everything_for_each_record(given, message):
+    model = fitted()
+    with pytest.raises(InputError, match=message) as error:
+        model.effects(**{"X": X_TEST, "y": Y_TEST, **given})
+    assert "\n" not in str(error.value)

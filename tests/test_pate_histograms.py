@@ -179,3 +179,17 @@ def test_fewer_labels_than_classes_are_learnt_from_and_said():
     with pytest.warns(PrivacyWarning, match=r"3 label\(s\) were released for 4 classes"):
         model.fit(X, y, budgets=np.full(300, 1e6), X_public=X_PUBLIC)
     assert set(model.predict(X_PUBLIC)) <= set(model.labels_.tolist())
+
+
+def test_histograms_introduce_themselves_in_one_line():
+    model = fitted(max_queries=40)
+    scale = f"{model.histograms_.noise_scales[0]:g}"
+    told = f"NoisyHistograms(40 queries × 2 classes, 40 answered, gaussian noise of scale {scale})"
+    assert str(model.histograms_) == repr(model.histograms_) == told
+    nothing = repr(model.histograms_.rows(np.zeros(40, dtype=bool)))
+    assert nothing == "NoisyHistograms(0 queries × 2 classes, 0 answered)"
+    changing = fitted(personalisation="vanishing", aggregator=LNMax(0.05)).histograms_
+    ends = f"{changing.noise_scales.min():g} to {changing.noise_scales.max():g}"
+    assert f"laplace noise of scale {ends})" in repr(changing)
+    checked = repr(fitted(aggregator=ConfidentGNMax(3, 15, 12)).histograms_)
+    assert "answered, gaussian noise" in checked and len(checked) < 120

@@ -79,3 +79,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(f"collegium.{_HOME[name]}"), name)
     raise AttributeError(f"module 'collegium' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List what there is to import, though it is imported when first used: for tab completion."""
+    return sorted({*__all__, *globals()} - {"Any", "TYPE_CHECKING"})

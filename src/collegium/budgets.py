@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.errors import InputError, PrivacyWarning
 
 DEFAULT_DELTA = 1e-5
+MOST_EPSILON = 1e15
+"""Largest finite ε of a budget: beyond it floats cannot tell accounts from one another."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,14 @@ class Budget:
     Parameters
     ----------
     epsilon : float
-        Bound on the owner's privacy loss, > 0. ``inf`` is allowed and means *no privacy*.
+        Bound on the owner's privacy loss, > 0, at most 1e15. ``inf`` is allowed and means *no privacy*.
     delta : float
         Probability with which the bound may fail, in (0, 1).
 
     Raises
     ------
     InputError
-        If ``epsilon`` is not positive or NaN, or ``delta`` is outside (0, 1).
+        If ``epsilon`` is not positive, NaN, or finite and above 1e15, or ``delta`` is outside (0, 1).
 
     Examples
     --------
@@ -55,6 +57,11 @@ class Budget:
             raise InputError(
                 f"epsilon must be greater than 0 (or infinite, for no privacy), got {epsilon:g}: "
                 "give a positive budget, or leave these people out of the data"
+            )
+        if MOST_EPSILON < epsilon < math.inf:
+            raise InputError(
+                f"epsilon must be at most {MOST_EPSILON:g}, or infinite, got {epsilon:g}: give inf for no "
+                "privacy, or a budget that promises something"
             )
         if math.isnan(delta) or not 0 < delta < 1:
             raise InputError(
@@ -105,6 +112,12 @@ class Policy:
     """
 
     def __init__(self, levels: Mapping[str, float | Budget], delta: float = DEFAULT_DELTA) -> None:
+        if not isinstance(levels, Mapping):
+            raise InputError(
+                "a policy's levels must be a mapping {'name': epsilon}, got "
+                f"{type(levels).__name__}: name each level"
+            )
+        Budget(1.0, delta)  # refuses a wrong delta, also where every level has one of its own
         if not levels:
             raise InputError("a policy needs at least one level, got none: give {'name': epsilon}")
         checked: dict[str, Budget] = {}
@@ -269,10 +282,10 @@ class Budgets:
         column = _one_dimensional(epsilons, "privacy budgets")
         try:
             values = np.asarray(column, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(
-                "privacy budgets must be numbers, got text: give ε per record, or name the levels in "
-                "a policy"
+                "privacy budgets must be numbers, got text (or more digits than can be computed with): give "
+                "ε per record, or name the levels in a policy"
             ) from None
         bad = np.flatnonzero(np.isnan(values) | (values <= 0))
         if bad.size:
@@ -391,6 +404,10 @@ def _as_float(value: Any, name: str) -> float:
         raise InputError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)
+    except OverflowError:
+        raise InputError(
+            f"{name} is larger than any number that can be computed with: give a smaller one, or inf"
+        ) from None
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a number, got {value!r}") from None
 

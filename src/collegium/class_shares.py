@@ -53,7 +53,10 @@ def as_class_shares(
                 f"{name} must name every class once ({', '.join(known)}), got {', '.join(by_name) or 'none'}"
             )
         given = [by_name[value] for value in known]
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:  # a list within the list
+        array = np.empty(0, dtype=object)
     shares = array.astype(np.float64) if array.dtype.kind in "iuf" else np.empty(0)
     if shares.shape != (len(known),):
         raise InputError(

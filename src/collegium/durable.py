@@ -142,6 +142,31 @@ def read_sealed(path: Path) -> bytes | None:
     return content if hashlib.sha256(content).digest() == digest else None
 
 
+def check_folder(path: Path) -> None:
+    """Make a folder, unless it is there, and write a file into it that is gone at once.
+
+    To be asked before hours are spent on what is to be written there: only writing shows whether it can
+    be done.
+
+    Raises
+    ------
+    OSError
+        If there is a file in its place, or it cannot be written into.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_folder(Path(folder, "results"))
+    ...     [file.name for file in Path(folder).rglob("*")]
+    ['results']
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    probe = path / f".{secrets.token_hex(8)}{PARTIAL}"
+    probe.touch(exist_ok=False)
+    probe.unlink()
+
+
 def sync(path: Path) -> None:
     """Bring a file's content, or a folder's entries, to the disk.
 

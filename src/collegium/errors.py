@@ -30,6 +30,10 @@ class NothingReleasedError(CollegiumError):
     """The budgets were spent (or the queries used up) before enough labels could be released."""
 
 
+class StudentError(CollegiumError):
+    """Labels were released and paid for, but the student cannot learn from them. The labels are kept."""
+
+
 class StudyMismatchError(CollegiumError):
     """A study folder was made from other inputs or another configuration, and is left untouched."""
 

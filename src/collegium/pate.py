@@ -13,42 +13,48 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from collegium.budgets import DEFAULT_DELTA, Budgets, as_budgets
 from collegium.class_shares import as_class_shares
 from collegium.effects import Effects, StudentAnswers, measure_effects, sensitive_teacher_effects
-from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
+from collegium.errors import (
+    CollegiumError,
+    InputError,
+    NothingReleasedError,
+    PrivacyWarning,
+    StudentError,
+)
+from collegium.pate_settings import SAME, check_settings
 from collegium.personalisation import Personalisation, as_personalisation
 from collegium.privacy import statement
-from collegium.students.active_choice import ActiveChooser, require_beliefs
+from collegium.rehearsal import rehearse_student, rehearse_teacher, try_student
+from collegium.students.active_choice import ActiveChooser
 from collegium.students.selection import (
     ACTIVE,
     COVERAGE,
-    QUERY_ORDERS,
     RANDOM,
     comparable_records,
     query_order,
 )
 from collegium.students.share_matching import match_shares, require_probabilities
 from collegium.students.supervised import RefittedStudent, beliefs_of, fit_released
-from collegium.students.targets import METHODS, released_targets
+from collegium.students.targets import released_targets
 from collegium.tables import as_records, encode_classes, like_private, warn_of_unseen_classes
 from collegium.teachers.engines import Engine, running
 from collegium.teachers.ensemble import TeacherEnsemble
+from collegium.trial import one_line_about
 from collegium.voting.affordable import refuse_unaffordable
-from collegium.voting.aggregators import Aggregator, InteractiveGNMax, default_aggregator
-from collegium.voting.choosing import QueryChooser, check_choosing
+from collegium.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.voting.choosing import QueryChooser
 from collegium.voting.histograms import released_histograms
 from collegium.voting.labelling import LabellingJob, Labels
 from collegium.voting.noise import SecureNoise, SeededNoise
-from collegium.voting.pricing import GUARANTEES, pricing_for
-from collegium.voting.release import HISTOGRAM, LABELS, check_release
+from collegium.voting.pricing import pricing_for
+from collegium.voting.release import HISTOGRAM, LABELS
 from collegium.voting.votes import VoteTable
 
-SAME = "same"
 ADVICE = "the statement in `privacy_` tells what was spent"
 
 
@@ -170,6 +176,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Queries asked.
     stop_reason_ : {"budget", "queries", "labels"}
         Why voting ended.
+    n_public_ : int
+        Public records given.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -282,37 +290,19 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If anything given cannot be used; nothing has been spent then.
+            If anything given cannot be used; nothing has been spent then. Teacher and student are tried on
+            public records with made-up classes first (:mod:`collegium.rehearsal`).
         NothingReleasedError
             If no label was released; ``privacy_`` tells what was spent.
+        StudentError
+            If the student cannot learn from the labels that were released, of which there may be too few for
+            it. ``labels_``, ``labelled_indices_``, ``targets_`` and ``privacy_`` are kept then.
         """
         self._forget()
-        if self.guarantee not in GUARANTEES:
-            raise InputError(
-                f"unknown guarantee {self.guarantee!r}: allowed are {', '.join(GUARANTEES)}"
-            )
-        for name in ("n_teachers", "max_queries", "max_labels"):
-            value = getattr(self, name)
-            optional = name != "n_teachers" and value is None
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not optional and (not whole or value < 1):
-                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-        for name in ("teacher", "student"):
-            model = getattr(self, name)
-            learns = hasattr(model, "fit") or (name == "student" and hasattr(model, "fit_released"))
-            if model is not None and not (learns and hasattr(model, "predict")):
-                raise InputError(f"{name} must have fit and predict, got {model!r}")
-        if self.aggregator is not None and not isinstance(self.aggregator, Aggregator):
-            raise InputError(
-                f"aggregator must be one such as GNMax(sigma=40), got {self.aggregator!r}"
-            )
-        aggregator = self.aggregator or default_aggregator(self.n_teachers)
-        check_release(self.release, aggregator, self.guarantee)
-        if self.targets not in METHODS:
-            raise InputError(f"targets must be one of {', '.join(METHODS)}, got {self.targets!r}")
-        student = self.student if self.student is not None else default_model()
-        self._check_query_order(aggregator, student)
-        self._check_student_preprocessing()
+        teacher, student = (
+            default_model() if model is None else model for model in (self.teacher, self.student)
+        )
+        aggregator, generator = check_settings(self, teacher, student)
         records = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), records)
         self.classes_, codes = encode_classes(y, self.classes)
@@ -327,29 +317,45 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"{records.shape[0]} private records, but {length} {what}: give one per record"
                 )
         self._remember_features(X, records)
-        generator = check_random_state(self.random_state)
         key_seed, training_seed, order_seed = generator.randint(2**31 - 1, size=3).tolist()
         personalisation = as_personalisation(self.personalisation, self.weight_rule)
         self.plan_ = personalisation.plan_for(granted, self.n_teachers)
         refuse_unaffordable(aggregator, self.plan_, self.guarantee)
         assignment = self.plan_.assign(granted, str(key_seed).encode(), self.assignment)
+        self.n_public_ = int(public.shape[0])
         public, seen = self._fit_preprocessing(public)
-        points = None
-        if self.query_order == RANDOM:
+        interactive = None
+        if isinstance(aggregator, InteractiveGNMax):
+            interactive = RefittedStudent(student, seen, len(self.classes_))
+        points = (
+            None if self.query_order == RANDOM else comparable_records(public, self.query_order)
+        )
+        shard_size = -(-records.shape[0] // self.n_teachers)
+        rehearse_teacher(teacher, public, len(self.classes_), shard_size)
+        limits = [limit for limit in (self.max_queries, self.max_labels) if limit is not None]
+        rehearse_student(
+            student,
+            seen,
+            len(self.classes_),
+            most_labels=min(limits, default=None),
+            soft=self.release == HISTOGRAM and self.targets != "argmax",
+            tells_beliefs=interactive is not None or self.query_order == ACTIVE,
+            class_shares=student_shares,
+        )
+        if points is None:
             order = np.random.default_rng(order_seed).permutation(public.shape[0])
         else:
-            points = comparable_records(public, self.query_order)
             order = query_order(COVERAGE, points, order_seed)
         with running(self.engine, self.n_jobs) as workers:
             ensemble = TeacherEnsemble(
-                self.teacher if self.teacher is not None else default_model(),
+                teacher,
                 training_seed,
                 verbose=self.verbose,
                 n_classes=len(self.classes_),
                 workers=workers,
                 class_shares=teacher_shares,
             )
-            sensitive_teachers = ensemble.train(self._prepared(records), codes, assignment)
+            sensitive_teachers = ensemble.train(self._prepared_private(records), codes, assignment)
             sensitive_votes = VoteTable.from_predictions(
                 ensemble.ask(sensitive_teachers, public), len(self.classes_), allow_abstention=True
             )
@@ -358,7 +364,15 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.sensitive_teachers_ = sensitive_teachers
             self.sensitive_votes_ = sensitive_votes
         labels = self._label(
-            sensitive_votes, aggregator, student, seen, granted, order, points, key_seed
+            sensitive_votes,
+            aggregator,
+            student,
+            interactive,
+            seen,
+            granted,
+            order,
+            points,
+            key_seed,
         )
         self.labelled_indices_ = labels.queries
         self.labels_ = self.classes_[labels.labels]
@@ -367,27 +381,38 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.targets_ = released_targets(
             labels, len(self.classes_), getattr(self, "histograms_", None), self.targets
         )
+        self.student_ = self._taught(student, seen, labels, student_shares)
+        return self
+
+    def _taught(
+        self, student: Any, seen: Any, labels: Labels, shares: NDArray[np.float64] | None
+    ) -> Any:
+        """Train the student on what was released, and try it: what fails now has been paid for."""
+        classes = np.arange(len(self.classes_))
         try:
-            self.student_ = fit_released(
-                student,
-                seen,
-                labels.queries,
-                labels.labels,
-                np.arange(len(self.classes_)),
-                self.targets_,
+            fitted = fit_released(
+                student, seen, labels.queries, labels.labels, classes, self.targets_
             )
+            if shares is not None:
+                fitted = match_shares(fitted, seen, classes, shares)
+            try_student(fitted, seen, len(classes))
         except NothingReleasedError as error:
             raise NothingReleasedError(f"{error} ({ADVICE})") from None
-        if student_shares is not None:
-            codes_of_classes = np.arange(len(self.classes_))
-            self.student_ = match_shares(self.student_, seen, codes_of_classes, student_shares)
-        return self
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300]
+            raise StudentError(
+                f"the student ({type(student).__name__}) cannot learn from the labels that were released "
+                f"({type(error).__name__}: {reason}); they are kept in `labels_`, their records in "
+                f"`labelled_indices_`: training another student on them costs nothing; {ADVICE}"
+            ) from None
+        return fitted
 
     def _label(
         self,
         votes: VoteTable,
         aggregator: Aggregator,
         student: Any,
+        interactive: RefittedStudent | None,
         seen: Any,
         budgets: Budgets,
         order: NDArray[np.intp],
@@ -405,9 +430,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             **options,
         )
         noise = SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
-        interactive = None
-        if isinstance(aggregator, InteractiveGNMax):
-            interactive = RefittedStudent(student, seen, votes.n_classes)
         asking: NDArray[np.intp] | QueryChooser = order
         if self.query_order == ACTIVE:
             asking = ActiveChooser(
@@ -503,18 +525,17 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             If lengths do not fit.
         """
-        truth, predicted = np.asarray(y), self.predict(X)
-        if truth.ndim != 1:
-            raise InputError(
-                f"y must hold one class for each of {len(predicted)} test records, got {y!r}"
-            )
-        level = None if groups is None else np.asarray(groups)
-        for name, given in (("classes", truth), ("groups", level)):
-            if given is not None and given.shape != predicted.shape:
-                raise InputError(
-                    f"{len(predicted)} test records, but {len(given)} {name}: give one per record"
-                )
-        known = None if y_public is None else np.asarray(y_public)[self.labelled_indices_]
+        check_is_fitted(self, "student_")
+        records = as_records(X, "new")
+        truth = _one_each(y, int(records.shape[0]), "test records", "classes")
+        level = None
+        if groups is not None:
+            level = _one_each(groups, int(records.shape[0]), "test records", "groups")
+        known = None
+        if y_public is not None:
+            known = _one_each(y_public, self.n_public_, "public records", "true classes")
+            known = known[self.labelled_indices_]
+        predicted = self.predict(X)
         shares = self._shares("student_class_shares")
         if shares is None:
             shares = self._shares("teacher_class_shares")
@@ -569,34 +590,31 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             records = records[list(names)]
         return self.student_, _transformed(self.student_preprocessing_, records)
 
-    def _check_query_order(self, aggregator: Aggregator, student: Any) -> None:
-        if self.query_order not in QUERY_ORDERS:
-            raise InputError(
-                f"query_order must be one of {', '.join(QUERY_ORDERS)}, got {self.query_order!r}"
-            )
-        if self.query_order == ACTIVE:
-            check_choosing(aggregator, self.guarantee)
-            require_beliefs(student)
-
-    def _check_student_preprocessing(self) -> None:
-        given = self.student_preprocessing
-        usable = hasattr(given, "fit") and hasattr(given, "transform")
-        if not (given is None or usable or (isinstance(given, str) and given == SAME)):
-            raise InputError(
-                f"student_preprocessing must be 'same', None or a transformer, got {given!r}"
-            )
-
     def _fit_preprocessing(self, public: Any) -> tuple[Any, Any]:
         """Fit both to public records; these as teachers see them, and as the student does."""
-        self.preprocessing_ = self.student_preprocessing_ = _fitted(self.preprocessing, public)
-        prepared = self._prepared(public)
+        self.preprocessing_, prepared = _fitted(self.preprocessing, public, "preprocessing")
         if isinstance(self.student_preprocessing, str):
+            self.student_preprocessing_ = self.preprocessing_
             return prepared, prepared
-        self.student_preprocessing_ = _fitted(self.student_preprocessing, public)
-        return prepared, _transformed(self.student_preprocessing_, public)
+        self.student_preprocessing_, seen = _fitted(
+            self.student_preprocessing, public, "student_preprocessing"
+        )
+        return prepared, seen
 
-    def _prepared(self, records: Any) -> Any:
-        return _transformed(self.preprocessing_, records)
+    def _prepared_private(self, records: Any) -> Any:
+        """Show private records as teachers see them; what the preprocessing says of them is not shown."""
+        failure = ""
+        try:
+            return _transformed(self.preprocessing_, records)
+        except CollegiumError:
+            raise
+        except Exception as error:
+            failure = type(error).__name__
+        raise InputError(
+            f"preprocessing ({type(self.preprocessing).__name__}) could not transform the private records: "
+            f"{failure}, whose message is not shown because it may quote them; it is fitted on public "
+            "records: choose one that takes values and categories which those lack"
+        )
 
     def _remember_features(self, X: Any, records: Any) -> None:
         self.n_features_in_ = int(records.shape[1])
@@ -611,12 +629,26 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             delattr(self, name)
 
 
-def _fitted(preprocessing: Any | None, public: Any) -> Any | None:
-    return None if preprocessing is None else clone(preprocessing).fit(public)
+def _fitted(preprocessing: Any | None, public: Any, name: str) -> tuple[Any | None, Any]:
+    """Fit a transformer to public records; it, and the records as it shows them."""
+    if preprocessing is None:
+        return None, public
+    with one_line_about(name, "fitted to the public records"):
+        fitted = clone(preprocessing, safe=False).fit(public)
+        return fitted, fitted.transform(public)
 
 
 def _transformed(preprocessing: Any | None, records: Any) -> Any:
     return records if preprocessing is None else preprocessing.transform(records)
+
+
+def _one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDArray[Any]:
+    """Take one thing for each record."""
+    column = np.asarray(given)
+    if column.shape != (n_records,):
+        have = str(len(column)) if column.ndim == 1 else f"an array of shape {column.shape} of"
+        raise InputError(f"{n_records} {records}, but {have} {what}: give one per record")
+    return column
 
 
 def _warn(line: str) -> None:

@@ -31,6 +31,7 @@ RELEASED = {
         "noisy value, also where the query was rejected. What is spent covers all of it"
     ),
 }
+_PLAIN = (0.1, 1e6)  # numbers outside are written with significant digits, not with decimals
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,13 @@ class PrivacyStatement:
         """Forget the amounts spent (they become NaN)."""
         return replace(self, groups=tuple(replace(g, epsilon_spent=math.nan) for g in self.groups))
 
+    def in_digits(self, row: GroupSpending) -> tuple[str, str]:
+        """Write a group's budget and what was spent of it; "in vault" if that is sensitive."""
+        if self.may_publish_spending:
+            return budget_and_cost(row.budget.epsilon, row.epsilon_spent)
+        # Not even the number of digits may depend on what was spent.
+        return budget_in_digits(row.budget.epsilon), "in vault"
+
     @property
     def title(self) -> str:
         """The guarantee in a few words, with what voids it."""
@@ -144,15 +152,14 @@ class PrivacyStatement:
             if budget.is_unlimited:
                 lines.append(f"{who} granted ε = ∞: NO PRIVACY is promised to them.")
                 continue
+            granted, paid = self.in_digits(row)
             spent = (
-                f"and spent ε = {ceil_decimals(row.epsilon_spent)}"
+                f"and spent ε = {paid}"
                 if self.may_publish_spending
                 else "(data-dependent account: what was spent stays in the vault)"
             )
             meaning = f": {budget.in_words()}" if self.may_publish_spending else ""
-            lines.append(
-                f"{who} granted ε = {_granted(budget.epsilon)} at δ = {budget.delta:g} {spent}{meaning}."
-            )
+            lines.append(f"{who} granted ε = {granted} at δ = {budget.delta:g} {spent}{meaning}.")
         if self.may_publish_spending:
             lines.append(
                 "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
@@ -250,6 +257,73 @@ def floor_decimals(value: float, decimals: int = 4) -> str:
     return _rounded(value, decimals, ROUND_FLOOR)
 
 
+def budget_and_cost(epsilon: float, spent: float, digits: int = 4) -> tuple[str, str]:
+    """Write a budget, rounded down, and what was spent of it, rounded up, so that they can be compared.
+
+    As many digits are written as it takes for what is within the budget to look so.
+
+    Parameters
+    ----------
+    epsilon : float
+        Granted.
+    spent : float
+        Of it; NaN where nobody may know.
+    digits : int, default=4
+        Decimals at least, and of small numbers significant digits.
+
+    Examples
+    --------
+    >>> budget_and_cost(3.0, 0.98761), budget_and_cost(1e-6, 9.87654e-7)
+    (('3', '0.9877'), ('1e-6', '9.877e-7'))
+    >>> budget_and_cost(0.69314718, 0.69314)
+    ('0.69314', '0.69314')
+    """
+    while True:
+        granted, paid = budget_in_digits(epsilon, digits), cost_in_digits(spent, digits)
+        fits = spent <= epsilon and math.isfinite(epsilon)
+        # From 17 digits on both are exact.
+        if not fits or digits > 17 or Decimal(paid) <= Decimal(granted):
+            return granted, paid
+        digits += 1
+
+
+def budget_in_digits(value: float, digits: int = 4) -> str:
+    """Write a budget, rounded down; small and large ones with so many significant digits.
+
+    Examples
+    --------
+    >>> budget_in_digits(0.69314718), budget_in_digits(0.00123456), budget_in_digits(1e-5)
+    ('0.6931', '0.001234', '1e-5')
+    """
+    return _in_digits(value, digits, ROUND_FLOOR)
+
+
+def cost_in_digits(value: float, digits: int = 4) -> str:
+    """Write a cost, rounded up; small and large ones with so many significant digits.
+
+    Examples
+    --------
+    >>> cost_in_digits(0.98761), cost_in_digits(0.0), cost_in_digits(12345678.9)
+    ('0.9877', '0', '1.235e7')
+    """
+    return _in_digits(value, digits, ROUND_CEILING)
+
+
+def _in_digits(value: float, digits: int, direction: str) -> str:
+    if not math.isfinite(value):
+        return "∞"
+    if _PLAIN[0] <= value < _PLAIN[1]:
+        return _rounded(value, digits, direction)
+    context = Context(prec=digits, rounding=direction)
+    rounded = context.create_decimal(repr(float(value))).normalize()
+    if not rounded:
+        return "0"
+    if -4 < rounded.adjusted() < 0:
+        return f"{rounded:f}"
+    mantissa, _, exponent = f"{rounded:e}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
 def _rounded(value: float, decimals: int, direction: str) -> str:
     """Round in decimal arithmetic, which is exact where multiplying by a power of ten is not."""
     if not math.isfinite(value):
@@ -263,11 +337,6 @@ def _rounded(value: float, decimals: int, direction: str) -> str:
 def percent(values: Sequence[float]) -> list[str]:
     """Write shares as percentages with one decimal; '—' for NaN."""
     return ["—" if math.isnan(value) else f"{100 * value:.1f} %" for value in values]
-
-
-def _granted(epsilon: float) -> str:
-    """Write a budget, rounded down; a small one in full."""
-    return floor_decimals(epsilon) if epsilon >= 0.1 else repr(epsilon)
 
 
 def _number(value: float) -> float | str:

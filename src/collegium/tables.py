@@ -174,9 +174,7 @@ def encode_classes(
             )
         known: NDArray[Any] = np.asarray(np.unique(labels))
     else:
-        known = np.asarray(classes)
-        if known.ndim != 1 or len(pd.unique(known)) != len(known):
-            raise InputError("classes must be one list of different names")
+        known = _class_list(classes)
     if len(known) < 2:
         raise InputError(
             f"a classifier needs at least 2 classes, got {len(known)} class: give the public list of "
@@ -185,11 +183,68 @@ def encode_classes(
     codes = pd.Index(known).get_indexer(pd.Index(labels))
     outside = np.flatnonzero(codes < 0)
     if outside.size:
-        raise InputError(
-            f"{outside.size} record(s) with a label that is not among the classes, first in row "
-            f"{outside[0]} (counted from 0): allowed are {', '.join(map(str, known.tolist()))}"
-        )
+        raise outside_the_classes(labels, known, outside.size, outside[0])
     return known, np.asarray(codes, dtype=np.intp)
+
+
+def _class_list(classes: ArrayLike) -> NDArray[Any]:
+    try:
+        known = np.asarray(classes)
+        if known.ndim == 1 and len(pd.unique(known)) == len(known):
+            return known
+    except (TypeError, ValueError):  # something in it is itself a list or table
+        pass
+    raise InputError("classes must be one list of different names")
+
+
+def outside_the_classes(
+    labels: NDArray[Any], classes: NDArray[Any], n_outside: int, first_row: int
+) -> InputError:
+    """Make the error about labels that are not among the classes; it quotes none of them.
+
+    Parameters
+    ----------
+    labels : ndarray
+        Labels of private records.
+    classes : ndarray
+        The public list of classes.
+    n_outside, first_row : int
+        How many labels are not among the classes, and the row of the first.
+    """
+    return InputError(
+        f"{n_outside} record(s) with a label that is not among the classes, first in row {first_row} "
+        f"(counted from 0): allowed are {', '.join(map(str, classes.tolist()))}"
+        f"{other_spelling(labels, classes)}"
+    )
+
+
+def other_spelling(labels: NDArray[Any], classes: NDArray[Any]) -> str:
+    """Say, as the end of a message, if labels are numbers and classes text, or the other way round.
+
+    Examples
+    --------
+    >>> other_spelling(np.array([0, 1]), np.array(["0", "1"]))
+    ', but the labels are numbers and the classes text: write both in the same way (0 is a number, "0" text)'
+    >>> other_spelling(np.array([0, 1]), np.array([1, 2]))
+    ''
+    """
+    here, there = _spelling(labels), _spelling(classes)
+    if not here or not there or here == there:
+        return ""
+    return (
+        f", but the labels are {here} and the classes {there}: write both in the same way (0 is a number, "
+        '"0" text)'
+    )
+
+
+def _spelling(values: NDArray[Any]) -> str:
+    kinds = {
+        "numbers": ("integer", "floating", "mixed-integer-float", "decimal"),
+        "text": ("string",),
+        "true or false": ("boolean",),
+    }
+    found = pd.api.types.infer_dtype(values, skipna=True)
+    return next((words for words, names in kinds.items() if found in names), "")
 
 
 def warn_of_unseen_classes(codes: NDArray[np.intp], classes: NDArray[Any]) -> None:

@@ -546,7 +546,7 @@ def write_label_input(folder, name):
         ("", {"budgets": "stray.csv"}, "unknown column 'colour'"),
         ("", {"budgets": "zero.csv"}, "epsilon must be greater than 0"),
         ("", {"budgets": "nan.csv"}, "epsilon must be greater than 0"),
-        ("", {"budgets": "text.csv"}, "epsilon must be a number"),
+        ("", {"budgets": "text.csv"}, "column 'epsilon' must hold numbers, but row 0"),
         ("", {"budgets": "delta.csv"}, "delta must lie strictly between 0 and 1"),
         ("", {"budgets": "torn.csv"}, "group 'a' has two budgets"),
         ("", {"budgets": "half.csv"}, "column 'owners' must hold whole numbers"),
@@ -586,7 +586,7 @@ BAD = {
     ),
     "ε = 0": (swap("low = 12.0", "low = 0"), {}, "epsilon must be greater than 0"),
     "ε < 0": (swap("low = 12.0", "low = -1"), {}, "epsilon must be greater than 0"),
-    "ε NaN": (swap("low = 12.0", "low = nan"), {}, "epsilon must be greater than 0"),
+    "ε NaN": (swap("low = 12.0", "low = nan"), {}, "privacy.levels.low must be a number, got nan"),
     "ε in a column is 0": (
         swap("levels = { high = 4.0, average = 8.0, low = 12.0 }", ""),
         {"private": lambda t: t.assign(privacy=np.where(t["person"] == t["person"][0], 0.0, 4.0))},

@@ -279,9 +279,11 @@ def test_05_preprocessing_is_fitted_on_public_records_or_on_one_teachers_shard()
         model.fit(X, y, budgets=np.full(100, 1000.0), X_public=X_public)
     assert len(Spy.seen) == 1
     assert (Spy.seen[0] == X_public).all()
-    assert len(ShardSpy.seen) == 5
-    assert sum(len(shard) for shard in ShardSpy.seen) == 100
-    assert max(len(shard) for shard in ShardSpy.seen) < 50
+    rehearsal, *shards = ShardSpy.seen
+    assert (rehearsal == X_public).all()
+    assert len(shards) == 5
+    assert sum(len(shard) for shard in shards) == 100
+    assert max(len(shard) for shard in shards) < 50
     assert model.classes_.tolist() == [0, 1, 7], "the class list is public input"
 
 

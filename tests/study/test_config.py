@@ -1,5 +1,6 @@
 """A study's TOML file: every key is documented, checked, and never silently ignored."""
 
+import datetime
 import math
 import re
 import tomllib
@@ -96,7 +97,7 @@ def test_the_example_without_its_comments_is_the_same_study(tmp_path):
 
 def test_an_example_value_of_every_commented_key_is_of_the_right_kind():
     kinds = {"text": str, "number": (int, float), "whole number": int, "list": list, "table": dict}
-    kinds["yes/no"] = bool
+    kinds |= {"yes/no": bool, "path": str}
     for section, name, _, value in shown_in_example():
         key = next(key for key in KEYS if key.path == f"{section}.{name}")
         assert isinstance(value, kinds[key.kind]), key.path
@@ -124,6 +125,7 @@ def test_a_section_that_is_a_value_is_refused():
 
 WRONG = {
     "text": [3, True, ["x"]],
+    "path": [3, True, ["x"], {"x": 1}],
     "number": ["1", True, math.nan, [1]],
     "whole number": [1.5, "1", True],
     "list": ["x", 1],
@@ -150,6 +152,78 @@ def test_every_key_with_choices_refuses_others_and_lists_them(key):
 )
 def test_every_whole_number_has_a_least_value(key):
     refused(f"{key.path} must be at least", **{key.section: {key.name: -2}})
+
+
+@pytest.mark.parametrize(
+    "key", [key for key in KEYS if key.kind == "whole number"], ids=lambda key: key.path
+)
+def test_every_whole_number_has_a_largest_value(key):
+    for value in (key.most + 1, 10**30, 16**5000):  # the last has more digits than Python writes
+        refused(f"{key.path} must be at most {key.most:,}", **{key.section: {key.name: value}})
+
+
+@pytest.mark.parametrize(
+    "key", [key for key in KEYS if key.kind == "number"], ids=lambda key: key.path
+)
+def test_every_number_fits_into_a_float(key):
+    refused(f"{key.path} is larger than any number", **{key.section: {key.name: 10**400}})
+
+
+@pytest.mark.parametrize(
+    "key", [key for key in KEYS if key.kind in ("text", "path")], ids=lambda key: key.path
+)
+def test_a_text_is_not_empty_and_holds_no_zero_byte(key):
+    refused(f"{key.path} must not contain", **{key.section: {key.name: "a\0b"}})
+    if key.path == "data.missing":
+        assert config(data={"missing": ""})["data.missing"] == ""
+        return
+    for value in ("", " ", "\n"):
+        refused(f"{key.path} must not be empty", **{key.section: {key.name: value}})
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "message"),
+    [
+        ("exclude", [[[]], [{}], [1], ["a", 1], [True]], "must be a list of text"),
+        (
+            "classes",
+            [[[]], [{}], ["a", 1], [1, True], [math.nan]],
+            "must be a list of text, or of numb",
+        ),
+    ],
+)
+def test_a_list_holds_things_of_one_kind(key, values, message):
+    for value in values:
+        refused(f"data.{key} {message}", data={key: value})
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], [0, 1], [0.5, 1], [True, False]])
+def test_classes_are_words_numbers_or_truths(classes):
+    assert config(data={"classes": classes})["data.classes"] == classes
+
+
+@pytest.mark.parametrize("section", ["teachers", "student"])
+def test_tables_hold_what_they_should(section):
+    refused(f"{section}.class_shares.a must be a number", **{section: {"class_shares": {"a": []}}})
+    for value in (
+        datetime.date(2020, 1, 1),
+        [datetime.time(1)],
+        {"x": [datetime.date(2020, 1, 1)]},
+    ):
+        refused(
+            f"{section}.params.C.* must be text, a number", **{section: {"params": {"C": value}}}
+        )
+
+
+def test_long_values_are_cut_in_messages():
+    assert len(refused("must be a number", privacy={"delta": "x" * 10_000})) < 120
+
+
+def test_parameters_that_json_lacks_are_told_apart():
+    params = {"a": math.inf, "b": -math.inf, "c": [math.nan]}
+    assert config(teachers={"params": params}).public()["teachers"]["params"] == {
+        "a": "inf", "b": "-inf", "c": ["nan"],
+    }  # fmt: skip
 
 
 def test_jobs_may_be_all_cores_but_not_zero():
@@ -235,7 +309,8 @@ def test_levels_come_from_exactly_one_source(privacy, got):
         ({"high": 0.5, "medium": 0.5}, "must name the same levels"),
         ({"high": 0.5, "low": 0.4}, "must add up to 1, got 0.9"),
         ({"high": 1.5, "low": -0.5}, "must lie between 0 and 1"),
-        ({"high": "half", "low": 0.5}, "must lie between 0 and 1"),
+        ({"high": "half", "low": 0.5}, "privacy.shares.high must be a number, got 'half'"),
+        ({"high": True, "low": 0.0}, "privacy.shares.high must be a number, got True"),
     ],
 )
 def test_shares_are_of_the_levels_and_add_up(shares, message):
@@ -248,8 +323,10 @@ def test_shares_are_of_the_levels_and_add_up(shares, message):
         ({}, "at least one level"),
         ({"high": 0}, "level 'high': epsilon must be greater than 0"),
         ({"high": -1.0}, "level 'high': epsilon must be greater than 0"),
-        ({"high": math.nan}, "level 'high': epsilon must be greater than 0"),
-        ({"high": "much"}, "level 'high': epsilon must be a number"),
+        ({"high": math.nan}, "privacy.levels.high must be a number, got nan"),
+        ({"high": "much"}, "privacy.levels.high must be a number, got 'much'"),
+        ({"high": [1]}, r"privacy.levels.high must be a number, got \[1\]"),
+        ({"high": 1e300}, "level 'high': epsilon must be at most 1e[+]15, or infinite"),
         ({" ": 1.0}, "a level's name must be a word"),
     ],
 )
@@ -317,6 +394,8 @@ def test_relative_paths_are_relative_to_the_toml_file(tmp_path, monkeypatch):
         (b"[data", "is not valid TOML"),
         (b"\xff\xfe", "cannot be read"),
         (b"[data]\nprivate = 1\nprivate = 2\n", "is not valid TOML"),
+        (b"x = " + b"9" * 5000, "is not valid TOML"),
+        (b"x = " + b"[" * 100_000, "is not valid TOML"),
         (b"", "give either data.dataset"),
     ],
 )

@@ -265,3 +265,29 @@ def test_a_failed_retraining_leaves_the_release_as_it_was(tmp_path, monkeypatch,
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
     told = json.loads((release / "privacy.json").read_text())
     assert told["config"]["student"]["model"] == "nearest-neighbours"
+
+
+def test_a_student_that_needs_more_records_than_a_quick_trial_is_not_refused(
+    tmp_path, monkeypatch, capsys
+):
+    path = write(tmp_path, 'model = "nearest-neighbours"\nparams = { n_neighbors = 230 }')
+    public = pd.read_csv(tmp_path / "public.csv")
+    many = pd.concat([public] * 3, ignore_index=True)
+    many.to_csv(tmp_path / "public.csv", index=False)
+    text = path.read_text().replace("max_labels = 3", "").replace("sigma = 6", "answers = 260")
+    path.write_text(text)
+    code, shown = collegium(monkeypatch, capsys, "run", path)
+    assert code == 0, shown
+
+
+def test_a_missing_value_far_down_is_found_before_anything_is_spent(tmp_path, monkeypatch, capsys):
+    path = write(tmp_path, 'model = "logistic-regression"\npreprocessing = "none"')
+    text = path.read_text().replace("[teachers]", '[preprocessing]\nkind = "tabular"\n[teachers]')
+    path.write_text(text)
+    public = pd.read_csv(tmp_path / "public.csv")
+    many = pd.concat([public] * 4, ignore_index=True)
+    many.loc[399, "b"] = np.nan
+    many.to_csv(tmp_path / "public.csv", index=False)
+    code, shown = collegium(monkeypatch, capsys, "run", path)
+    assert code == 2 and "student.model" in " ".join(shown.split())
+    assert not spent(tmp_path)

@@ -136,10 +136,10 @@ def test_every_engine_makes_the_same_teachers(name, engine, data, expected, tmp_
 @pytest.mark.parametrize("name", PROCESSES)
 def test_batched_estimators_work_on_every_engine(name, engine, data, expected):
     X, y, assignment, public = data
-    here = TeacherEnsemble(Together(), SEED, n_classes=3)
+    here = TeacherEnsemble(Together(), SEED, n_classes=8)
     alone = here.ask(here.train(X, y, assignment), public)
     with engine(name).running() as workers:
-        ensemble = TeacherEnsemble(Together(), SEED, n_classes=3, workers=workers)
+        ensemble = TeacherEnsemble(Together(), SEED, n_classes=8, workers=workers)
         teachers = ensemble.train(X, y, assignment)
         assert ensemble.ask(teachers, public).tolist() == alone.tolist()
     assert [teacher.sensitive_model.saw_ for teacher in teachers] == expected[0]

@@ -296,6 +296,33 @@ def test_votes_that_are_no_class_numbers_are_refused_not_truncated(data, vote):
         ensemble.ask(teachers, public)
 
 
+@pytest.mark.parametrize("vote", [-2, 3, 99])
+def test_votes_for_no_class_are_refused_without_a_count_of_them(data, vote):
+    class Off(Plain):
+        def predict(self, X):
+            return np.array([0] * (len(X) - 1) + [vote])
+
+    X, y, public = data
+    ensemble = TeacherEnsemble(Off(), seed=0, n_classes=3)
+    teachers = ensemble.train(X, y, EVENLY)
+    with pytest.raises(InputError, match="something else than the classes 0 … 2") as error:
+        ensemble.ask(teachers, public)
+    assert [word for word in str(error.value).split() if word.isdigit()] == ["0", "2"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_missing_values_in_public_records_are_named_where_votes_fail(data, value):
+    X, y, public = data
+    ensemble = TeacherEnsemble(LogisticRegression(), seed=0)
+    teachers = ensemble.train(X, y, EVENLY)
+    public = public.copy()
+    public[1, 0] = value
+    with pytest.raises(InputError, match=r"could not vote.*contain NaN or infinity") as error:
+        ensemble.ask(teachers, public)
+    assert "fill in what public records lack" in str(error.value)
+    assert "the numbers of classes" not in str(error.value)
+
+
 def test_whole_floats_are_votes(data):
     class Floats(Plain):
         def predict(self, X):

@@ -16,7 +16,7 @@ from collegium.cli.left import MOST, answers_affordable, show_export, show_left
 from collegium.errors import InputError
 from collegium.personalisation import as_personalisation
 from collegium.personalisation.plan import Plan
-from collegium.privacy import ceil_decimals, floor_decimals
+from collegium.privacy import budget_and_cost
 from collegium.voting.aggregators import (
     Aggregator,
     CheckedAggregator,
@@ -81,7 +81,7 @@ def account(
     """Tell what queries would cost each person, worst case. Needs no data, spends nothing.
 
     Example: collegium account --level high=1:540 --level average=2:370 --level low=3:90
-    --teachers 250 --checks 640 --answers 283
+    --teachers 250 --checks 150 --answers 100
 
     Example: collegium account --left study/
 
@@ -146,10 +146,8 @@ def account(
     out.print(f"{checked}{given:,} answers cost each person, worst case:")
     for name, group in plan.groups.items():
         over = "" if spent[name] <= group.budget.epsilon else "  (more than the budget)"
-        out.print(
-            f"  {name}: ε = {ceil_decimals(spent[name])} of {floor_decimals(group.budget.epsilon)} at δ = "
-            f"{group.budget.delta:g}{over}"
-        )
+        granted, paid = budget_and_cost(group.budget.epsilon, spent[name])
+        out.print(f"  {name}: ε = {paid} of {granted} at δ = {group.budget.delta:g}{over}")
 
 
 def aggregator_options(name: str, teachers: int, **given: float | None) -> Aggregator:

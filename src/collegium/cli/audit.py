@@ -28,7 +28,7 @@ from collegium.cli.console import err, out, print_json
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
 from collegium.personalisation import as_personalisation
-from collegium.privacy import ceil_decimals, floor_decimals
+from collegium.privacy import budget_and_cost, budget_in_digits, ceil_decimals, floor_decimals
 from collegium.study.config import read_config
 from collegium.voting.affordable import refuse_unaffordable
 from collegium.voting.release import LABELS, check_release
@@ -226,12 +226,8 @@ def _table(title: str, *more: str) -> Table:
 
 
 def _epsilons(row: GameFinding | OneRunFinding) -> tuple[str, str, str, str]:
-    return (
-        row.group,
-        floor_decimals(row.lower_epsilon, 3),
-        ceil_decimals(row.claim_epsilon, 3),
-        floor_decimals(row.budget.epsilon, 3),
-    )
+    granted, claimed = budget_and_cost(row.budget.epsilon, row.claim_epsilon, digits=3)
+    return row.group, budget_in_digits(row.lower_epsilon, 3), claimed, granted
 
 
 def _game_panels(findings: list[GameFinding]) -> list[tuple[str, list[Bar]]]:

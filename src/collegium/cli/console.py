@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from collegium.personalisation.plan import Plan
-from collegium.privacy import PrivacyStatement, ceil_decimals, floor_decimals, percent
+from collegium.privacy import PrivacyStatement, budget_in_digits, percent
 from collegium.study.run import StudyObserver
 
 # No markup: names of levels and files may contain brackets.
@@ -73,12 +73,13 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
     table.add_column("guarantee")
     for row, share in zip(privacy.groups, percent([g.share for g in privacy.groups]), strict=True):
         hidden = not privacy.may_publish_spending
+        granted, spent = privacy.in_digits(row)
         table.add_row(
             row.group,
             f"{row.owners:,}",
-            floor_decimals(row.budget.epsilon),
+            granted,
             f"{row.budget.delta:g}",
-            "in vault" if hidden else ceil_decimals(row.epsilon_spent),
+            spent,
             "in vault" if hidden else share,
             "none: ε = ∞" if row.budget.is_unlimited else privacy.title,
         )
@@ -106,7 +107,7 @@ def plan_table(plan: Plan) -> Table:
         table.add_row(
             name,
             f"{group.owners:,}",
-            floor_decimals(group.budget.epsilon),
+            budget_in_digits(group.budget.epsilon),
             f"{group.teachers:,}",
             *[str(group.duplicates)] * copies,
             f"{group.weight:.4g}",

@@ -12,7 +12,7 @@ from collegium.accounting.export import to_json
 from collegium.cli.console import out, print_json
 from collegium.errors import InputError
 from collegium.personalisation.electorate import Electorate
-from collegium.privacy import ceil_decimals, floor_decimals
+from collegium.privacy import budget_and_cost, budget_in_digits
 from collegium.study.terms import JobTerms, read_job
 from collegium.voting.aggregators import CheckedAggregator
 from collegium.voting.composition import replay
@@ -43,11 +43,10 @@ def show_left(folder: Path, as_json: bool) -> None:
     bound = "at least " if answers == MOST else ""
     out.print(f"The budgets pay for {bound}{answers:,} more answers if every query is answered.")
     for name, group in groups.items():
-        left_mu = group["mu_left"]
+        granted, spent = budget_and_cost(group["epsilon"], group["epsilon_spent"])
         out.print(
-            f"  {name}: ε = {ceil_decimals(group['epsilon_spent'])} spent of "
-            f"{floor_decimals(group['epsilon'])} at δ = {group['delta']:g}, "
-            f"{floor_decimals(group['epsilon_left'])} left (μ = {floor_decimals(left_mu)})"
+            f"  {name}: ε = {spent} spent of {granted} at δ = {group['delta']:g}, "
+            f"{budget_in_digits(group['epsilon_left'])} left (μ = {budget_in_digits(group['mu_left'])})"
         )
     out.print(
         f"ε per person, worst case; neighbouring data sets: {terms.adjacency}. Nothing was changed.",

@@ -14,13 +14,16 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from collegium.cli.console import err, out, print_json
+from collegium.durable import check_folder
 from collegium.errors import InputError
 from collegium.reproduce.cells import MET, Aim, Cell
+from collegium.reproduce.fitting import check_models
 from collegium.reproduce.laboratory import Laboratory, Options
 from collegium.reproduce.readings import readings_named
 from collegium.reproduce.records import DataNotThereError
 from collegium.reproduce.table1 import Explained, explain_table1, explanation
 from collegium.reproduce.targets import Result, keep, keep_explained, reproduce, titles
+from collegium.study.schema import MOST_JOBS
 
 VARIANTS = ("none", "upsampling", "weighting", "vanishing")
 
@@ -106,6 +109,10 @@ def reproduce_command(
     options = Options(
         seeds, runs, quick, teacher, student, _variants(variants), jobs, data_dir, work_dir
     )
+    readings = readings_named(reading)
+    check_models(wanted, options)
+    _check_jobs(jobs)
+    _check_folders(data_dir, {"--work-dir": work_dir, "--out": out_dir})
     laboratory = Laboratory(options, lambda text: err.print(text, soft_wrap=True))
     if explain:
         explained = explain_table1(laboratory)
@@ -118,7 +125,7 @@ def reproduce_command(
         return
     collected: list[dict[str, Any]] = []
     for name in wanted:
-        for how in readings_named(reading):
+        for how in readings:
             try:
                 result = reproduce(name, laboratory, how)
             except DataNotThereError as error:
@@ -140,8 +147,33 @@ def _kept(result: Result, folder: Path | None, options: Options) -> list[Path]:
     return keep(result, folder, _command(), _settings(options), options)
 
 
+def _check_jobs(jobs: int) -> None:
+    if not (jobs == -1 or 1 <= jobs <= MOST_JOBS):
+        raise InputError(
+            f"--jobs must lie between 1 and {MOST_JOBS:,}, or be -1 for all cores, got {jobs}"
+        )
+
+
+def _check_folders(data_dir: Path | None, written: dict[str, Path | None]) -> None:
+    """Refuse, before anything is computed, folders that are not there or cannot be written into."""
+    if data_dir is not None and not data_dir.is_dir():
+        raise InputError(f"--data-dir {data_dir} is no folder: name the one with the data sets")
+    for option, folder in written.items():
+        try:
+            if folder is not None:
+                check_folder(folder)
+        except OSError as error:
+            reason = "it is a file" if folder and folder.is_file() else error.strerror
+            raise InputError(
+                f"{option} {folder} is no folder that can be written into ({reason}): name another; nothing "
+                "has been computed yet"
+            ) from None
+
+
 def _variants(text: str | None) -> tuple[str, ...]:
-    variants = tuple(word.strip() for word in text.split(",")) if text else ()
+    if text is None:
+        return ()
+    variants = tuple(word.strip() for word in text.split(","))
     for variant in variants:
         if variant not in VARIANTS:
             raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Any
@@ -70,7 +71,10 @@ def init(
         path.write_text(example_config(path.stem), encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror})") from None
-    out.print(f"wrote {path}: edit it, then `collegium plan {path}` and `collegium run {path}`")
+    name = shlex.quote(str(path))
+    # One line for each command: a terminal that breaks a line must not break a command.
+    for line in (f"wrote {path}: edit it, then", f"collegium plan {name}", f"collegium run {name}"):
+        out.print(line, soft_wrap=True)
 
 
 def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> None:

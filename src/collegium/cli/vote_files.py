@@ -46,6 +46,7 @@ def read_budgets(path: Path) -> TeacherBudgets:
     InputError
         If a column is missing or unknown, or a value is not allowed.
     """
+    _refuse_folder(path, "a table with a header (.csv or .parquet)")
     table = read_any(path)
     if not isinstance(table, pd.DataFrame) or "epsilon" not in table.columns:
         raise InputError(
@@ -62,8 +63,9 @@ def read_budgets(path: Path) -> TeacherBudgets:
         raise InputError(f"{path} has no rows: give one per teacher, or one for all")
     if "teacher" in table.columns:
         table = _by_teacher(table, path)
-    deltas = table["delta"] if "delta" in table.columns else pd.Series(1e-5, index=table.index)
-    pairs = [Budget(e, d) for e, d in zip(table["epsilon"], deltas, strict=True)]
+    epsilons = _numbers(table, "epsilon", path)
+    deltas = _numbers(table, "delta", path) if "delta" in table.columns else [1e-5] * len(table)
+    pairs = [Budget(e, d) for e, d in zip(epsilons, deltas, strict=True)]
     if "group" in table.columns:
         names = [str(name).strip() for name in table["group"]]
         if table["group"].isna().any() or "" in names:
@@ -95,7 +97,7 @@ def read_budgets(path: Path) -> TeacherBudgets:
 
 def _by_teacher(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     """Put rows into the order of the votes' columns: budgets are tied by number, not by place."""
-    numbers = pd.to_numeric(table["teacher"], errors="coerce")
+    numbers = _coerced(table["teacher"])
     if sorted(numbers.tolist()) != list(range(len(table))):
         raise InputError(
             f"{path}: column 'teacher' must hold each number from 0 to {len(table) - 1} once: it says which "
@@ -104,8 +106,37 @@ def _by_teacher(table: pd.DataFrame, path: Path) -> pd.DataFrame:
     return table.iloc[np.argsort(numbers.to_numpy())].reset_index(drop=True)
 
 
+def _numbers(table: pd.DataFrame, column: str, path: Path) -> list[float]:
+    """Read a column of numbers, NaN among them; what else is there is not quoted."""
+    cells = table[column]
+    numbers = _coerced(cells)
+    wrong = np.flatnonzero((numbers.isna() & cells.notna()).to_numpy())
+    if wrong.size or cells.dtype.kind == "b":
+        row = int(wrong[0]) if wrong.size else 0
+        raise InputError(
+            f"{path}: column {column!r} must hold numbers, but row {row} (counted from 0) holds something "
+            "else: correct it"
+        )
+    return [float(number) for number in numbers]
+
+
+def _coerced(cells: pd.Series) -> pd.Series:
+    """Numbers of a column; NaN where there is none, or one that is too large for a float."""
+    try:
+        return pd.to_numeric(cells, errors="coerce").astype(np.float64)
+    except OverflowError:
+        return pd.Series([_number_in(cell) for cell in cells], index=cells.index)
+
+
+def _number_in(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
 def _counts(table: pd.DataFrame, column: str, path: Path) -> list[int]:
-    values = pd.to_numeric(table[column], errors="coerce")
+    values = _coerced(table[column])
     if values.isna().any() or (values < 1).any() or (values != values.round()).any():
         raise InputError(f"{path}: column {column!r} must hold whole numbers of at least 1")
     return [int(value) for value in values]
@@ -159,6 +190,18 @@ def read_votes(
     return VoteTable.from_predictions(raw, classes)
 
 
+def _all_numbers(table: pd.DataFrame, otherwise: str) -> NDArray[Any]:
+    try:
+        return np.asarray(table.to_numpy(dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"{otherwise}: one row per query") from None
+
+
+def _refuse_folder(path: Path, formats: str) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give one file, {formats}")
+
+
 def read_matrix(path: Path) -> NDArray[Any]:
     """Read a table of numbers (.npy, or .csv without header).
 
@@ -167,6 +210,7 @@ def read_matrix(path: Path) -> NDArray[Any]:
     InputError
         If the file is missing, or holds anything but numbers.
     """
+    _refuse_folder(path, ".npy or .csv")
     if path.suffix == ".csv" or path.name.endswith(".csv.gz"):
         if not path.exists():
             raise InputError(f"there is no file {path}: give .npy or .csv")
@@ -174,14 +218,14 @@ def read_matrix(path: Path) -> NDArray[Any]:
             table = pd.read_csv(path, header=None)
         except (OSError, ValueError) as error:
             raise InputError(f"{path} cannot be read as CSV ({error})") from None
-        try:
-            return np.asarray(table.to_numpy(dtype=np.float64))
-        except ValueError:
-            raise InputError(
-                f"{path} must hold numbers only, without a header: one row per query"
-            ) from None
+        return _all_numbers(table, f"{path} must hold numbers only, without a header")
     loaded = read_any(path)
-    array = loaded.to_numpy() if isinstance(loaded, pd.DataFrame) else loaded
+    only = f"{path} must hold numbers only"
+    if isinstance(loaded, pd.DataFrame):
+        return _all_numbers(loaded, only)
+    array = loaded
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{only}: one row per query")
     if array.ndim != 2:
         raise InputError(
             f"{path} must be a table (queries × teachers or classes), got {array.shape}"

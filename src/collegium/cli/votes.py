@@ -41,6 +41,7 @@ from collegium.voting.noise import SecureNoise, SeededNoise
 from collegium.voting.release import HISTOGRAM, LABELS, check_release
 from collegium.voting.votes import VoteTable
 
+_MOST_CLASSES = 100_000
 ADJACENCY = (
     "all records of one owner are added, removed or replaced, provided that each owner's records were "
     "seen by that owner's teachers only"
@@ -71,7 +72,8 @@ def label(
         str, typer.Option(help="predictions, counts, or auto where there is no doubt.")
     ] = "auto",
     classes: Annotated[
-        int | None, typer.Option(help="Number of classes. Needed for predictions.")
+        int | None,
+        typer.Option(help="Number of classes. Needed for predictions.", max=_MOST_CLASSES),
     ] = None,
     personalisation: Method = "weighting",
     rule: Rule = "exact",
@@ -109,10 +111,10 @@ def label(
         ),
     ] = LABELS,
     shuffle_seed: Annotated[
-        int, typer.Option(help="Public randomness: order of queries, participation.")
+        int, typer.Option(help="Public randomness: order of queries, participation.", min=0)
     ] = 0,
     noise_seed: Annotated[
-        int | None, typer.Option(help="Seeded noise, for experiments: NOT PRIVATE.")
+        int | None, typer.Option(help="Seeded noise, for experiments: NOT PRIVATE.", min=0)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:

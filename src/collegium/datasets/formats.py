@@ -18,6 +18,7 @@ from collegium.datasets.arrays import (
 from collegium.datasets.raw import (
     UNREADABLE,
     existing_file,
+    is_folder,
     open_raw,
     reason_of,
     refusal,
@@ -60,7 +61,7 @@ def read_any(path: str | os.PathLike[str]) -> pd.DataFrame | NDArray[Any]:
     (2, 2)
     """
     name = Path(path).name.lower()
-    if Path(path).is_dir() or name.endswith((".csv", ".csv.gz", ".parquet")):
+    if is_folder(path) or name.endswith((".csv", ".csv.gz", ".parquet")):
         return read_table(path)
     if name.endswith(".npy") or is_idx_name(name):
         return read_array(path)

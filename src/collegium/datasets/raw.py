@@ -91,6 +91,30 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     return path
 
 
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path names a folder; a name that no file can have names none.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The path.
+
+    Returns
+    -------
+    bool
+        False also if the path cannot be looked up.
+
+    Examples
+    --------
+    >>> is_folder("."), is_folder("x" * 10_000)
+    (True, False)
+    """
+    try:
+        return Path(path).is_dir()
+    except OSError:
+        return False
+
+
 @contextmanager
 def open_raw(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for reading its raw bytes, through gzip if the content (not the name) says so.

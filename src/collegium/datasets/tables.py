@@ -11,7 +11,14 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
-from collegium.datasets.raw import UNREADABLE, existing_file, open_raw, reason_of, refusal
+from collegium.datasets.raw import (
+    UNREADABLE,
+    existing_file,
+    is_folder,
+    open_raw,
+    reason_of,
+    refusal,
+)
 
 #: Cells that mean "missing". "?", "None" and "NA" stay text: in real tables they are categories
 #: (Diabetes-130 has a category "None", a list of countries has "NA").
@@ -61,7 +68,7 @@ def read_table(path: str | os.PathLike[str], *, separator: str = ",") -> pd.Data
     """
     if len(separator) != 1:
         raise refusal(path, f"cannot be split at {separator!r}", "give one character as separator")
-    if Path(path).is_dir():
+    if is_folder(path):
         return _read_parquet(Path(path), _parquet_files(Path(path)))
     path = existing_file(path)
     name = path.name.lower()

@@ -14,6 +14,7 @@ from collegium.budgets import Budget
 from collegium.errors import InputError
 
 RULES = ("exact", "budget", "sqrt")
+_LEAST = 1e-30  # of the largest influence; below, ratios of influence leave the range of floats
 
 
 def relative_influence(budgets: Mapping[str, Budget], rule: str = "exact") -> dict[str, float]:
@@ -39,7 +40,7 @@ def relative_influence(budgets: Mapping[str, Budget], rule: str = "exact") -> di
     Raises
     ------
     InputError
-        If the rule is unknown.
+        If the rule is unknown, or budgets are too far apart to have any ratio.
 
     Examples
     --------
@@ -57,4 +58,12 @@ def relative_influence(budgets: Mapping[str, Budget], rule: str = "exact") -> di
 
     finite = {name: raw(budget) for name, budget in budgets.items() if not budget.is_unlimited}
     largest = max(finite.values(), default=1.0)
+    least = min(finite, key=lambda name: finite[name], default=None)
+    if least is not None and finite[least] < _LEAST * largest:
+        most = max(finite, key=lambda name: finite[name])
+        raise InputError(
+            f"groups {least!r} (ε = {budgets[least].epsilon:g}) and {most!r} (ε = {budgets[most].epsilon:g}) "
+            "cannot be planned together: beside the second, the first would have no influence at all; bring "
+            "their budgets nearer to each other, or plan without one of the groups"
+        )
     return {name: finite.get(name, largest) / largest for name in budgets}

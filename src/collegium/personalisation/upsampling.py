@@ -15,6 +15,9 @@ from collegium.personalisation.base import Personalisation, finish_plan, members
 from collegium.personalisation.plan import Plan
 from collegium.personalisation.rules import relative_influence
 
+_MOST_DUPLICATES = 1000
+_MOST_TEACHERS = 1_000_000
+
 
 @dataclass(frozen=True)
 class Upsampling(Personalisation):
@@ -60,8 +63,10 @@ class Upsampling(Personalisation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.max_duplicates < 1:
-            raise InputError(f"max_duplicates must be at least 1, got {self.max_duplicates}")
+        if not 1 <= self.max_duplicates <= _MOST_DUPLICATES:
+            raise InputError(
+                f"max_duplicates must lie between 1 and {_MOST_DUPLICATES:,}, got {self.max_duplicates}"
+            )
         if not 0 <= self.tolerance < 1:
             raise InputError(f"tolerance must lie in [0, 1), got {self.tolerance}")
         if not 0 <= self.precision <= 6:
@@ -77,6 +82,11 @@ class Upsampling(Personalisation):
         people = sum(sizes[g] for g in used)
         copies = sum(sizes[g] * duplicates[g] for g in used)
         total = max(round(n_teachers * copies / people), max(duplicates.values()))
+        if total > _MOST_TEACHERS:
+            raise InputError(
+                f"rule {self.rule!r} would train {total:,} teachers, which is more than {_MOST_TEACHERS:,}: "
+                "lower the precision, bring budgets nearer to each other, or use rule 'exact'"
+            )
         return finish_plan(
             self,
             n_nominal=n_teachers,

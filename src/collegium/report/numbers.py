@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
-from collegium.privacy import ceil_decimals, floor_decimals
+from collegium.privacy import budget_and_cost, budget_in_digits, cost_in_digits
 
-_PLAIN = (0.1, 1e6)
 _UNWANTED = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufffe\uffff")
 
 
@@ -20,11 +18,7 @@ def down(value: float) -> str:
     >>> down(0.69314718), down(3.0), down(0.00123456), down(1e-5), down(float("inf"))
     ('0.6931', '3', '0.001234', '1e-5', '∞')
     """
-    if not math.isfinite(value):
-        return "∞"
-    if _PLAIN[0] <= value < _PLAIN[1]:
-        return floor_decimals(value)
-    return _significant(value, ROUND_FLOOR)
+    return budget_in_digits(value)
 
 
 def up(value: float) -> str:
@@ -35,11 +29,19 @@ def up(value: float) -> str:
     >>> up(0.98761), up(0.0), up(0.00123456), up(12345678.9), up(float("nan"))
     ('0.9877', '0', '0.001235', '1.235e7', '∞')
     """
-    if not math.isfinite(value):
-        return "∞"
-    if _PLAIN[0] <= value < _PLAIN[1]:
-        return ceil_decimals(value)
-    return _significant(value, ROUND_CEILING)
+    return cost_in_digits(value)
+
+
+def up_of_down(spent: float, budget: float) -> str:
+    """Write what was spent of a budget; never more than the budget where it was not more.
+
+    Examples
+    --------
+    >>> up_of_down(0.98761, 1.0), up_of_down(0.69314, 0.69314718)
+    ('0.9877 of 1', '0.69314 of 0.69314')
+    """
+    granted, paid = budget_and_cost(budget, spent)
+    return f"{paid} of {granted}"
 
 
 def plain(value: float) -> str:
@@ -132,13 +134,6 @@ def display_width(text: str) -> int:
     (3, 4)
     """
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
-
-
-def _significant(value: float, rounding: str) -> str:
-    rounded = Context(prec=4, rounding=rounding).create_decimal(repr(value)).normalize()
-    if not rounded:
-        return "0"
-    return f"{rounded:f}" if -4 < rounded.adjusted() < 0 else _short_exponent(f"{rounded:e}")
 
 
 def _short_exponent(text: str) -> str:

@@ -12,7 +12,7 @@ from collegium.privacy import GroupSpending
 from collegium.report import words
 from collegium.report.data import ReportData
 from collegium.report.effect_rows import as_context
-from collegium.report.numbers import clean, count, down, interval, plain, share, up
+from collegium.report.numbers import clean, count, down, interval, plain, share, up_of_down
 from collegium.report.plots import MOST_GROUPS, classes_figure, history_figure
 from collegium.report.svg import inline_svg
 from collegium.report.verdict import banners, spending_of, stop_sentence, verdict
@@ -112,7 +112,6 @@ def _group(row: GroupSpending, data: ReportData) -> dict[str, Any]:
         "name": row.group,
         "owners": count(row.owners),
         "unlimited": row.budget.is_unlimited,
-        "epsilon": down(row.budget.epsilon),
         "delta": down(row.budget.delta),
         "meaning": row.budget.in_words(),
         **spending_of(row, data.privacy),
@@ -187,7 +186,7 @@ def _figures(data: ReportData) -> dict[str, Any]:
 def _describe_history(data: ReportData) -> str:
     asked = max(point.asked for point in data.history)
     ends = "; ".join(
-        f"{clean(row.group)}: {up(row.epsilon_spent)} of {down(row.budget.epsilon)}"
+        f"{clean(row.group)}: {up_of_down(row.epsilon_spent, row.budget.epsilon)}"
         for row in data.privacy.groups[:MOST_GROUPS]
     )
     return f"After {count(asked)} queries, ε spent by each owner and budget, by group: {ends}. {unit(data)}"

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 
 from collegium.errors import InputError
 from collegium.report.data import ReportData
-from collegium.report.numbers import count, display_width, down, shorten, up
+from collegium.report.numbers import count, display_width, down, shorten, up_of_down
 from collegium.report.svg import INK, MUTED, SERIES, plot_style
 
 MOST_GROUPS = len(SERIES)
@@ -76,9 +76,7 @@ def history_figure(data: ReportData) -> Figure:
                 )
             ends.append(_height(axes, last))
         for number, (row, place) in enumerate(zip(groups, spread(ends, 0.13), strict=True)):
-            label = (
-                f"{shorten(row.group, 17)}\n{up(row.epsilon_spent)} of {down(row.budget.epsilon)}"
-            )
+            label = f"{shorten(row.group, 17)}\n{up_of_down(row.epsilon_spent, row.budget.epsilon)}"
             _label_line(axes, ends[number], place, label, SERIES[number])
         axes.set_xlabel("queries asked")
         figure.text(0.012, 0.985, history_unit(data), va="top", color=MUTED, parse_math=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from collegium.privacy import MEANING, GroupSpending, PrivacyStatement
+from collegium.privacy import MEANING, GroupSpending, PrivacyStatement, budget_and_cost
 from collegium.report.data import ReportData
-from collegium.report.numbers import count, down, share, up
+from collegium.report.numbers import count, down, share, up, up_of_down
 from collegium.report.words import KEPT_IN_VAULT
 
 _STOPS = {
@@ -120,7 +120,7 @@ def notices(privacy: PrivacyStatement) -> list[dict[str, str]]:
 
 
 def spending_of(row: GroupSpending, privacy: PrivacyStatement) -> dict[str, Any]:
-    """Give ``spent``, ``share`` and ``bar`` (0 to 100) of a group, all None where they are sensitive.
+    """Give ``epsilon`` of a group, and ``spent``, ``share``, ``bar`` (0 to 100): None where sensitive.
 
     Parameters
     ----------
@@ -130,11 +130,15 @@ def spending_of(row: GroupSpending, privacy: PrivacyStatement) -> dict[str, Any]
         Decides whether the amount may be shown.
     """
     if not privacy.may_publish_spending:
-        return {"spent": None, "share": None, "bar": None, "reason": KEPT_IN_VAULT}
+        # Not even the number of digits may depend on what was spent.
+        hidden = dict.fromkeys(("spent", "share", "bar"))
+        return {"epsilon": down(row.budget.epsilon), **hidden, "reason": KEPT_IN_VAULT}
     part = row.share
     known = math.isfinite(part)
+    granted, paid = budget_and_cost(row.budget.epsilon, row.epsilon_spent)
     return {
-        "spent": up(row.epsilon_spent),
+        "epsilon": granted,
+        "spent": paid,
         "share": share(math.ceil(1000 * part) / 1000 if known else None),
         "bar": round(100 * min(1.0, max(0.0, part)), 2) if known else None,
         "reason": "",
@@ -163,7 +167,7 @@ def stop_sentence(data: ReportData) -> str:
     nearest = max(limited, key=lambda row: row.share)
     return (
         f"{sentence} Closest to its limit is group {nearest.group}: each owner has spent ε = "
-        f"{up(nearest.epsilon_spent)} of {down(nearest.budget.epsilon)} (per owner, δ = "
+        f"{up_of_down(nearest.epsilon_spent, nearest.budget.epsilon)} (per owner, δ = "
         f"{down(nearest.budget.delta)}, {data.privacy.title})."
     )
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import joblib
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import InputError
-from collegium.reproduce.records import Split
+from collegium.reproduce.records import Scene, Split, shows
 from collegium.students.supervised import fit_released
 from collegium.students.targets import class_posterior
 from collegium.study.models import build_model
@@ -37,12 +36,15 @@ class TeacherKind:
         Makes the estimator, given a split.
     words : str
         For the tables.
+    least_side : int
+        Pixels along one side of the smallest images that it takes.
     """
 
     name: str
     view: str
     make: Callable[[Split], Any]
     words: str
+    least_side: int = 0
 
 
 def _named(name: str, **params: Any) -> Callable[[Split], Any]:
@@ -67,7 +69,7 @@ TEACHERS = {
     for kind in (
         TeacherKind("forest", "tabular", _named("random-forest"), "random forest of 100 trees"),
         TeacherKind("seed-cnn", "pixels", _network("seed-cnn"), "the sources' small CNN"),
-        TeacherKind("small-cnn", "pixels", _network("small-cnn"), "a stronger small CNN"),
+        TeacherKind("small-cnn", "pixels", _network("small-cnn"), "a stronger small CNN", 11),
         TeacherKind(
             "scattering-ridge",
             "scattering",
@@ -133,20 +135,26 @@ class StudentKind:
     Attributes
     ----------
     name : str
+    view : str
+        The view of the records (:data:`collegium.reproduce.records.VIEWS`).
     learn : callable
         ``learn(split, released, seeds, n_jobs)``: trains one student for each element of ``released``, and
         returns the class numbers that each predicts for the test records; None for a student that
         got no label.
     words : str
         For the tables.
+    least_side : int
+        Pixels along one side of the smallest images that it takes.
     """
 
     name: str
+    view: str
     learn: Callable[
         [Split, Sequence[Released], Sequence[int], int | None],
         list[NDArray[np.intp] | None],
     ]
     words: str
+    least_side: int = 0
 
 
 def supervised(name: str, view: str, make: Callable[[Split], Any], words: str) -> StudentKind:
@@ -182,7 +190,7 @@ def supervised(name: str, view: str, make: Callable[[Split], Any], words: str) -
             predicted[number] = model.vote(test).astype(np.intp)
         return predicted
 
-    return StudentKind(name, learn, words)
+    return StudentKind(name, view, learn, words)
 
 
 def released_students(
@@ -229,7 +237,7 @@ def released_students(
             for seen, seed in zip(released, seeds, strict=True)
         ]
 
-    return StudentKind(name, learn, words)
+    return StudentKind(name, view, learn, words)
 
 
 def _self_training(split: Split) -> Any:
@@ -240,7 +248,9 @@ def _self_training(split: Split) -> Any:
 
 _LONGER = 100  # epochs: the sources gave students more time than teachers
 _SUPERVISED = {
-    kind.name: supervised(kind.name, kind.view, kind.make, kind.words)
+    kind.name: replace(
+        supervised(kind.name, kind.view, kind.make, kind.words), least_side=kind.least_side
+    )
     for kind in TEACHERS.values()
     if kind.name != "seed-cnn"
 }
@@ -297,14 +307,52 @@ STUDENTS = _SUPERVISED | {
 """Kinds of students by name: those of the teachers, and what :mod:`collegium.students` offers."""
 
 
+def teacher_kind(name: str) -> TeacherKind:
+    """Return the kind of teachers of a name; raises InputError if there is none."""
+    return _kind(TEACHERS, "teachers", name)
+
+
+def student_kind(name: str) -> StudentKind:
+    """Return the kind of students of a name; raises InputError if there is none."""
+    return _kind(STUDENTS, "students", name)
+
+
+def check_teacher(name: str, scene: Scene) -> None:
+    """Refuse a kind of teachers that cannot learn from a scene's records.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind, or it does not fit.
+    """
+    _check(TEACHERS, "--teacher", teacher_kind(name), scene)
+
+
+def check_student(name: str, scene: Scene) -> None:
+    """Refuse a kind of students that cannot learn from a scene's records; see :func:`check_teacher`."""
+    _check(STUDENTS, "--student", student_kind(name), scene)
+
+
 def _kind(kinds: Mapping[str, _Kind], whose: str, name: str) -> _Kind:
     if name not in kinds:
         raise InputError(f"unknown {whose} {name!r}: allowed are {', '.join(kinds)}")
     return kinds[name]
 
 
-teacher_kind = partial(_kind, TEACHERS, "teachers")
-"""Returns the kind of teachers of a name; raises InputError if there is none."""
+def _check(kinds: Mapping[str, _Kind], option: str, kind: _Kind, scene: Scene) -> None:
+    if _fits(kind, scene):
+        return
+    learns_from = {"tables": "images", "images": "tables"}[scene.holds]
+    holds = scene.holds
+    if shows(kind.view, scene):
+        learns_from = f"images of at least {kind.least_side} pixels a side"
+        holds = f"images of {scene.side}"
+    fitting = ", ".join(name for name, one in kinds.items() if _fits(one, scene))
+    raise InputError(
+        f"{option} {kind.name} learns from {learns_from}, but {scene.name} holds {holds}: kinds that fit are "
+        f"{fitting}"
+    )
 
-student_kind = partial(_kind, STUDENTS, "students")
-"""Returns the kind of students of a name; raises InputError if there is none."""
+
+def _fits(kind: TeacherKind | StudentKind, scene: Scene) -> bool:
+    return shows(kind.view, scene) and scene.side >= kind.least_side

@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.personalisation.plan import Plan
-from collegium.reproduce.kinds import Released, student_kind, teacher_kind
+from collegium.reproduce.kinds import (
+    Released,
+    check_student,
+    check_teacher,
+    student_kind,
+    teacher_kind,
+)
 from collegium.reproduce.readings import Reading
 from collegium.reproduce.records import QUICK_SCENES, SCENES, DataNotThereError, Split, load_split
 from collegium.reproduce.scores import confusion
@@ -170,11 +176,20 @@ class Laboratory:
         return GNMax(sigma=least_sigma(plan.electorate(split.seed), answers)), "histogram"
 
     def teachers_of(self, reading: Reading, split: Split) -> str:
-        """Name the kind of teachers."""
-        return self.options.teacher or split.scene.model or reading.teachers[split.scene.dataset]
+        """Name the kind of teachers.
+
+        Raises
+        ------
+        InputError
+            If the kind that the options name cannot learn from these records.
+        """
+        if self.options.teacher is not None:
+            check_teacher(self.options.teacher, split.scene)
+            return self.options.teacher
+        return split.scene.model or reading.teachers[split.scene.dataset]
 
     def students_of(self, reading: Reading, split: Split) -> str:
-        """Name the kind of students."""
+        """Name the kind of students, be there any or not; whether it fits is asked where it learns."""
         return (
             self.options.student
             or (split.scene.model and split.scene.model + reading.stand_in)
@@ -329,6 +344,7 @@ class Laboratory:
             Test records by true class and predicted class; all 0 for a student without any label.
         """
         kind = student_kind(student)
+        check_student(student, split.scene)
         recipe = {
             "ensemble": identity,
             "student": kind.name,

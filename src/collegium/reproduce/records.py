@@ -24,6 +24,7 @@ _COMPONENTS, _WHITENING = 200, 0.25  # of scattering coefficients, as in study.m
 _FEW = 20  # of those components
 _POINTS = 400  # components, as GaussianProcessStudent takes them
 _CHUNK = 4096
+_SIDES = {"mnist": 28, "svhn": 32, "digits": 8}  # of the data sets that are images
 _SVHN_FILES = ("svhn/train_32x32.mat", "svhn/test_32x32.mat")
 
 
@@ -61,6 +62,16 @@ class Scene:
     aggregator: ConfidentGNMax
     ordered: bool = False
     model: str = ""
+
+    @property
+    def holds(self) -> str:
+        """What its records are: ``images`` or ``tables``."""
+        return "images" if self.dataset in _SIDES else "tables"
+
+    @property
+    def side(self) -> int:
+        """Pixels along one side of its images; 0 of tables."""
+        return _SIDES.get(self.dataset, 0)
 
 
 _MNIST_VOTING = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma=40)
@@ -231,6 +242,20 @@ VIEWS: dict[str, View] = {
     "onehot": _onehot,
 }
 """Views by name; each is fitted on public records alone."""
+
+VIEWS_OF_TABLES = ("principal", "tabular", "onehot")
+"""Views of tables; all others but the raw one are of images."""
+
+
+def shows(view: str, scene: Scene) -> bool:
+    """Tell whether a view can be made of a scene's records.
+
+    Examples
+    --------
+    >>> shows("pixels", SCENES["mnist"]), shows("onehot", SCENES["mnist"])
+    (True, False)
+    """
+    return view == "raw" or (view in VIEWS_OF_TABLES) == (scene.holds == "tables")
 
 
 def load_split(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.reproduce.cells import Aim, Cell, summarise
+from collegium.reproduce.kinds import check_student
 from collegium.reproduce.laboratory import Ensemble, Laboratory
 from collegium.reproduce.published import PublishedNumber, budget_from_text, published_numbers
 from collegium.reproduce.readings import PUBLISHED, Reading
@@ -274,6 +275,8 @@ def measure(
         laboratory.teachers_of(reading, split),
         laboratory.students_of(reading, split),
     )
+    if row.metric.startswith("student"):
+        check_student(student, split.scene)
     ensemble = laboratory.ensemble(split, society, plan, teacher)
     aggregator, release = laboratory.mechanism(reading, split, row.metric, plan)
     most = MOST_LABELS if reading is PUBLISHED else None

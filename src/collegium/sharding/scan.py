@@ -19,7 +19,7 @@ from collegium.sharding.levels import Granted
 from collegium.sharding.owners import OWNER, OwnerRegister, different_owners
 from collegium.sharding.roles import Roles, second_hashes
 from collegium.sharding.source import ParquetSource, Piece, PieceReader, values_of
-from collegium.tables import encode_classes
+from collegium.tables import encode_classes, outside_the_classes
 
 Progress = Callable[[int, int], None]
 _MOST_CLASSES = 10_000
@@ -252,10 +252,7 @@ def _labels(column: NDArray[Any], rows: NDArray[np.intp], classes: ArrayLike | N
         known = np.asarray(classes)
         outside = np.flatnonzero(pd.Index(known).get_indexer(pd.Index(column)) < 0)
         if outside.size:
-            raise InputError(
-                f"{outside.size} record(s) with a label that is not among the classes, first in row "
-                f"{rows[outside[0]]} (counted from 0): allowed are {', '.join(map(str, known.tolist()))}"
-            )
+            raise outside_the_classes(column, known, outside.size, rows[outside[0]])
     labels: list[Any] = pd.unique(column).tolist()
     return labels
 

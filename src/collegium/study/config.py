@@ -19,6 +19,7 @@ from collegium.errors import ConfigError, InputError
 from collegium.personalisation import PERSONALISATIONS, Personalisation
 from collegium.personalisation.plan import Plan
 from collegium.students.selection import ACTIVE
+from collegium.study.key_checks import checked_value, shown
 from collegium.study.schema import KEYS, SECTIONS, Key
 from collegium.teachers.engines import Engine
 from collegium.voting.aggregators import AGGREGATORS, Aggregator, aggregator_from
@@ -140,12 +141,12 @@ def read_config(path: str | Path) -> StudyConfig:
         raise ConfigError(
             f"there is no file {file}: `collegium init {file}` writes a commented example"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from None
     try:
         given = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{file} is not valid TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # numbers too long, or lists too deep, to be read
+        raise ConfigError(f"{file} is not valid TOML: {' '.join(str(error).split())}") from None
     try:
         return config_from(given, file.resolve().parent)
     except InputError as error:
@@ -166,10 +167,12 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
         if section not in SECTIONS:
             raise ConfigError(_unknown(f"section [{section}]", section, list(SECTIONS)))
         if not isinstance(given[section], Mapping):
-            raise ConfigError(f"[{section}] must be a section with keys, got {given[section]!r}")
+            raise ConfigError(
+                f"[{section}] must be a section with keys, got {shown(given[section])}"
+            )
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for key in KEYS:
-        values[key.section][key.name] = _checked(key, given.get(key.section, {}).get(key.name))
+        values[key.section][key.name] = checked_value(key, given.get(key.section, {}).get(key.name))
     for section, keys in given.items():
         for name in keys:
             if name not in values[section]:
@@ -177,31 +180,6 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
     config = StudyConfig(values, folder)
     _check_together(config, given)
     return config
-
-
-def _checked(key: Key, value: Any) -> Any:
-    if value is None:
-        return key.default
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    fits = {
-        "text": isinstance(value, str),
-        "number": number and not math.isnan(value),
-        "whole number": isinstance(value, int) and not isinstance(value, bool),
-        "list": isinstance(value, list),
-        "yes/no": isinstance(value, bool),
-        "table": isinstance(value, Mapping),
-    }[key.kind]
-    if not fits:
-        kind = "true or false" if key.kind == "yes/no" else f"a {key.kind}"
-        raise ConfigError(f"{key.path} must be {kind}, got {value!r}")
-    if key.choices and value not in key.choices:
-        raise ConfigError(f"{key.path} must be one of {', '.join(key.choices)}, got {value!r}")
-    least = {"run.jobs": -1, "study.seed": 0, "aggregation.noise_seed": 0}.get(key.path, 1)
-    if key.path == "personalisation.precision":
-        least = 0
-    if key.kind == "whole number" and (value < least or (key.path == "run.jobs" and value == 0)):
-        raise ConfigError(f"{key.path} must be at least {least}, got {value}")
-    return value
 
 
 def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
@@ -313,7 +291,7 @@ def _check_shares(privacy: Mapping[str, Any]) -> None:
     if levels is None or set(levels) != set(shares):
         raise ConfigError("privacy.shares must name the same levels as privacy.levels")
     for name, share in shares.items():
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
+        if not 0 <= share <= 1:
             raise ConfigError(f"privacy.shares.{name} must lie between 0 and 1, got {share!r}")
     if abs(sum(shares.values()) - 1) > 1e-6:
         raise ConfigError(f"privacy.shares must add up to 1, got {sum(shares.values()):g}")
@@ -326,8 +304,8 @@ def _unknown(what: str, name: str, allowed: list[str]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such numbers, and NaN would not even equal itself
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, list) else value

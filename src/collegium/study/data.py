@@ -16,7 +16,13 @@ from collegium.datasets import load_dataset, read_any, sha256_of
 from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
-from collegium.tables import as_records, encode_classes, like_private, take_rows
+from collegium.tables import (
+    as_records,
+    encode_classes,
+    like_private,
+    other_spelling,
+    take_rows,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +168,10 @@ def warn_of_private_classes(given: Any) -> None:
 def truth_about(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDArray[Any] | None:
     """Check that true labels of public records speak of the same classes as private ones."""
     if y is not None and not pd.Index(y).isin(pd.Index(classes)).any():
+        spelling = other_spelling(y, classes) or ": write both in the same way"
         raise InputError(
-            f"no label of the {role} records is among the classes {', '.join(map(str, classes.tolist()))}: "
-            "write both in the same way"
+            f"no label of the {role} records is among the classes "
+            f"{', '.join(map(str, classes.tolist()))}{spelling}"
         )
     return y
 

@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from collegium.errors import ConfigError, ModelError
+from collegium.classifiers import check_classifier
+from collegium.errors import ConfigError, InputError, ModelError
 from collegium.features import Embeddings, PublicComponents, ScatteringTransform
 from collegium.preprocessing import PixelScaler, PrincipalTable, TabularEncoder
 from collegium.teachers.batched import check_teachers_at_once
@@ -86,22 +87,29 @@ def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
         )
     try:
         cls = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError):
+    except (ImportError, AttributeError, TypeError, ValueError):  # ".." is no module's name at all
         raise ConfigError(f"{key}: there is no class {name!r} that can be imported") from None
     if not inspect.isclass(cls):
         raise ConfigError(f"{key}: {name!r} is no class")
     given = {**_DEFAULTS.get(name, {}), **params}
     try:
-        model = cls(**given)
-    except TypeError as error:
-        raise ConfigError(f"{key}: {attribute} does not take these parameters: {error}") from None
-    learns = hasattr(model, "fit") or (key == "student.model" and hasattr(model, "fit_released"))
+        model: Any = cls(**given)
+        if hasattr(model, "_parameter_constraints"):  # of scikit-learn, which checks them in fit
+            model._validate_params()
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{key}: {attribute} does not take these parameters: {reason}") from None
+    learns = ("fit", "fit_released") if key == "student.model" else ("fit",)
     try:
         check_teachers_at_once(model)
     except ModelError as error:
         raise ConfigError(f"{key}: {error}") from None
-    if not (learns and hasattr(model, "predict")):
+    if not (any(hasattr(model, way) for way in learns) and hasattr(model, "predict")):
         raise ConfigError(f"{key}: {name!r} has no fit and predict: name a classifier")
+    try:
+        check_classifier(model, key, learns_by=learns)
+    except InputError as error:
+        raise ConfigError(str(error)) from None
     return model
 
 

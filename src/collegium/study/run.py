@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sklearn.base import clone
-
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
 from collegium.effects import sensitive_teacher_effects
 from collegium.errors import InputError
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.privacy import PrivacyStatement
+from collegium.rehearsal import rehearse_teacher
 from collegium.report.page import render_report
 from collegium.sharding.votes import open_votes, vote_type
+from collegium.students.active_choice import require_beliefs
+from collegium.students.selection import ACTIVE
 from collegium.students.supervised import RefittedStudent
 from collegium.study.asking import check_asking, chooser_of, order_of_asking
 from collegium.study.config import StudyConfig
@@ -34,10 +34,10 @@ from collegium.study.result import (
 from collegium.study.store import StoredTeachers
 from collegium.study.streaming import StreamedStudyData, load_streamed_data, streamed_votes
 from collegium.study.student import StudentStage
-from collegium.study.trial import one_line_about
 from collegium.study.views import fit_views
-from collegium.tables import take_rows, warn_of_unseen_classes
+from collegium.tables import warn_of_unseen_classes
 from collegium.teachers.ensemble import TeacherEnsemble
+from collegium.trial import one_line_about
 from collegium.voting.affordable import refuse_unaffordable
 from collegium.voting.aggregators import Aggregator, InteractiveGNMax
 from collegium.voting.histograms import NoisyHistograms, released_histograms
@@ -45,8 +45,6 @@ from collegium.voting.labelling import Labels
 from collegium.voting.noise import NoiseSource, SecureNoise, SeededNoise
 from collegium.voting.release import HISTOGRAM
 from collegium.voting.votes import VoteTable
-
-_REHEARSAL = 200  # public records on which models are tried before anything is spent
 
 
 class StudyObserver:
@@ -73,6 +71,9 @@ def plan_study(config: StudyConfig) -> tuple[Plan, Aggregator, StudyData]:
     InputError
         If anything that was given cannot be used.
     """
+    _, student = _models(config)  # nobody should wait for records to be read to learn of a typo
+    if config["aggregation.query_order"] == ACTIVE:
+        require_beliefs(student)
     data = load_streamed_data(config) if config["run.streaming"] else load_study_data(config)
     plan = config.personalisation().plan_for(data.budgets, config["teachers.number"])
     for section in ("teachers", "student"):
@@ -185,18 +186,15 @@ class _Run:
     def rehearse(self) -> None:
         """Train both models on some public records with made-up labels: a typo must cost nothing."""
         check_asking(self._config, self._student, self._X_public)
-        rows = np.arange(min(len(self._data.public_rows), _REHEARSAL))
-        classes = self._data.classes
-        codes = rows % len(classes)
-        if len(set(codes.tolist())) < 2:
-            return
-        known = take_rows(self._X_public, rows)
-        with one_line_about("teachers.model", "trained on public records"):
-            clone(self._teacher, safe=False).fit(known, classes[codes]).predict(known)
-        sure = 0.9 if self._config["aggregation.release"] == HISTOGRAM else 1.0
-        targets = np.full((len(rows), len(classes)), (1 - sure) / (len(classes) - 1))
-        targets[rows, codes] = sure
-        self._stage.rehearse(rows, codes, targets)
+        records = sum(self._data.budgets.group_sizes().values())
+        rehearse_teacher(
+            self._teacher,
+            self._X_public,
+            len(self._data.classes),
+            records // self._plan.n_teachers,
+            "teachers.model",
+        )
+        self._stage.rehearse(soft=self._config["aggregation.release"] == HISTOGRAM)
 
     def run(self) -> StudyResult:
         votes = self._votes()

@@ -27,7 +27,7 @@ class Key:
     section, name : str
         Where it stands.
     kind : str
-        "text", "number", "whole number", "yes/no", "list" or "table".
+        "text", "path" (of a file or folder), "number", "whole number", "yes/no", "list" or "table".
     default : object
         None: may be left out.
     meaning : str
@@ -36,6 +36,12 @@ class Key:
         Allowed values; empty: any.
     example : str
         What the example file shows for a key without default.
+    items : tuple of str
+        Kinds of what a list or table holds; empty: anything.
+    least, most : int
+        Between which a whole number lies.
+    may_be_empty : bool
+        Whether a text may be empty.
     """
 
     section: str
@@ -45,6 +51,10 @@ class Key:
     meaning: str
     choices: tuple[str, ...] = ()
     example: str = ""
+    items: tuple[str, ...] = ()
+    least: int = 1
+    most: int = 1_000_000_000
+    may_be_empty: bool = False
 
     @property
     def path(self) -> str:
@@ -64,6 +74,11 @@ SECTIONS = {
     "run": "Speed only: nothing here can change a result, a label or an account.",
 }
 
+MOST_JOBS = 10_000
+"""Parallel jobs that may be asked for: more are a slip of the pen, and would start as many processes."""
+
+_MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
+
 PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings")
 
 KEYS = (
@@ -75,6 +90,8 @@ KEYS = (
         0,
         "Public randomness: splits, assignment of owners to teachers, training, order of the queries. "
         "Never used for privacy noise.",
+        least=0,
+        most=_MOST_SEED,
     ),
     Key(
         "data",
@@ -88,7 +105,7 @@ KEYS = (
     Key(
         "data",
         "private",
-        "text",
+        "path",
         None,
         "File with the private records: .csv, .csv.gz, .parquet (file or folder), .npy or IDX.",
         (),
@@ -97,7 +114,7 @@ KEYS = (
     Key(
         "data",
         "private_labels",
-        "text",
+        "path",
         None,
         "Labels of the private records, where they are no column of a table (.npy or IDX).",
         (),
@@ -106,7 +123,7 @@ KEYS = (
     Key(
         "data",
         "public",
-        "text",
+        "path",
         None,
         "File with the public records: the same features. A target column in it is used only to "
         "measure how right the released labels are.",
@@ -116,7 +133,7 @@ KEYS = (
     Key(
         "data",
         "public_labels",
-        "text",
+        "path",
         None,
         "True labels of the public records, if known; used only to measure.",
         (),
@@ -125,14 +142,14 @@ KEYS = (
     Key(
         "data",
         "test",
-        "text",
+        "path",
         None,
         "File with labelled public records on which the student is measured.",
         (),
         '"test.csv"',
     ),
     Key(
-        "data", "test_labels", "text", None, "Labels of the test records.", (), '"test-labels.npy"'
+        "data", "test_labels", "path", None, "Labels of the test records.", (), '"test-labels.npy"'
     ),
     Key("data", "target", "text", None, "Column to predict.", (), '"income"'),
     Key(
@@ -144,7 +161,7 @@ KEYS = (
         (),
         '"patient_id"',
     ),
-    Key("data", "exclude", "list", [], "Columns that are not features."),
+    Key("data", "exclude", "list", [], "Columns that are not features.", items=("text",)),
     Key(
         "data",
         "classes",
@@ -154,6 +171,7 @@ KEYS = (
         "thereby treated as public.",
         (),
         '["<=50K", ">50K"]',
+        items=("text", "number", "yes/no"),
     ),
     Key(
         "data",
@@ -163,6 +181,7 @@ KEYS = (
         "Text that marks a missing value; records that contain it are dropped.",
         (),
         '"?"',
+        may_be_empty=True,
     ),
     Key(
         "data",
@@ -199,6 +218,7 @@ KEYS = (
         "Privacy levels in words, with the ε that they mean; inf means no privacy.",
         (),
         "{ high = 1.0, average = 2.0, low = 3.0 }",
+        items=("number",),
     ),
     Key("privacy", "delta", "number", 1e-5, "δ of every level; well below 1 / number of people."),
     Key(
@@ -214,7 +234,7 @@ KEYS = (
     Key(
         "privacy",
         "file",
-        "text",
+        "path",
         None,
         "CSV with one level or ε per private record in its only column, where there is no such column "
         "in the table.",
@@ -229,6 +249,7 @@ KEYS = (
         "For experiments: give levels to owners at random in these shares.",
         (),
         "{ high = 0.54, average = 0.37, low = 0.09 }",
+        items=("number",),
     ),
     Key(
         "privacy",
@@ -336,6 +357,7 @@ KEYS = (
         "nobody anything.",
         (),
         '{ "<=50K" = 0.76, ">50K" = 0.24 }',
+        items=("number",),
     ),
     Key(
         "personalisation",
@@ -371,7 +393,12 @@ KEYS = (
         "upsampling: efficiency that may be given up for fewer duplicates.",
     ),
     Key(
-        "personalisation", "precision", "whole number", 2, "upsampling, algorithm1: decimals of ε."
+        "personalisation",
+        "precision",
+        "whole number",
+        2,
+        "upsampling, algorithm1: decimals of ε.",
+        least=0,
     ),
     Key(
         "personalisation",
@@ -471,7 +498,15 @@ KEYS = (
         "says so everywhere.",
         ("secure", "seeded"),
     ),
-    Key("aggregation", "noise_seed", "whole number", 0, "Seed of seeded noise."),
+    Key(
+        "aggregation",
+        "noise_seed",
+        "whole number",
+        0,
+        "Seed of seeded noise.",
+        least=0,
+        most=_MOST_SEED,
+    ),
     Key(
         "aggregation",
         "release",
@@ -530,8 +565,17 @@ KEYS = (
         "the public records, is the class's share. May be changed later, at no cost.",
         (),
         '{ "<=50K" = 0.76, ">50K" = 0.24 }',
+        items=("number",),
     ),
-    Key("run", "jobs", "whole number", -1, "Parallel jobs; -1: all cores."),
+    Key(
+        "run",
+        "jobs",
+        "whole number",
+        -1,
+        "Parallel jobs; -1: all cores.",
+        least=-1,
+        most=MOST_JOBS,
+    ),
     Key(
         "run",
         "streaming",
@@ -561,7 +605,7 @@ KEYS = (
     Key(
         "run",
         "data_dir",
-        "text",
+        "path",
         None,
         "Folder with named data sets; default: COLLEGIUM_DATA, else a cache folder.",
         (),

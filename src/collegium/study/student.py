@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from collegium.errors import NothingReleasedError
+from collegium.errors import InputError, NothingReleasedError
+from collegium.rehearsal import SOFT, telling_rows
 from collegium.students.share_matching import match_shares
 from collegium.students.supervised import fit_released
 from collegium.students.targets import released_targets
@@ -19,13 +20,12 @@ from collegium.study.data import StudyData
 from collegium.study.folder import StudyFolder
 from collegium.study.frozen import said
 from collegium.study.store import load_model
-from collegium.study.trial import one_line_about
 from collegium.study.views import View
 from collegium.tables import take_rows
+from collegium.trial import one_line_about
 from collegium.voting.histograms import NoisyHistograms
 from collegium.voting.labelling import Labels
 
-_TRIED = 200  # public records that a student must predict before it is published
 Tell = Callable[[str], None]
 
 
@@ -64,28 +64,52 @@ class StudentStage:
         self._view = view
         self._X_seen = X_seen
 
-    def rehearse(
-        self, rows: NDArray[np.intp], codes: NDArray[np.intp], targets: NDArray[np.float64]
-    ) -> None:
+    def rehearse(self, soft: bool) -> None:
         """Train on some public records with made-up labels, and try what would be published.
 
-        The test records are tried, too: a mistake in them is found before anything is spent.
+        The test records are tried, too: a mistake in them is found before anything is spent. A student may
+        need more records than a quick trial has: one that fails on a few is tried on all.
+
+        Parameters
+        ----------
+        soft : bool
+            Whether it will learn probabilities instead of labels.
 
         Raises
         ------
         InputError
             If it fails: nothing has been spent.
         """
-        with one_line_about("student.model", "trained on public records"):
-            seen = take_rows(self._X_seen, rows)
-            student = fit_released(
-                self._estimator, seen, rows, codes, self._data.classes, targets, tell=_silently
-            )
-            published = self._published(student, seen)
-            self._try(published)
+        rows, classes = telling_rows(self._X_seen), self._data.classes
+        if min(len(rows), len(classes)) < 2:
+            return
+        try:
+            published = self._rehearsed(rows, soft)
+        except InputError:
+            everything = np.arange(len(self._data.public_rows))
+            if len(everything) == len(rows):
+                raise
+            published = self._rehearsed(everything, soft)
         if self._data.X_test is not None:
             with one_line_about("data.test", "predicted"):
                 published.predict(self._data.X_test)
+
+    def _rehearsed(self, rows: NDArray[np.intp], soft: bool) -> Any:
+        """Put together what would be published, of a student that learnt made-up classes of these rows."""
+        classes = self._data.classes
+        queries = np.arange(len(rows))
+        codes = queries % len(classes)
+        sure = SOFT if soft else 1.0
+        targets = np.full((len(rows), len(classes)), (1 - sure) / (len(classes) - 1))
+        targets[queries, codes] = sure
+        with one_line_about("student.model", "trained on public records"):
+            seen = take_rows(self._X_seen, rows)
+            student = fit_released(
+                self._estimator, seen, queries, codes, classes, targets, tell=_silently
+            )
+            published = self._published(student, seen)
+            self._try(published)
+        return published
 
     def train(
         self,
@@ -188,7 +212,7 @@ class StudentStage:
         return Pipeline([("preprocessing", self._view.transformer), ("student", student)])
 
     def _try(self, student: Any) -> None:
-        rows = np.arange(min(len(self._data.public_rows), _TRIED))
+        rows = telling_rows(self._data.X_public)
         student.predict(take_rows(self._data.X_public, rows))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from collegium.features import FeatureCache, transform_cached
 from collegium.study.config import StudyConfig
 from collegium.study.models import CACHED_KINDS, build_preprocessing
-from collegium.study.trial import one_line_about
+from collegium.trial import one_line_about
 
 SAME = "same"
 

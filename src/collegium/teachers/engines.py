@@ -122,15 +122,35 @@ def running(engine: str | Engine | None, n_jobs: int | None = None) -> Iterator[
     InputError
         As :class:`Engine`.
     """
-    if engine is None:
+    chosen = as_engine(engine, n_jobs)
+    if chosen is None:
         yield Workers(n_jobs=n_jobs)
         return
+    with chosen.running() as workers:
+        yield workers
+
+
+def as_engine(engine: str | Engine | None, n_jobs: int | None = None) -> Engine | None:
+    """Check what :func:`running` is given, and that it is installed; nothing is started.
+
+    Returns
+    -------
+    Engine or None
+        None for the joblib backend that is active.
+
+    Raises
+    ------
+    InputError
+        As :class:`Engine`.
+    """
+    if engine is None:
+        return None
     if not isinstance(engine, (str, Engine)):
         raise InputError(f'engine must be a name such as "dask", or an Engine, got {engine!r}')
     if isinstance(engine, str):
         engine = Engine(engine, workers=-1 if n_jobs is None else n_jobs)
-    with engine.running() as workers:
-        yield workers
+    engine.check()
+    return engine
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from collegium.teachers.engines import Workers
 from collegium.teachers.rounds import Task, run_in_rounds
 from collegium.teachers.tasks import Keep, ask_batch, train_batch
 from collegium.teachers.teacher import Teacher, teacher_seed, train_teacher, train_teachers
+from collegium.voting.votes import ABSTAIN
 
 __all__ = [
     "Progress",
@@ -178,6 +179,11 @@ class TeacherEnsemble:
         -------
         ndarray of int32, shape (n_public, n_teachers)
             Class numbers, -1 for abstentions. **Sensitive.**
+
+        Raises
+        ------
+        InputError
+            If a teacher fails, or votes for what is no class.
         """
         fetch_there = self._fetch if self._workers.share_files else None
 
@@ -196,7 +202,14 @@ class TeacherEnsemble:
             columns = self._run(range(len(teachers)), begin, lambda _, votes: votes, "asked")
         finally:
             self._workers.take_back()
-        return np.stack(columns, axis=1)
+        table = np.stack(columns, axis=1)
+        n_classes = self._n_classes
+        if n_classes is not None and (table.min() < ABSTAIN or table.max() >= n_classes):
+            raise InputError(  # without telling how many did: that would be a count of raw votes
+                f"a teacher voted for something else than the classes 0 … {n_classes - 1} that it was "
+                "taught: give a classifier"
+            )
+        return table
 
     def _batches(self, numbers: list[int]) -> list[list[int]]:
         workers = self._workers.count

@@ -100,7 +100,10 @@ def _shielded(estimator: Any, shards: list[Shard], train: Callable[[], _Trained]
         reason = next(filter(None, (_likely_reason(X) for X, _ in shards)), "")
     advice = "try the teacher's pipeline on public ones"
     if "NaN" in reason:
-        advice = "fill or drop missing values: data.missing, or preprocessing that does"
+        advice = (
+            "drop these records, or give preprocessing that fills missing values in, such as TabularEncoder "
+            "(in a study's file: data.missing, preprocessing.kind)"
+        )
     raise InputError(
         f"a teacher ({type(estimator).__name__}) could not be trained: {failure}{reason}, whose message is "
         f"not shown because it may quote private records; {advice}"
@@ -114,7 +117,8 @@ def _likely_reason(X: Any) -> str:
     if hasattr(X, "iloc"):
         missing = bool(X.isna().to_numpy().any())
     else:
-        missing = X.dtype.kind == "f" and not np.isfinite(X).all()
+        table = np.asarray(X)
+        missing = table.dtype.kind == "f" and not np.isfinite(table).all()
     return " (the records contain NaN or infinity)" if missing else ""
 
 
@@ -151,10 +155,16 @@ def ask_batch(
         except Exception as error:
             failure = type(error).__name__
         if failure:
+            reason = _likely_reason(records)
+            advice = "a teacher needs a method 'predict' that returns the numbers of classes it was taught"
+            if "NaN" in reason:
+                advice = (
+                    "fill in what public records lack, drop these records, or give preprocessing that fills "
+                    "them in, such as TabularEncoder"
+                )
             raise InputError(
-                f"a teacher could not vote on the public records: {failure}, whose message is not shown "
-                "because it may quote private records; a teacher needs a method 'predict' that returns "
-                "the numbers of classes it was taught"
+                f"a teacher could not vote on the public records: {failure}{reason}, whose message is not "
+                f"shown because it may quote private records; {advice}"
             )
     return [(number, column) for (number, _), column in zip(kept, votes, strict=True)]
 

@@ -7,6 +7,7 @@ import numpy as np
 from collegium.errors import InputError
 from collegium.personalisation.plan import Plan
 from collegium.voting.aggregators import Aggregator
+from collegium.voting.labelling import refuse_noise_out_of_range
 from collegium.voting.pricing import pricing_for
 
 
@@ -16,14 +17,17 @@ def refuse_unaffordable(aggregator: Aggregator, plan: Plan, guarantee: str, seed
     Raises
     ------
     InputError
-        If some group cannot afford a single query.
+        If some group cannot afford a single query, or there is no drawing so much noise.
     """
+    electorate = plan.electorate(seed)
+    refuse_noise_out_of_range(aggregator, electorate)
     if guarantee != "worst-case":
         return
-    electorate = plan.electorate(seed)
     pricing = pricing_for(guarantee, aggregator, electorate)
     pricing.begin(0, [electorate.ballot(0)], np.empty((0, 2)))
-    over = pricing.accountant.overspent(pricing.check(0) + pricing.answer(0))
+    # A price that is too large for a float is infinite, and refused: no warning is needed.
+    with np.errstate(over="ignore", divide="ignore"):
+        over = pricing.accountant.overspent(pricing.check(0) + pricing.answer(0))
     if over.any():
         name = electorate.cohort_groups[int(np.flatnonzero(over)[0])]
         raise InputError(

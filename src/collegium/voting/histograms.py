@@ -17,7 +17,7 @@ from collegium.voting.labelling import NO_LABEL, Labels
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NoisyHistograms:
     """What a job that releases histograms has shown of every query asked. Safe to publish.
 
@@ -60,6 +60,15 @@ class NoisyHistograms:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    def __repr__(self) -> str:
+        answered = int(self.answered.sum())
+        scales = np.unique(self.noise_scales[self.answered])
+        noise = f", {self.noise} noise of scale {_range(scales)}" if scales.size else ""
+        return (
+            f"NoisyHistograms({len(self)} queries × {self.counts.shape[1]} classes, "
+            f"{answered} answered{noise})"
+        )
 
     @property
     def answered(self) -> NDArray[np.bool_]:
@@ -187,3 +196,9 @@ def released_histograms(
         thresholds=aggregator.threshold * scale if checked else nothing,  # type: ignore[attr-defined]
         noise=aggregator.noise,
     )
+
+
+def _range(values: Floats) -> str:
+    """Write ascending numbers as one, or as the least and the largest."""
+    ends = [f"{value:g}" for value in (values[0], values[-1])]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)

@@ -148,7 +148,7 @@ def _refuse_weights_off_the_grid(electorate: Electorate) -> None:
         )
 
 
-def _refuse_noise_out_of_range(aggregator: Aggregator, electorate: Electorate) -> None:
+def refuse_noise_out_of_range(aggregator: Aggregator, electorate: Electorate) -> None:
     """Refuse, before anything is reserved, noise that cannot be drawn."""
     largest = float(electorate.weights.sum()) / electorate.n_nominal
     scales = [aggregator.noise_scale]
@@ -232,7 +232,7 @@ class LabellingJob:
                 "aggregator 'interactive' needs a student: give one, or use 'confident'"
             )
         _refuse_weights_off_the_grid(electorate)
-        _refuse_noise_out_of_range(aggregator, electorate)
+        refuse_noise_out_of_range(aggregator, electorate)
         self._shows_histograms = release == HISTOGRAM
         self._votes = votes
         self._electorate = electorate
