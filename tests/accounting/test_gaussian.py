@@ -175,3 +175,25 @@ def test_bad_input_is_refused_in_one_line(call):
     with pytest.raises(InputError) as refusal:
         call()
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.4, 0.6])
+@pytest.mark.parametrize("epsilon", [1e15, 9.9e19, 1.01e20, 1e25, 1e30, 1e100, 1e307])
+def test_mu_of_a_huge_epsilon(epsilon, delta):
+    """exp(epsilon) Phi(-y) is phi(x)/(y + 1/(y + ...)), since phi(y) = phi(x) exp(-epsilon)."""
+
+    def huge_delta(mu):
+        x, y = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+        density = mpmath.exp(-x * x / 2) / mpmath.sqrt(2 * mpmath.pi)
+        return mpmath.ncdf(-x) - density / (y + 1 / (y + 2 / (y + 3 / y)))
+
+    with mpmath.workdps(340):
+        epsilon, mu = mpmath.mpf(epsilon), mpmath.mpf(gdp_mu(epsilon, delta))
+        assert huge_delta(mu) <= delta < huge_delta(mu * (1 + mpmath.mpf("1e-12")))
+
+
+def test_mu_does_not_fall_where_epsilon_grows_beyond_all_bounds():
+    epsilons = [10.0**power for power in range(0, 308, 3)] + [1.7e308, math.inf]
+    mus = [gdp_mu(epsilon, 1e-5) for epsilon in epsilons]
+    assert mus == sorted(mus)
+    assert mus[0] > 0 and math.isfinite(mus[-2]) and math.isinf(mus[-1])

@@ -41,6 +41,7 @@ from collegium.errors import InputError
 __all__ = ["gdp_delta", "gdp_epsilon", "gdp_log_delta", "gdp_mu", "pure_to_gdp"]
 
 _UNIT = float(np.finfo(np.float64).eps)
+_HUGE, _MOST = 1e20, 1e307  # epsilon: by the tail alone; no more
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 _NODES, _WEIGHTS = (_NODES + 1) / 2, _WEIGHTS / 2
@@ -270,6 +271,7 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     if math.isinf(epsilon):
         return math.inf
     target = math.log(delta)
+    epsilon = min(epsilon, _MOST)
 
     def excess(log_mu: float) -> float:
         return max(_evaluate(math.exp(log_mu), epsilon)[0], -1e300) - target
@@ -278,6 +280,10 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     quantile = -float(ndtri_exp(target))
     root = math.sqrt(quantile**2 + 2 * epsilon)
     from_tail = 2 * epsilon / (quantile + root) if quantile > 0 else root - quantile
+    if epsilon > _HUGE:
+        # Here mu is near sqrt(2 epsilon) > 1e10, and what the tail bound leaves out moves x = epsilon/mu - mu/2
+        # by less than 1/mu, hence mu by less than a part in mu^2; exp(log mu) could not resolve x any more.
+        return from_tail * (1 - 64 * _UNIT)
     low = math.log(max(math.sqrt(8) * float(erfinv(delta)), from_tail)) - 1e-9
     high = low + 0.5
     while excess(high) <= 0:
