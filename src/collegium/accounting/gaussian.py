@@ -281,8 +281,9 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     root = math.sqrt(quantile**2 + 2 * epsilon)
     from_tail = 2 * epsilon / (quantile + root) if quantile > 0 else root - quantile
     if epsilon > _HUGE:
-        # Here mu is near sqrt(2 epsilon) > 1e10, and what the tail bound leaves out moves x = epsilon/mu - mu/2
-        # by less than 1/mu, hence mu by less than a part in mu^2; exp(log mu) could not resolve x any more.
+        # Here mu is near sqrt(2 epsilon) > 1e10, and what the tail bound leaves out moves
+        # x = epsilon/mu - mu/2 by less than 1/mu, hence mu by less than a part in mu^2; exp(log mu) could
+        # not resolve x any more.
         return from_tail * (1 - 64 * _UNIT)
     low = math.log(max(math.sqrt(8) * float(erfinv(delta)), from_tail)) - 1e-9
     high = low + 0.5
