@@ -35,6 +35,8 @@ def cell(ours, published="100", variant="weighting", se=1.0, seeds=10):
         (Aim("within", 0.15), cell(1999.0, ">2000"), "not met"),
         (Aim("within", 0.15), cell(2000.0, ">2000"), "met"),
         (Aim("within", 0.15, ("none",)), cell(1.0), ""),
+        (Aim("above", metrics=("student_accuracy",)), cell(1.0), ""),
+        (Aim("above", metrics=("labels",)), cell(100.1), "met"),
         (Aim("above"), cell(100.0), "not met"),
         (Aim("above"), cell(100.1), "met"),
         (Aim("above"), cell(math.nan), "not met"),

@@ -87,7 +87,7 @@ class Aim:
         error.
     tolerance : float
         For ``within``.
-    variants : tuple of str
+    variants, metrics : tuple of str
         Which cells it is about; empty: all.
     least_seeds : int
         With fewer seeds nothing is claimed.
@@ -96,6 +96,7 @@ class Aim:
     kind: str
     tolerance: float = 0.0
     variants: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
     least_seeds: int = 1
 
     @property
@@ -109,7 +110,9 @@ class Aim:
 
     def concerns(self, cell: Cell) -> bool:
         """Whether the aim is about a cell."""
-        return (not self.variants or cell.variant in self.variants) and bool(cell.published)
+        wanted = not self.variants or cell.variant in self.variants
+        wanted = wanted and (not self.metrics or cell.metric in self.metrics)
+        return wanted and bool(cell.published)
 
     def verdict(self, cell: Cell) -> str:
         """Say whether a cell meets the aim, as far as one cell can."""
