@@ -1,6 +1,7 @@
 """A small house to test in: groups, plans, votes, noise that keeps a record, and labelling jobs."""
 
 import os
+import sys
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # One process of the suite per core: threads of their own would wait for each other, and NumPy and
@@ -17,6 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from collegium.budgets import Budget
+from collegium.cli.main import main
 from collegium.personalisation import PERSONALISATIONS, Plan
 from collegium.personalisation.electorate import Electorate
 from collegium.voting.aggregators import (
@@ -226,3 +228,17 @@ class House:
 @pytest.fixture(scope="session")
 def house() -> type[House]:
     return House
+
+
+@pytest.fixture
+def collegium(monkeypatch, capsys):
+    """Run the command line as the script does: exit code, standard output, standard error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
+
+    return call

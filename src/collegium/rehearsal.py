@@ -146,14 +146,11 @@ def rehearse_student(
     most = len(everything) if most_labels is None else min(most_labels, len(everything))
     if min(len(some), most) < 2:
         return
-    classes, sure = np.arange(n_classes), SOFT if soft else 1.0
+    classes = np.arange(n_classes)
 
     def attempt(rows: Rows, n_used: int) -> None:
         seen = take_rows(X_public, rows)
-        queries = np.arange(min(len(rows), most))
-        codes = queries % n_used
-        targets = np.full((len(queries), n_classes), (1 - sure) / (n_classes - 1))
-        targets[queries, codes] = sure
+        queries, codes, targets = made_up_lesson(min(len(rows), most), n_classes, n_used, soft)
         fitted = fit_released(
             _writing_nothing(student), seen, queries, codes, classes, targets, tell=_silently
         )
@@ -172,6 +169,42 @@ def rehearse_student(
             lambda: attempt(everything, 2),
         ],
     )
+
+
+def made_up_lesson(
+    n_labels: int, n_classes: int, n_used: int, soft: bool
+) -> tuple[Rows, Rows, NDArray[np.float64]]:
+    """Make up what a student could be taught about the first public records: classes in turn.
+
+    Parameters
+    ----------
+    n_labels : int
+        Records with an answer.
+    n_classes : int
+        Length of the public list of classes.
+    n_used : int
+        How many of them occur.
+    soft : bool
+        Whether answers leave doubt.
+
+    Returns
+    -------
+    queries, codes : ndarray of int, shape (n_labels,)
+        Row numbers, and their class numbers.
+    targets : ndarray, shape (n_labels, n_classes)
+        Probability of each class.
+
+    Examples
+    --------
+    >>> made_up_lesson(3, 2, 2, soft=True)[2].round(2).tolist()
+    [[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]]
+    """
+    queries = np.arange(n_labels)
+    codes = queries % n_used
+    sure = SOFT if soft else 1.0
+    targets = np.full((n_labels, n_classes), (1 - sure) / (n_classes - 1))
+    targets[queries, codes] = sure
+    return queries, codes, targets
 
 
 def try_student(student: Any, X_public: Any, n_classes: int, name: str = "student") -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.cli.main import main
 from collegium.study.config import read_config
 
 COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account")
@@ -41,20 +40,6 @@ model = "sklearn.naive_bayes.GaussianNB"
 [run]
 jobs = 1
 """
-
-
-@pytest.fixture
-def collegium(monkeypatch, capsys):
-    """Run the command line as the script does: exit code, standard output, standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

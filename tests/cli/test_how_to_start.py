@@ -10,21 +10,8 @@ import pytest
 from rich.console import Console
 
 from collegium.cli import studies
-from collegium.cli.main import main
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-
-
-@pytest.fixture
-def collegium(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 def test_the_package_is_a_command(tmp_path):

@@ -1,12 +1,9 @@
 """Small stand-ins to reproduce with, and the folder of published files."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
-
-from collegium.cli.main import main
 
 
 @pytest.fixture
@@ -28,17 +25,3 @@ def data_folder():
         if all((folder / name).is_dir() for name in ("adult", "mnist", "pate_votes")):
             return folder
     pytest.skip("the published data files are missing: set COLLEGIUM_DATA to their folder")
-
-
-@pytest.fixture
-def collegium(monkeypatch, capsys):
-    """Run the command line as the script does: exit code, standard output, standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call

@@ -17,7 +17,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.durable import write_durably
+from collegium.durable import check_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
 
 FORMAT = 1
@@ -51,9 +51,7 @@ class StudyFolder:
             for folder in (self.path, self.release, self.vault):
                 folder.mkdir(parents=True, exist_ok=True)
             self.vault.chmod(0o700)
-            probe = self.vault / ".writable"
-            probe.touch()
-            probe.unlink(missing_ok=True)
+            check_folder(self.vault)
         except OSError as error:
             raise InputError(
                 f"the study folder {self.path} cannot be written ({error.strerror}): choose another with "

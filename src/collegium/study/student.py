@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from collegium.errors import InputError, NothingReleasedError
-from collegium.rehearsal import SOFT, telling_rows
+from collegium.rehearsal import made_up_lesson, telling_rows
 from collegium.students.share_matching import match_shares
 from collegium.students.supervised import fit_released
 from collegium.students.targets import released_targets
@@ -97,11 +97,7 @@ class StudentStage:
     def _rehearsed(self, rows: NDArray[np.intp], soft: bool) -> Any:
         """Put together what would be published, of a student that learnt made-up classes of these rows."""
         classes = self._data.classes
-        queries = np.arange(len(rows))
-        codes = queries % len(classes)
-        sure = SOFT if soft else 1.0
-        targets = np.full((len(rows), len(classes)), (1 - sure) / (len(classes) - 1))
-        targets[queries, codes] = sure
+        queries, codes, targets = made_up_lesson(len(rows), len(classes), len(classes), soft)
         with one_line_about("student.model", "trained on public records"):
             seen = take_rows(self._X_seen, rows)
             student = fit_released(
