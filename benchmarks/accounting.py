@@ -21,9 +21,9 @@ import numpy as np
 
 from collegium.accounting.accountant import DataDependentAccountant
 from collegium.accounting.renyi import SEED_ORDERS
-from collegium.accounting.stream import account_votes
+from collegium.accounting.votes.stream import account_votes
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "accounting"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "accounting" / "votes"))
 
 SENSITIVITY = np.array([0.55, 1.03, 1.48])
 THRESHOLD, SIGMA_THRESHOLD, SIGMA, TEACHERS = 200.0, 150.0, 40.0, 250

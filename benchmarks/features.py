@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.datasets import load_dataset
-from collegium.features import PublicComponents, ScatteringTransform
-from collegium.teachers.kernels import KernelTeachers
-from collegium.teachers.logistic import LogisticTeachers
-from collegium.teachers.ridge import RidgeTeachers
+from collegium.data.datasets import load_dataset
+from collegium.models.closed_form.kernels import KernelTeachers
+from collegium.models.closed_form.logistic import LogisticTeachers
+from collegium.models.closed_form.ridge import RidgeTeachers
+from collegium.models.features import PublicComponents, ScatteringTransform
 
 N_PUBLIC, SHARD, CLASSES = 9_000, 240, 10
 

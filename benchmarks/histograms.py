@@ -19,15 +19,15 @@ from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import Nystroem
 
 from collegium.budgets import Budget
-from collegium.datasets import read_any
+from collegium.data.datasets import read_any
+from collegium.noise.sources import SeededNoise
+from collegium.pate.students.targets import class_posterior
+from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax, GNMax
+from collegium.pate.voting.histograms import NoisyHistograms, released_histograms
+from collegium.pate.voting.labelling import LabellingJob
+from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Uniform
-from collegium.students.targets import class_posterior
-from collegium.voting.aggregators import Aggregator, ConfidentGNMax, GNMax
-from collegium.voting.histograms import NoisyHistograms, released_histograms
-from collegium.voting.labelling import LabellingJob
-from collegium.voting.noise import SeededNoise
-from collegium.voting.pricing import WorstCasePricing
-from collegium.voting.votes import VoteTable
 
 K, DELTA, CLASSES = 250, 1e-5, 10
 N_PUBLIC, N_TEST = 9_000, 10_000

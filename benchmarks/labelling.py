@@ -15,11 +15,11 @@ import time
 import numpy as np
 
 from collegium.budgets import Budget
+from collegium.pate.voting.aggregators import ConfidentGNMax
+from collegium.pate.voting.labelling import LabellingJob
+from collegium.pate.voting.pricing import pricing_for
+from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import PERSONALISATIONS
-from collegium.voting.aggregators import ConfidentGNMax
-from collegium.voting.labelling import LabellingJob
-from collegium.voting.pricing import pricing_for
-from collegium.voting.votes import VoteTable
 
 GROUPS = {"high": Budget(1e6), "average": Budget(2e6), "low": Budget(3e6)}
 SIZES = {"high": 32400, "average": 22200, "low": 5400}

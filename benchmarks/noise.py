@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.grid import GRID
-from collegium.voting import exact_sampling
-from collegium.voting.noise import SecureNoise
+from collegium.noise import exact_sampling
+from collegium.noise.grid import GRID
+from collegium.noise.sources import SecureNoise
 
 SCALES = (1.0, 40.0, 150.0, 1e4, 1e7)
 DISTRIBUTIONS = {"gaussian": exact_sampling.GAUSSIAN, "laplace": exact_sampling.LAPLACE}

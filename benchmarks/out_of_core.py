@@ -195,7 +195,7 @@ def main() -> None:
         options.rows, options.teachers, options.public = 200_000, 100, 2_000
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from collegium.study.config import read_config
-    from collegium.study.run import StudyObserver, run_study
+    from collegium.study.stages import StudyObserver, run_study
 
     folder = Path(tempfile.mkdtemp(prefix="collegium-out-of-core-", dir=options.folder))
     try:

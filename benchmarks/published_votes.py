@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 
 from collegium.accounting.gaussian import gdp_epsilon
-from collegium.accounting.laplace_max import lnmax_log_q, lnmax_rdp
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS, rdp_to_epsilon
+from collegium.accounting.votes.laplace_max import lnmax_log_q, lnmax_rdp
 from collegium.budgets import Budget
+from collegium.noise.sources import SeededNoise
+from collegium.pate.voting.aggregators import ConfidentGNMax
+from collegium.pate.voting.labelling import LabellingJob
+from collegium.pate.voting.pricing import DataDependentPricing, WorstCasePricing
+from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Uniform
-from collegium.voting.aggregators import ConfidentGNMax
-from collegium.voting.labelling import LabellingJob
-from collegium.voting.noise import SeededNoise
-from collegium.voting.pricing import DataDependentPricing, WorstCasePricing
-from collegium.voting.votes import VoteTable
 
 DELTA = 1e-5
 AGGREGATOR = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma=40)

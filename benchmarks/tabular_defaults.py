@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
-from collegium.preprocessing import PrincipalTable, TabularEncoder
-from collegium.teachers.tabular import TabularTeachers
+from collegium.models.closed_form.tabular import TabularTeachers
+from collegium.models.preprocessing import PrincipalTable, TabularEncoder
 
 TABLES = (
     *("german", "contraceptive", "magic", "mushroom", "chess", "spambase", "phoneme", "splice"),

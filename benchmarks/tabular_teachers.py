@@ -27,10 +27,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from collegium.datasets import load_dataset
-from collegium.preprocessing import PrincipalTable, TabularEncoder
-from collegium.teachers.tabular import TabularTeachers
-from collegium.teachers.teacher import teacher_seed, train_teacher, train_teachers
+from collegium.data.datasets import load_dataset
+from collegium.models.closed_form.tabular import TabularTeachers
+from collegium.models.preprocessing import PrincipalTable, TabularEncoder
+from collegium.pate.teachers.teacher import teacher_seed, train_teacher, train_teachers
 
 DATASETS = ("adult", "diabetes130", "breast-cancer", "wine")
 SIZES = {  # private, public, teachers

@@ -29,13 +29,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from collegium.datasets import load_dataset
-from collegium.neural.augmentation import Augmentation
-from collegium.neural.blueprint import draw_up
-from collegium.neural.classifier import NeuralClassifier
-from collegium.neural.networks import seed_cnn
-from collegium.neural.recipes import Recipe
-from collegium.neural.stacks import StepInput
+from collegium.data.datasets import load_dataset
+from collegium.models.neural.augmentation import Augmentation
+from collegium.models.neural.blueprint import draw_up
+from collegium.models.neural.classifier import NeuralClassifier
+from collegium.models.neural.networks import seed_cnn
+from collegium.models.neural.recipes import Recipe
+from collegium.models.neural.stacks import StepInput
 
 Shard = tuple[np.ndarray, np.ndarray]
 N_CLASSES = 10

@@ -13,32 +13,31 @@ _HOME = {
     "Budget": "budgets",
     "Budgets": "budgets",
     "Policy": "budgets",
-    "PATEClassifier": "pate",
-    "PrivacyStatement": "privacy",
+    "PATEClassifier": "pate.classifier",
+    "PrivacyStatement": "accounting.statement",
     "Uniform": "personalisation",
     "Upsampling": "personalisation",
     "Vanishing": "personalisation",
     "Weighting": "personalisation",
-    "LNMax": "voting.aggregators",
-    "GNMax": "voting.aggregators",
-    "ConfidentGNMax": "voting.aggregators",
-    "InteractiveGNMax": "voting.aggregators",
-    "PermuteAndFlip": "voting.aggregators",
-    "ExponentialMax": "voting.aggregators",
-    "VoteTable": "voting.votes",
+    "LNMax": "pate.voting.aggregators",
+    "GNMax": "pate.voting.aggregators",
+    "ConfidentGNMax": "pate.voting.aggregators",
+    "InteractiveGNMax": "pate.voting.aggregators",
+    "PermuteAndFlip": "pate.voting.aggregators",
+    "ExponentialMax": "pate.voting.aggregators",
+    "VoteTable": "pate.voting.vote_table",
     "CollegiumError": "errors",
     "PrivacyWarning": "errors",
-    "load_dataset": "datasets",
+    "load_dataset": "data.datasets",
 }
 
 if TYPE_CHECKING:
+    from collegium.accounting.statement import PrivacyStatement
     from collegium.budgets import Budget, Budgets, Policy
-    from collegium.datasets import load_dataset
+    from collegium.data.datasets import load_dataset
     from collegium.errors import CollegiumError, PrivacyWarning
-    from collegium.pate import PATEClassifier
-    from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
-    from collegium.privacy import PrivacyStatement
-    from collegium.voting.aggregators import (
+    from collegium.pate.classifier import PATEClassifier
+    from collegium.pate.voting.aggregators import (
         ConfidentGNMax,
         ExponentialMax,
         GNMax,
@@ -46,7 +45,8 @@ if TYPE_CHECKING:
         LNMax,
         PermuteAndFlip,
     )
-    from collegium.voting.votes import VoteTable
+    from collegium.pate.voting.vote_table import VoteTable
+    from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
 
 __all__ = [
     "Budget",

@@ -12,17 +12,17 @@ from collegium.accounting.accountant import (
 )
 from collegium.accounting.costs import ANY_CHANGE, RenyiCost
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
-from collegium.accounting.noisy_max import (
+from collegium.accounting.renyi import SEED_ORDERS, gaussian_rdp, rdp_to_epsilon
+from collegium.accounting.votes.noisy_max import (
     gnmax_log_q,
     gnmax_rdp,
     lnmax_log_q,
     lnmax_pure_epsilon,
     threshold_rdp_data_independent,
 )
-from collegium.accounting.renyi import SEED_ORDERS, gaussian_rdp, rdp_to_epsilon
-from collegium.accounting.stream import account_votes
+from collegium.accounting.votes.stream import account_votes
 from collegium.errors import InputError
-from collegium.voting.aggregators import ConfidentGNMax, GNMax, LNMax
+from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, LNMax
 
 REPLACED = "all records of one owner are replaced"
 VOTES = np.array([[200.0, 50.0], [150.0, 100.0]])
@@ -107,7 +107,7 @@ def test_counts_that_do_not_add_up_to_the_teachers_weight_are_refused_without_th
 
 
 def test_counts_beyond_the_ballots_weight_are_refused_before_anything_is_priced(house):
-    from collegium.voting.pricing import DataDependentPricing
+    from collegium.pate.voting.pricing import DataDependentPricing
 
     electorate = house.plan("weighting", 100).electorate(0)
     pricing = DataDependentPricing(GNMax(20.0), electorate)
@@ -209,7 +209,7 @@ def test_what_is_no_cost_is_refused(cost):
 
 
 def test_every_job_prices_for_the_neighbours_of_its_account(house):
-    from collegium.voting.pricing import pricing_for
+    from collegium.pate.voting.pricing import pricing_for
 
     electorate = house.plan("weighting", 100).electorate(0)
     for guarantee in ("worst-case", "data-dependent"):

@@ -10,16 +10,16 @@ import pytest
 from collegium.accounting.export import Mechanism, from_json, to_dp_event, to_json
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.errors import InputError
-from collegium.voting.aggregators import (
+from collegium.pate.voting.aggregators import (
     ConfidentGNMax,
     ExponentialMax,
     GNMax,
     LNMax,
     PermuteAndFlip,
 )
-from collegium.voting.composition import replay
-from collegium.voting.history import spending_history
-from collegium.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
+from collegium.pate.voting.composition import replay
+from collegium.pate.voting.history import spending_history
+from collegium.pate.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
 
 dp_accounting = pytest.importorskip("dp_accounting")
 from dp_accounting import pld, rdp  # noqa: E402

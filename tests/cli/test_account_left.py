@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from collegium.accounting.accountant import WorstCaseAccountant
 from collegium.cli.main import app
 from collegium.errors import InputError
+from collegium.pate.voting.aggregators import ConfidentGNMax
+from collegium.pate.voting.composition import replay
 from collegium.study.journal import FileJournal
 from collegium.study.terms import JobTerms, read_job
-from collegium.voting.aggregators import ConfidentGNMax
-from collegium.voting.composition import replay
 
 ROWS = ["1"] * 54 + ["2"] * 37 + ["3"] * 9
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from collegium.audit import mechanism
+from collegium.attacks import mechanism
 from collegium.cli.main import app
 from collegium.errors import InputError
 

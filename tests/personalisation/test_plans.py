@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from collegium.accounting.gaussian import gdp_mu
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
-from collegium.grid import GRID
+from collegium.noise.grid import GRID
 from collegium.personalisation import (
     PERSONALISATIONS,
     Participation,

@@ -6,22 +6,22 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from collegium.accounting.statement import GroupSpending, PrivacyStatement
 from collegium.budgets import Budget
-from collegium.effects import (
+from collegium.pate.effects import (
     ClassEffect,
     Effects,
     GroupEffect,
     influence_shares,
     measure_effects,
 )
+from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.base import Personalisation
 from collegium.personalisation.plan import Plan
 from collegium.personalisation.upsampling import Upsampling
 from collegium.personalisation.vanishing import Vanishing
 from collegium.personalisation.weighting import Weighting
-from collegium.privacy import GroupSpending, PrivacyStatement
-from collegium.report.data import ReportData
-from collegium.voting.history import SpendingPoint
+from collegium.report.report_data import ReportData
 
 ADJACENCY = "all records of one owner are added, removed or replaced"
 CONFIDENT = {"name": "confident", "threshold": 200.0, "sigma_threshold": 150.0, "sigma": 40.0}

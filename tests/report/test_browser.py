@@ -6,11 +6,11 @@ import subprocess
 
 import numpy as np
 import pytest
-from examples import EXAMPLES, make
 from matplotlib.image import imread
 
 from collegium.budgets import Budget
 from collegium.report.page import render_report
+from examples import EXAMPLES, make
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")

@@ -3,6 +3,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from html_checks import check
+
+from collegium.budgets import Budget
+from collegium.errors import InputError
+from collegium.pate.voting.aggregators import AGGREGATORS
+from collegium.personalisation.uniform import Uniform
+from collegium.personalisation.upsampling import Upsampling
+from collegium.personalisation.vanishing import Vanishing
+from collegium.report import words
+from collegium.report.page import render_report
 from examples import (
     DISTINCTIVE,
     EXAMPLES,
@@ -12,16 +22,6 @@ from examples import (
     seeded,
     unlimited,
 )
-from html_checks import check
-
-from collegium.budgets import Budget
-from collegium.errors import InputError
-from collegium.personalisation.uniform import Uniform
-from collegium.personalisation.upsampling import Upsampling
-from collegium.personalisation.vanishing import Vanishing
-from collegium.report import words
-from collegium.report.page import render_report
-from collegium.voting.aggregators import AGGREGATORS
 
 
 def row_of(page, group, nth=0):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from examples import EXAMPLES, data_dependent, eight_groups, make, nothing_released, unlimited
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
@@ -15,9 +14,10 @@ from matplotlib.figure import Figure
 import collegium.report
 from collegium.budgets import Budget
 from collegium.errors import InputError
+from collegium.pate.voting.history import SpendingPoint
 from collegium.report.plots import classes_figure, history_figure, spread
 from collegium.report.svg import SERIES, inline_svg
-from collegium.voting.history import SpendingPoint
+from examples import EXAMPLES, data_dependent, eight_groups, make, nothing_released, unlimited
 
 
 def texts(figure: Figure) -> list[str]:

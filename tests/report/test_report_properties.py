@@ -7,18 +7,18 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from examples import make
 from html_checks import check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collegium.report
+from collegium.accounting.statement import GroupSpending
 from collegium.budgets import Budget
+from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.uniform import Uniform
-from collegium.privacy import GroupSpending
 from collegium.report.numbers import clean, display_width, down, interval, shorten, up
 from collegium.report.page import render_report
-from collegium.voting.history import SpendingPoint
+from examples import make
 
 names = st.text(min_size=1, max_size=30).filter(str.strip)
 epsilons = st.one_of(st.floats(1e-6, 1e6), st.just(math.inf))

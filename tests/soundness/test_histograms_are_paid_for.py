@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from collegium.budgets import Budget, Policy
-from collegium.voting.histograms import released_histograms
-from collegium.voting.labelling import LabellingJob
-from collegium.voting.pricing import worst_case_prices
+from collegium.pate.voting.histograms import released_histograms
+from collegium.pate.voting.labelling import LabellingJob
+from collegium.pate.voting.pricing import worst_case_prices
 
 K, N_CLASSES = 20, 4
 RICH = {"high": Budget(8.0), "average": Budget(16.0), "low": Budget(24.0)}

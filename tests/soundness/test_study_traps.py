@@ -12,7 +12,7 @@ import pytest
 from collegium.errors import PrivacyWarning, StudyMismatchError
 from collegium.study.config import read_config
 from collegium.study.journal import FileJournal
-from collegium.study.run import StudyObserver, run_study
+from collegium.study.stages import StudyObserver, run_study
 
 SETTINGS = """
 [data]
@@ -156,10 +156,10 @@ def test_persistence_after_a_crash_at_any_moment_nothing_is_released_or_asked_tw
     owner, name = {
         "reserve": (FileJournal, "reserve"),
         "settle": (FileJournal, "settle"),
-        "draw": ("collegium.voting.noise.SecureNoise", "gaussian"),
-        "release": ("collegium.study.run", "write_release"),
+        "draw": ("collegium.noise.sources.SecureNoise", "gaussian"),
+        "release": ("collegium.study.stages", "write_release"),
         "student": ("collegium.study.student", "fit_released"),
-        "report": ("collegium.study.run", "render_report"),
+        "report": ("collegium.study.stages", "render_report"),
     }[moment]
     calls = []
 

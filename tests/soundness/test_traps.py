@@ -18,17 +18,17 @@ from sklearn.tree import DecisionTreeClassifier
 from collegium.accounting.accountant import DataDependentAccountant, WorstCaseAccountant
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.accounting.renyi import DEFAULT_ORDERS
+from collegium.accounting.statement import ceil_decimals, floor_decimals, statement
 from collegium.budgets import Budget, Policy
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
-from collegium.pate import PATEClassifier
+from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.pate.classifier import PATEClassifier
+from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, LNMax
+from collegium.pate.voting.labelling import ANSWERED, LOST, LabellingJob
+from collegium.pate.voting.pricing import worst_case_prices
+from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import PERSONALISATIONS, Personalisation, Upsampling
-from collegium.privacy import ceil_decimals, floor_decimals, statement
 from collegium.study.journal import FileJournal
-from collegium.voting.aggregators import ConfidentGNMax, GNMax, LNMax
-from collegium.voting.labelling import ANSWERED, LOST, LabellingJob
-from collegium.voting.noise import SecureNoise, SeededNoise
-from collegium.voting.pricing import worst_case_prices
-from collegium.voting.votes import VoteTable
 
 K = 20
 N_CLASSES = 4

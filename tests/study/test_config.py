@@ -10,11 +10,11 @@ import pytest
 
 from collegium.budgets import Budget
 from collegium.errors import ConfigError, InputError
+from collegium.pate.voting.aggregators import AGGREGATORS
+from collegium.pate.voting.least_noise import least_sigma
 from collegium.personalisation import PERSONALISATIONS, Weighting
 from collegium.study.config import config_from, example_config, read_config
 from collegium.study.schema import KEYS, SECTIONS
-from collegium.voting.aggregators import AGGREGATORS
-from collegium.voting.least_noise import least_sigma
 
 MINIMUM = {
     "data": {"private": "private.csv", "public": "public.csv", "target": "kind"},

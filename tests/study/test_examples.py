@@ -12,7 +12,7 @@ import pytest
 from collegium.cli.main import main
 from collegium.errors import PrivacyWarning
 from collegium.study.config import StudyConfig, read_config
-from collegium.study.run import plan_study
+from collegium.study.stages import plan_study
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {

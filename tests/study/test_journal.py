@@ -11,10 +11,10 @@ import zlib
 import pytest
 
 from collegium.errors import StudyMismatchError
-from collegium.grid import GRID
+from collegium.noise.grid import GRID
+from collegium.pate.voting.aggregators import ConfidentGNMax
+from collegium.pate.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
 from collegium.study.journal import FileJournal
-from collegium.voting.aggregators import ConfidentGNMax
-from collegium.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
 
 
 def outcome(position, verdict=ANSWERED, label=2):
@@ -481,11 +481,11 @@ from pathlib import Path
 from collegium.budgets import Budget
 from collegium.personalisation.electorate import Electorate
 from collegium.study.journal import FileJournal
-from collegium.voting.aggregators import ConfidentGNMax
-from collegium.voting.labelling import LabellingJob
-from collegium.voting.noise import SecureNoise
-from collegium.voting.pricing import WorstCasePricing
-from collegium.voting.votes import VoteTable
+from collegium.pate.voting.aggregators import ConfidentGNMax
+from collegium.pate.voting.labelling import LabellingJob
+from collegium.noise.sources import SecureNoise
+from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.pate.voting.vote_table import VoteTable
 
 folder, deaths = Path(sys.argv[1]), int(sys.argv[2])
 

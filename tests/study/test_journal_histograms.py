@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collegium.errors import StudyMismatchError
-from collegium.grid import GRID
+from collegium.noise.grid import GRID
+from collegium.pate.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
 from collegium.study.journal import FileJournal
-from collegium.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
 
 on_grid = st.integers(-(2**53), 2**53).map(lambda steps: steps * GRID)
 

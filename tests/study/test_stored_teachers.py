@@ -7,11 +7,11 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from collegium.budgets import Budgets
+from collegium.pate.teachers.engines import Workers
+from collegium.pate.teachers.ensemble import TeacherEnsemble
 from collegium.personalisation import Uniform
 from collegium.study.folder import StudyFolder
-from collegium.study.store import StoredTeachers
-from collegium.teachers.engines import Workers
-from collegium.teachers.ensemble import TeacherEnsemble
+from collegium.study.stored_teachers import StoredTeachers
 
 
 class CutOff(ClassifierMixin, BaseEstimator):

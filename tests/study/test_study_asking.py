@@ -13,16 +13,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_digits
 
 from collegium.errors import ConfigError, InputError, PrivacyWarning, StudyMismatchError
-from collegium.students.active_choice import ActiveChooser
-from collegium.students.selection import query_order
-from collegium.study import run as running
+from collegium.noise.sources import SeededNoise
+from collegium.pate.students.active_choice import ActiveChooser
+from collegium.pate.students.selection import query_order
+from collegium.study import stages as running
 from collegium.study.baselines import measure_baselines
 from collegium.study.config import config_from, read_config
 from collegium.study.frozen import GOES_WITHOUT_SAYING, frozen_settings
 from collegium.study.journal import FileJournal
-from collegium.study.run import plan_study, run_study
 from collegium.study.schema import KEYS
-from collegium.voting.noise import SeededNoise
+from collegium.study.stages import plan_study, run_study
 
 IMAGES, DIGITS = load_digits(return_X_y=True)
 PUBLIC = IMAGES[1000:1200].astype(np.float32)
@@ -110,7 +110,7 @@ def test_coverage_follows_the_order_of_the_prepared_public_records_and_keeps_it(
     expected = query_order("coverage", PUBLIC / np.float32(255), seed=0)
     assert asked(result) == expected[:40].tolist()
     # Another machine that would round distances otherwise still goes on with the same order.
-    monkeypatch.setattr("collegium.study.asking.query_order", lambda *args: expected[::-1])
+    monkeypatch.setattr("collegium.study.question_order.query_order", lambda *args: expected[::-1])
     (tmp_path / "study/vault/aggregation.json").unlink()
     assert asked(run_study(config, tmp_path / "study")) == asked(result)
     np.save(tmp_path / "study/vault/order.npy", expected[1:])
@@ -265,7 +265,7 @@ def test_records_that_cannot_be_compared_are_refused_before_anything_is_trained(
         column = "privacy"
         levels = {{ high = 8.0 }}
         [teachers]
-        model = "collegium.students.graph.GraphStudent"
+        model = "collegium.pate.students.graph.GraphStudent"
         number = 20
         [aggregation]
         aggregator = "gnmax"

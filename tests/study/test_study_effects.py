@@ -9,7 +9,7 @@ import pytest
 
 from collegium.errors import InputError, StudyMismatchError
 from collegium.study.config import read_config
-from collegium.study.run import run_study
+from collegium.study.stages import run_study
 
 TEXT = """
 [study]
@@ -154,7 +154,7 @@ def test_a_student_that_cannot_predict_is_not_published(tmp_path, monkeypatch):
     def broken(self, X):
         raise ValueError("no prediction")
 
-    monkeypatch.setattr("collegium.students.share_matching.ShareMatched.predict", broken)
+    monkeypatch.setattr("collegium.pate.students.share_matching.ShareMatched.predict", broken)
     monkeypatch.setattr("collegium.study.student.StudentStage.rehearse", lambda *_, **named: None)
     with pytest.raises(InputError, match="asked about public records"):
         run_study(study(tmp_path, student=SHARES), tmp_path / "out")

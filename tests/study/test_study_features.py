@@ -9,9 +9,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from collegium.errors import InputError, PrivacyWarning
-from collegium.features import ScatteringTransform
+from collegium.models.features import ScatteringTransform
 from collegium.study.config import read_config
-from collegium.study.run import run_study
+from collegium.study.stages import run_study
 
 TOML = """
 [data]

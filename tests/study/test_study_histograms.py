@@ -13,7 +13,7 @@ from collegium.errors import ConfigError, PrivacyWarning, StudyMismatchError
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
 from collegium.study.journal import FileJournal
-from collegium.study.run import StudyObserver, run_study
+from collegium.study.stages import StudyObserver, run_study
 
 CLASSES = ["cat", "dog", "owl"]
 

@@ -19,11 +19,11 @@ import pandas as pd
 import pytest
 
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning, StudyMismatchError
+from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
 from collegium.study.journal import FileJournal
-from collegium.study.run import StudyObserver, plan_study, run_study
-from collegium.voting.aggregators import AGGREGATORS
+from collegium.study.stages import StudyObserver, plan_study, run_study
 
 CLASSES = np.array(["cat", "dog", "owl"])
 SETTINGS = {

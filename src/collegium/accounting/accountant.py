@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.accounting.bookkeeping import Remaining, as_json, left_over
 from collegium.accounting.costs import ANY_CHANGE, RenyiCost, WorstCaseCost, check_amounts
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
-from collegium.accounting.ledger import Remaining, as_json, left_over
 from collegium.accounting.odometer import Accountant
 from collegium.accounting.renyi import affordable_rdp, rdp_to_epsilon, validate_orders
 from collegium.errors import InputError

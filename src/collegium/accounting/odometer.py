@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.accounting.costs import ANY_CHANGE, add_up
-from collegium.accounting.ledger import (
+from collegium.accounting.bookkeeping import (
     MOST_CHARGES,
     Remaining,
     add_repeatedly,
@@ -25,6 +24,7 @@ from collegium.accounting.ledger import (
     left_over,
     require_same,
 )
+from collegium.accounting.costs import ANY_CHANGE, add_up
 from collegium.errors import BudgetExceededError, InputError
 
 Floats = NDArray[np.float64]

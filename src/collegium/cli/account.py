@@ -10,20 +10,20 @@ import numpy as np
 import typer
 
 from collegium.accounting.accountant import WorstCaseCost
+from collegium.accounting.statement import budget_and_cost
 from collegium.budgets import Budget
 from collegium.cli.console import out, plan_sentence, plan_table, print_json
 from collegium.cli.left import MOST, answers_affordable, show_export, show_left
 from collegium.errors import InputError
-from collegium.personalisation import as_personalisation
-from collegium.personalisation.plan import Plan
-from collegium.privacy import budget_and_cost
-from collegium.voting.aggregators import (
+from collegium.pate.voting.aggregators import (
     Aggregator,
     CheckedAggregator,
     aggregator_from,
     default_aggregator,
 )
-from collegium.voting.pricing import WorstCasePricing
+from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.personalisation import as_personalisation
+from collegium.personalisation.plan import Plan
 
 Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]
 SigmaThreshold = Annotated[float | None, typer.Option(help="Noise of the check.")]

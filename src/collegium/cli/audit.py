@@ -9,10 +9,15 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from collegium.audit.game import GameFinding, play_game
-from collegium.audit.mechanism import mechanism_from
-from collegium.audit.one_run import OneRunFinding, OneRunSettings, audit_study
-from collegium.audit.plots import Bar, audit_figure
+from collegium.accounting.statement import (
+    budget_and_cost,
+    budget_in_digits,
+    ceil_decimals,
+    floor_decimals,
+)
+from collegium.attacks.game import GameFinding, play_game
+from collegium.attacks.mechanism import mechanism_from
+from collegium.attacks.one_run import OneRunFinding, OneRunSettings, audit_study
 from collegium.cli.account import (
     AggregatorName,
     Gamma,
@@ -27,11 +32,11 @@ from collegium.cli.account import (
 from collegium.cli.console import err, out, print_json
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
+from collegium.pate.voting.affordable import refuse_unaffordable
+from collegium.pate.voting.release import LABELS, check_release
 from collegium.personalisation import as_personalisation
-from collegium.privacy import budget_and_cost, budget_in_digits, ceil_decimals, floor_decimals
+from collegium.report.audit_plots import Bar, audit_figure
 from collegium.study.config import read_config
-from collegium.voting.affordable import refuse_unaffordable
-from collegium.voting.release import LABELS, check_release
 
 LEVELS = ["high=1:540", "average=2:370", "low=3:90"]
 DO_NOT_RELEASE = """\

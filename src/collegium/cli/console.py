@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from collegium.accounting.statement import PrivacyStatement, budget_in_digits, percent
 from collegium.personalisation.plan import Plan
-from collegium.privacy import PrivacyStatement, budget_in_digits, percent
-from collegium.study.run import StudyObserver
+from collegium.study.stages import StudyObserver
 
 # No markup: names of levels and files may contain brackets.
 out = Console(highlight=False, markup=False)

@@ -9,15 +9,15 @@ import numpy as np
 
 from collegium.accounting.accountant import WorstCaseAccountant
 from collegium.accounting.export import to_json
+from collegium.accounting.statement import budget_and_cost, budget_in_digits
 from collegium.cli.console import out, print_json
 from collegium.errors import InputError
+from collegium.pate.voting.aggregators import CheckedAggregator
+from collegium.pate.voting.composition import replay
+from collegium.pate.voting.labelling import NO_LABEL, Outcome
+from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.personalisation.electorate import Electorate
-from collegium.privacy import budget_and_cost, budget_in_digits
 from collegium.study.terms import JobTerms, read_job
-from collegium.voting.aggregators import CheckedAggregator
-from collegium.voting.composition import replay
-from collegium.voting.labelling import NO_LABEL, Outcome
-from collegium.voting.pricing import WorstCasePricing
 
 MOST = 100_000  # answers that are counted; more are not of interest
 

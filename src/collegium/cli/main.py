@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 import typer
 from rich.text import Text
 
-from collegium.cli import account, audit, reproduce, studies, votes
+from collegium.cli import account, audit, studies
+from collegium.cli import label as votes
 from collegium.cli.console import err, show_warnings
 from collegium.errors import CollegiumError
 
@@ -33,7 +34,6 @@ app.command("report")(studies.report)
 app.command("label")(votes.label)
 app.command("account")(account.account)
 app.command("audit")(audit.audit)
-app.command("reproduce")(reproduce.reproduce_command)
 
 
 @app.callback(invoke_without_command=True)
@@ -50,9 +50,14 @@ def version(
 
 def main() -> None:
     """Run the command line; exit with 2 and one line on bad input, with 130 after Ctrl-C."""
+    run(app)
+
+
+def run(commands: typer.Typer) -> NoReturn:
+    """Run some commands, and end the process as :func:`main` says."""
     show_warnings()
     try:
-        code = app(standalone_mode=False)
+        code = commands(standalone_mode=False)
     except CollegiumError as error:
         _fail(str(error))
     except OSError as error:

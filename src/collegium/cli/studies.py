@@ -27,7 +27,7 @@ from collegium.errors import InputError
 from collegium.study.baselines import measure_baselines
 from collegium.study.config import StudyConfig, example_config, read_config
 from collegium.study.result import StudyResult
-from collegium.study.run import plan_study, run_study
+from collegium.study.stages import plan_study, run_study
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 StudyFile = Annotated[Path, typer.Argument(help="The study's TOML file.", show_default=False)]

@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.budgets import Budget
-from collegium.datasets import read_any
+from collegium.data.datasets import read_any
 from collegium.errors import InputError
-from collegium.voting.votes import VoteTable
+from collegium.pate.voting.vote_table import VoteTable
 
 
 @dataclass(frozen=True, eq=False)

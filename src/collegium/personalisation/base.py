@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
-from collegium.grid import GRID, to_grid
+from collegium.noise.grid import GRID, to_grid
 from collegium.personalisation.plan import GroupPlan, Plan
 from collegium.personalisation.rules import relative_influence
 

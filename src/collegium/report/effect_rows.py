@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from collegium.effects import Effects
+from collegium.pate.effects import Effects
 from collegium.report.numbers import count, interval, plain, share
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
-from collegium.privacy import budget_and_cost, budget_in_digits, cost_in_digits
+from collegium.accounting.statement import budget_and_cost, budget_in_digits, cost_in_digits
 
 _UNWANTED = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufffe\uffff")
 

@@ -7,13 +7,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from collegium.accounting.statement import GroupSpending
 from collegium.errors import InputError
-from collegium.privacy import GroupSpending
 from collegium.report import words
-from collegium.report.data import ReportData
 from collegium.report.effect_rows import as_context
 from collegium.report.numbers import clean, count, down, interval, plain, share, up_of_down
 from collegium.report.plots import MOST_GROUPS, classes_figure, history_figure
+from collegium.report.report_data import ReportData
 from collegium.report.svg import inline_svg
 from collegium.report.verdict import banners, spending_of, stop_sentence, verdict
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from collegium.errors import InputError
-from collegium.report.data import ReportData
 from collegium.report.numbers import count, display_width, down, shorten, up_of_down
+from collegium.report.report_data import ReportData
 from collegium.report.svg import INK, MUTED, SERIES, plot_style
 
 MOST_GROUPS = len(SERIES)

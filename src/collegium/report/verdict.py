@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from collegium.privacy import MEANING, GroupSpending, PrivacyStatement, budget_and_cost
-from collegium.report.data import ReportData
+from collegium.accounting.statement import MEANING, GroupSpending, PrivacyStatement, budget_and_cost
 from collegium.report.numbers import count, down, share, up, up_of_down
+from collegium.report.report_data import ReportData
 from collegium.report.words import KEPT_IN_VAULT
 
 _STOPS = {

@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.base import clone
 
 from collegium.errors import NothingReleasedError
-from collegium.pate import PATEClassifier
+from collegium.pate.catalogue import build_model
+from collegium.pate.classifier import PATEClassifier
 from collegium.personalisation import Uniform
 from collegium.study.config import StudyConfig
-from collegium.study.data import load_study_data
-from collegium.study.models import build_model
-from collegium.study.views import SAME, preprocessing_of, student_kind
+from collegium.study.preprocessed import SAME, preprocessing_of, student_kind
+from collegium.study.records import load_study_data
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.budgets import Policy
-from collegium.class_shares import as_class_shares
+from collegium.data.class_shares import as_class_shares
 from collegium.errors import ConfigError, InputError
+from collegium.pate.students.selection import ACTIVE
+from collegium.pate.teachers.engines import Engine
+from collegium.pate.voting.aggregators import AGGREGATORS, Aggregator, aggregator_from
+from collegium.pate.voting.choosing import check_choosing
+from collegium.pate.voting.least_noise import least_sigma
+from collegium.pate.voting.release import LABELS, check_release
 from collegium.personalisation import PERSONALISATIONS, Personalisation
 from collegium.personalisation.plan import Plan
-from collegium.students.selection import ACTIVE
 from collegium.study.key_checks import checked_value, shown
 from collegium.study.schema import KEYS, SECTIONS, Key
-from collegium.teachers.engines import Engine
-from collegium.voting.aggregators import AGGREGATORS, Aggregator, aggregator_from
-from collegium.voting.choosing import check_choosing
-from collegium.voting.least_noise import least_sigma
-from collegium.voting.release import LABELS, check_release
 
 _RELEVANT = {name: tuple(field.name for field in fields(cls)) for name, cls in AGGREGATORS.items()}
 _PERSONALISATION_EXTRAS = {

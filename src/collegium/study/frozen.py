@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from collegium.students.selection import ACTIVE, RANDOM
+from collegium.pate.students.selection import ACTIVE, RANDOM
+from collegium.pate.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.pate.voting.release import LABELS
 from collegium.study.config import StudyConfig
-from collegium.voting.aggregators import Aggregator, InteractiveGNMax
-from collegium.voting.release import LABELS
 
 Settings = dict[str, dict[str, Any]]
 

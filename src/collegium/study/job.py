@@ -13,21 +13,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.errors import StudyMismatchError
+from collegium.noise.sources import NoiseSource
+from collegium.pate.students.supervised import RefittedStudent
+from collegium.pate.voting.aggregators import Aggregator
+from collegium.pate.voting.choosing import QueryChooser
+from collegium.pate.voting.histograms import NoisyHistograms
+from collegium.pate.voting.labelling import LabellingJob, Labels
+from collegium.pate.voting.pricing import pricing_for
+from collegium.pate.voting.release import HISTOGRAM, LABELS
+from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.electorate import Electorate
-from collegium.privacy import PrivacyStatement, statement
-from collegium.students.supervised import RefittedStudent
 from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.terms import JobTerms, keep_terms
-from collegium.voting.aggregators import Aggregator
-from collegium.voting.choosing import QueryChooser
-from collegium.voting.histograms import NoisyHistograms
-from collegium.voting.labelling import LabellingJob, Labels
-from collegium.voting.noise import NoiseSource
-from collegium.voting.pricing import pricing_for
-from collegium.voting.release import HISTOGRAM, LABELS
-from collegium.voting.votes import VoteTable
 
 
 class StudyInterrupted(KeyboardInterrupt):
@@ -138,7 +138,7 @@ def write_release(
     """Write labels, histograms and the statement. All is durable in the journal already.
 
     Histograms go into a Parquet file, where doubles stay exact: see
-    :meth:`~collegium.voting.histograms.NoisyHistograms.to_frame`.
+    :meth:`~collegium.pate.voting.histograms.NoisyHistograms.to_frame`.
     """
     table = pd.DataFrame({"row": public_rows[labels.queries], "label": classes[labels.labels]})
     folder.write_bytes(folder.release / "labels.csv", table.to_csv(index=False).encode())

@@ -8,7 +8,7 @@ One JSON object per line, each with a checksum, flushed to the disk before the n
 
 An outcome is ``[position, query, verdict, label]``; where histograms are released, followed by the noisy
 value of the check and the list of noisy counts (null where there is none), in whole steps of the grid
-(:data:`~collegium.grid.GRID`): exact, whatever a float looks like in decimals.
+(:data:`~collegium.noise.grid.GRID`): exact, whatever a float looks like in decimals.
 
 Room for what a reservation may bring is set aside on the disk *before* it is made, in a file beside the
 journal, and given up when the outcomes need it: a disk that fills up meanwhile costs no answer.
@@ -29,8 +29,8 @@ from typing import Any
 
 from collegium.durable import sync
 from collegium.errors import StudyMismatchError
-from collegium.grid import GRID
-from collegium.voting.labelling import LOST, NO_LABEL, Outcome
+from collegium.noise.grid import GRID
+from collegium.pate.voting.labelling import LOST, NO_LABEL, Outcome
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LINE_BYTES = 8192  # around the outcomes of a block, in two lines of the file

@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.effects import Effects, StudentAnswers, measure_effects
+from collegium.accounting.statement import PrivacyStatement
+from collegium.pate.effects import Effects, StudentAnswers, measure_effects
+from collegium.pate.voting.aggregators import Aggregator
+from collegium.pate.voting.history import spending_history
+from collegium.pate.voting.labelling import LOST, REINFORCED, Labels
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
-from collegium.privacy import PrivacyStatement
-from collegium.report.data import ReportData
+from collegium.report.report_data import ReportData
 from collegium.study.config import StudyConfig
-from collegium.study.data import StudyData
 from collegium.study.folder import StudyFolder, versions
-from collegium.voting.aggregators import Aggregator
-from collegium.voting.history import spending_history
-from collegium.voting.labelling import LOST, REINFORCED, Labels
+from collegium.study.records import StudyData
 
 _SHOWN_LEVELS = 3
 

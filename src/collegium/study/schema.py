@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from collegium.accounting.renyi import CONVERSIONS
+from collegium.pate.students.selection import QUERY_ORDERS, RANDOM
+from collegium.pate.students.targets import METHODS
+from collegium.pate.voting.aggregators import AGGREGATORS
+from collegium.pate.voting.pricing import GUARANTEES
+from collegium.pate.voting.release import RELEASES
 from collegium.personalisation import PERSONALISATIONS
-from collegium.students.selection import QUERY_ORDERS, RANDOM
-from collegium.students.targets import METHODS
-from collegium.voting.aggregators import AGGREGATORS
-from collegium.voting.pricing import GUARANTEES
-from collegium.voting.release import RELEASES
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from collegium.errors import ConfigError
-from collegium.personalisation.plan import Plan
-from collegium.sharding import (
+from collegium.data.sharding import (
     Granted,
     ParquetSource,
     Roles,
@@ -19,10 +17,15 @@ from collegium.sharding import (
     build_shards,
     scan,
 )
-from collegium.sharding.training import ShardEnsemble
-from collegium.sharding.votes import ask_in_blocks, blocks_of, open_votes
+from collegium.data.tables import as_records, like_private, warn_of_unseen_classes
+from collegium.errors import ConfigError
+from collegium.pate.teachers.shard_ensemble import ShardEnsemble
+from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of, open_votes
+from collegium.pate.voting.vote_table import VoteTable
+from collegium.personalisation.plan import Plan
 from collegium.study.config import StudyConfig
-from collegium.study.data import (
+from collegium.study.folder import StudyFolder
+from collegium.study.records import (
     MarkedMissing,
     StudyData,
     groups_of_test_records,
@@ -30,13 +33,10 @@ from collegium.study.data import (
     truth_about,
     warn_of_private_classes,
 )
-from collegium.study.folder import StudyFolder
-from collegium.study.store import StoredTeachers
-from collegium.tables import as_records, like_private, warn_of_unseen_classes
-from collegium.voting.votes import VoteTable
+from collegium.study.stored_teachers import StoredTeachers
 
 if TYPE_CHECKING:
-    from collegium.study.run import StudyObserver
+    from collegium.study.stages import StudyObserver
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class PrivateStream:
         n_jobs: int | None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ShardStore:
-        """Partition the records; see :func:`~collegium.sharding.build_shards`."""
+        """Partition the records; see :func:`~collegium.data.sharding.build_shards`."""
         return build_shards(
             self.source,
             self.roles,

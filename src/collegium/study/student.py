@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from collegium.data.tables import take_rows
 from collegium.errors import InputError, NothingReleasedError
-from collegium.rehearsal import made_up_lesson, telling_rows
-from collegium.students.share_matching import match_shares
-from collegium.students.supervised import fit_released
-from collegium.students.targets import released_targets
+from collegium.models.trial import one_line_about
+from collegium.pate.rehearsal import made_up_lesson, telling_rows
+from collegium.pate.students.share_matching import match_shares
+from collegium.pate.students.supervised import fit_released
+from collegium.pate.students.targets import released_targets
+from collegium.pate.voting.histograms import NoisyHistograms
+from collegium.pate.voting.labelling import Labels
 from collegium.study.config import StudyConfig
-from collegium.study.data import StudyData
 from collegium.study.folder import StudyFolder
 from collegium.study.frozen import said
-from collegium.study.store import load_model
-from collegium.study.views import View
-from collegium.tables import take_rows
-from collegium.trial import one_line_about
-from collegium.voting.histograms import NoisyHistograms
-from collegium.voting.labelling import Labels
+from collegium.study.preprocessed import View
+from collegium.study.records import StudyData
+from collegium.study.stored_teachers import load_model
 
 Tell = Callable[[str], None]
 

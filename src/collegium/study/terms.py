@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from collegium.accounting.ledger import as_json, from_json
+from collegium.accounting.bookkeeping import as_json, from_json
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError
+from collegium.pate.voting.aggregators import Aggregator, aggregator_from
+from collegium.pate.voting.labelling import Outcome
 from collegium.personalisation.electorate import Electorate, Participation
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
-from collegium.voting.aggregators import Aggregator, aggregator_from
-from collegium.voting.labelling import Outcome
 
 FORMAT = 1
 

@@ -1,0 +1,244 @@
+"""A small house to test in: groups, plans, votes, noise that keeps a record, and labelling jobs."""
+
+import os
+import sys
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # One process of the suite per core: threads of their own would wait for each other, and NumPy and
+    # torch read these when they are imported.
+    for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(_name, "1")
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from collegium.budgets import Budget
+from collegium.cli.main import main
+from collegium.noise.sources import SeededNoise
+from collegium.pate.voting.aggregators import (
+    Aggregator,
+    ConfidentGNMax,
+    ExponentialMax,
+    GNMax,
+    InteractiveGNMax,
+    LNMax,
+    PermuteAndFlip,
+)
+from collegium.pate.voting.labelling import LabellingJob, Outcome
+from collegium.pate.voting.pricing import Pricing, pricing_for
+from collegium.pate.voting.vote_table import VoteTable
+from collegium.personalisation import PERSONALISATIONS, Plan
+from collegium.personalisation.electorate import Electorate
+
+Floats = NDArray[np.float64]
+
+
+class NoNoise:
+    """Zeros: what is noised can be read off the outcome."""
+
+    is_private = False
+    description = "no noise"
+
+    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> Floats:
+        return np.zeros(size)
+
+    laplace = exponential = gumbel = gaussian
+
+
+@dataclass
+class RecordingNoise:
+    """Passes every request on, and writes it down first: ("noise", purpose, query, scale, size)."""
+
+    source: Any
+    events: list[Any] = field(default_factory=list)
+    is_private: bool = False
+    description: str = "recorded noise"
+
+    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> Floats:
+        self.events.append(("noise", purpose, query, sigma, size))
+        return self.source.gaussian(sigma, size, query=query, purpose=purpose)
+
+    def laplace(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
+        self.events.append(("noise", purpose, query, scale, size))
+        return self.source.laplace(scale, size, query=query, purpose=purpose)
+
+    def exponential(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
+        self.events.append(("noise", purpose, query, scale, size))
+        return self.source.exponential(scale, size, query=query, purpose=purpose)
+
+    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
+        self.events.append(("noise", purpose, query, scale, size))
+        return self.source.gumbel(scale, size, query=query, purpose=purpose)
+
+
+class RecordingJournal:
+    """A journal in memory that shares its list of events with the noise."""
+
+    def __init__(self, events: list[Any], settled: Sequence[Outcome] = ()) -> None:
+        self.events = events
+        self._settled = list(settled)
+
+    def settled(self) -> list[Outcome]:
+        return list(self._settled)
+
+    def reserve(self, first: int, queries: list[int]) -> None:
+        self.events.append(("reserve", first, tuple(queries)))
+
+    def settle(self, outcomes: list[Outcome]) -> None:
+        self.events.append(("settle", tuple(outcomes)))
+        self._settled += outcomes
+
+
+class SteadyStudent:
+    """Believes in the last label that it learnt, a little more with each refit."""
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_classes = n_classes
+        self.lessons: list[tuple[list[int], list[int]]] = []
+
+    def refit(self, queries: list[int], labels: list[int]) -> None:
+        self.lessons.append((list(queries), list(labels)))
+
+    def probabilities(self, query: int) -> Floats | None:
+        if not self.lessons:
+            return None
+        sure = 1 - 1 / (2 + len(self.lessons) + query % 2)
+        believed = np.full(self.n_classes, (1 - sure) / (self.n_classes - 1))
+        believed[self.lessons[-1][1][-1]] = sure
+        return believed
+
+
+class House:
+    """What most tests need. Groups of 54, 37 and 9 % with ε = 1, 2, 3, unless others are given."""
+
+    NoNoise = NoNoise
+    RecordingNoise = RecordingNoise
+    RecordingJournal = RecordingJournal
+    SteadyStudent = SteadyStudent
+    personalisations = ("uniform", "upsampling", "weighting", "vanishing")
+    aggregators = ("lnmax", "gnmax", "confident", "interactive")
+    groups: ClassVar = {"high": Budget(1.0), "average": Budget(2.0), "low": Budget(3.0)}
+    shares: ClassVar = {"high": 54, "average": 37, "low": 9}
+
+    @staticmethod
+    def aggregator(name: str, n_teachers: int) -> Aggregator:
+        """Make an aggregator that suits the number of teachers."""
+        noise = {
+            "threshold": 0.7 * n_teachers,
+            "sigma_threshold": 0.5 * n_teachers,
+            "sigma": 0.4 * n_teachers,
+        }
+        made: dict[str, Callable[[], Aggregator]] = {
+            "lnmax": lambda: LNMax(gamma=2 / n_teachers),
+            "pfmax": lambda: PermuteAndFlip(gamma=2 / n_teachers),
+            "expmax": lambda: ExponentialMax(gamma=2 / n_teachers),
+            "gnmax": lambda: GNMax(sigma=noise["sigma"]),
+            "confident": lambda: ConfidentGNMax(**noise),
+            "interactive": lambda: InteractiveGNMax(
+                **{**noise, "threshold": 0.2 * n_teachers}, confidence=0.7, refit_every=3
+            ),
+        }
+        return made[name]()
+
+    @classmethod
+    def plan(
+        cls,
+        personalisation: str,
+        n_teachers: int = 100,
+        groups: dict[str, Budget] | None = None,
+        sizes: dict[str, int] | None = None,
+        **options: Any,
+    ) -> Plan:
+        groups = groups or cls.groups
+        sizes = sizes or {name: 100 * cls.shares.get(name, 50) for name in groups}
+        return PERSONALISATIONS[personalisation](**options).plan(groups, sizes, n_teachers)
+
+    @staticmethod
+    def unlimited(n_teachers: int) -> Electorate:
+        """Teachers of equal weight, whose owners allow everything: for looking at distributions."""
+        return Electorate(
+            n_nominal=n_teachers,
+            weights=np.ones(n_teachers),
+            groups={"everybody": Budget(np.inf)},
+            cohort_groups=("everybody",),
+            sensitivity=np.ones(1),
+        )
+
+    @staticmethod
+    def predictions(
+        n_queries: int, n_teachers: int, n_classes: int = 4, agreement: float = 0.8, seed: int = 0
+    ) -> NDArray[np.int32]:
+        """Each teacher votes for the query's class (query mod n_classes), or at random."""
+        generator = np.random.default_rng(seed)
+        truth = np.arange(n_queries)[:, None] % n_classes
+        other = generator.integers(0, n_classes, (n_queries, n_teachers))
+        agrees = generator.random((n_queries, n_teachers)) < agreement
+        return np.where(agrees, truth, other).astype(np.int32)
+
+    @classmethod
+    def job(
+        cls,
+        predictions: NDArray[np.int32],
+        electorate: Electorate,
+        aggregator: Aggregator,
+        *,
+        n_classes: int = 4,
+        guarantee: str = "worst-case",
+        noise: Any = None,
+        order: NDArray[np.intp] | None = None,
+        kind: type[LabellingJob] = LabellingJob,
+        **options: Any,
+    ) -> tuple[LabellingJob, Pricing]:
+        """Make a job and the prices that it charges; seeded noise unless another source is given."""
+        pricing = pricing_for(guarantee, aggregator, electorate)
+        if isinstance(aggregator, InteractiveGNMax):
+            options.setdefault("student", SteadyStudent(n_classes))
+        made = kind(
+            VoteTable.from_predictions(predictions, n_classes, allow_abstention=True),
+            electorate,
+            aggregator,
+            pricing,
+            SeededNoise(1) if noise is None else noise,
+            np.arange(len(predictions)) if order is None else order,
+            **options,
+        )
+        return made, pricing
+
+    @staticmethod
+    def spent(
+        outcomes: Sequence[Outcome], aggregator: Aggregator, electorate: Electorate
+    ) -> Floats:
+        """Add up Σ μ² from outcomes, ballots and noise alone (Gaussian aggregators)."""
+        total = np.zeros(len(electorate.cohort_groups))
+        for outcome in outcomes:
+            ballot = electorate.ballot(outcome.position)
+            moved = ballot.sensitivity / ballot.scale
+            sigma_threshold = getattr(aggregator, "sigma_threshold", np.inf)
+            total += moved**2 / sigma_threshold**2
+            if outcome.verdict in ("answered", "lost"):
+                total += 2 * moved**2 / aggregator.sigma**2  # type: ignore[attr-defined]
+        return total
+
+
+@pytest.fixture(scope="session")
+def house() -> type[House]:
+    return House
+
+
+@pytest.fixture
+def collegium(monkeypatch, capsys):
+    """Run the command line as the script does: exit code, standard output, standard error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
+
+    return call

@@ -1,0 +1,1 @@
+"""Smooth sensitivity: a data-dependent cost that may be published, at a cost of its own."""

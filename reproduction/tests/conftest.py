@@ -1,0 +1,44 @@
+"""Small stand-ins to reproduce with, and the folder of published files."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from reproduction.__main__ import main
+
+
+@pytest.fixture
+def reproduction(monkeypatch, capsys):
+    """Run ``python -m reproduction``: exit code, standard output, standard error."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["reproduction", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return ended.value.code or 0, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def shared_folder():
+    """Return the folder with published tables and data beside the repository, or skip."""
+    folder = Path(__file__).resolve().parents[2].parent / "shared"
+    if not (folder / "reference" / "tables.csv").is_file():
+        pytest.skip("the shared table of published numbers is not there")
+    return folder
+
+
+@pytest.fixture
+def data_folder():
+    """Return the folder with Adult and MNIST, or skip."""
+    folders = [Path(__file__).resolve().parents[2].parent / "shared" / "data"]
+    if given := os.environ.get("COLLEGIUM_DATA"):
+        folders.insert(0, Path(given))
+    for folder in folders:
+        if all((folder / name).is_dir() for name in ("adult", "mnist", "pate_votes")):
+            return folder
+    pytest.skip("the published data files are missing: set COLLEGIUM_DATA to their folder")

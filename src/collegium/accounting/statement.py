@@ -1,0 +1,343 @@
+"""The privacy statement: what was promised to whom, under which guarantee, and what was spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+import pandas as pd
+
+from collegium.accounting.accountant import Accountant
+from collegium.budgets import Budget
+from collegium.pate.voting.release import HISTOGRAM, LABELS
+
+MEANING = {
+    "worst-case": (
+        "holds whatever the data are, and was enforced before every draw: the labels, the student and "
+        "the numbers below may be published"
+    ),
+    "data-dependent": (
+        "a statement about this one data set, computed from its raw votes: the amounts spent are "
+        "themselves sensitive and stay in the vault, and the number of labels depends on private data"
+    ),
+}
+RELEASED = {
+    LABELS: "its label, and nothing of the vote counts",
+    HISTOGRAM: (
+        "the noisy vote counts of all classes, of which the label is the largest; and of each check its "
+        "noisy value, also where the query was rejected. What is spent covers all of it"
+    ),
+}
+_PLAIN = (0.1, 1e6)  # numbers outside are written with significant digits, not with decimals
+
+
+@dataclass(frozen=True)
+class GroupSpending:
+    """What the owners of one group granted and paid, each.
+
+    Attributes
+    ----------
+    group : str
+        Name of the group.
+    owners : int
+        Number of owners.
+    budget : Budget
+        Granted by each owner.
+    epsilon_spent : float
+        Spent by each owner at the budget's δ (the largest in the group), rounded up. Sensitive under
+        a data-dependent guarantee.
+    """
+
+    group: str
+    owners: int
+    budget: Budget
+    epsilon_spent: float
+
+    @property
+    def share(self) -> float:
+        """Spent share of ε; NaN where ε is infinite."""
+        return math.nan if self.budget.is_unlimited else self.epsilon_spent / self.budget.epsilon
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What holds for the labels, and for everything computed from them.
+
+    Attributes
+    ----------
+    guarantee : {"worst-case", "data-dependent"}
+        Kind of the guarantee.
+    adjacency : str
+        Which neighbours it is about, in words.
+    noise_is_private : bool
+        False if the noise was seeded: then nothing is guaranteed to anybody.
+    groups : tuple of GroupSpending
+        One for each group with members.
+    released : {"labels", "histogram"}
+        What is shown of each answered query.
+    """
+
+    guarantee: str
+    adjacency: str
+    noise_is_private: bool
+    groups: tuple[GroupSpending, ...]
+    released: str = LABELS
+
+    @property
+    def may_publish_spending(self) -> bool:
+        """Whether the amounts spent are free of private information."""
+        return self.guarantee == "worst-case"
+
+    def without_spending(self) -> PrivacyStatement:
+        """Forget the amounts spent (they become NaN)."""
+        return replace(self, groups=tuple(replace(g, epsilon_spent=math.nan) for g in self.groups))
+
+    def in_digits(self, row: GroupSpending) -> tuple[str, str]:
+        """Write a group's budget and what was spent of it; "in vault" if that is sensitive."""
+        if self.may_publish_spending:
+            return budget_and_cost(row.budget.epsilon, row.epsilon_spent)
+        # Not even the number of digits may depend on what was spent.
+        return budget_in_digits(row.budget.epsilon), "in vault"
+
+    @property
+    def title(self) -> str:
+        """The guarantee in a few words, with what voids it."""
+        return (
+            self.guarantee
+            if self.noise_is_private
+            else f"NOT PRIVATE: seeded noise ({self.guarantee})"
+        )
+
+    def by_group(self) -> pd.DataFrame:
+        """Tabulate budgets and spending.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by group, with columns ``owners``, ``epsilon`` (granted by each owner), ``delta``,
+            ``epsilon_spent`` (by each owner; named ``sensitive_epsilon_spent`` under a data-dependent
+            guarantee), ``spent_share`` (likewise) and ``guarantee``.
+        """
+        prefix = "" if self.may_publish_spending else "sensitive_"
+        rows = [
+            {
+                "group": row.group,
+                "owners": row.owners,
+                "epsilon": row.budget.epsilon,
+                "delta": row.budget.delta,
+                f"{prefix}epsilon_spent": row.epsilon_spent,
+                f"{prefix}spent_share": row.share,
+                "guarantee": self.title,
+            }
+            for row in self.groups
+        ]
+        return pd.DataFrame(rows).set_index("group")
+
+    def sentences(self) -> list[str]:
+        """Say it in words, one sentence each, without any sensitive number."""
+        lines = []
+        if not self.noise_is_private:
+            lines.append(
+                "NOT PRIVATE: the noise was drawn from a seed, for an experiment. Nothing below holds for "
+                "anybody until the study is run with secure noise."
+            )
+        lines.append(f"Guarantee: {self.guarantee}; {MEANING[self.guarantee]}.")
+        lines.append(f"Neighbouring data sets: {self.adjacency}.")
+        for row in self.groups:
+            budget = row.budget
+            who = f"Each of the {row.owners} owner(s) of group {row.group!r}"
+            if budget.is_unlimited:
+                lines.append(f"{who} granted ε = ∞: NO PRIVACY is promised to them.")
+                continue
+            granted, paid = self.in_digits(row)
+            spent = (
+                f"and spent ε = {paid}"
+                if self.may_publish_spending
+                else "(data-dependent account: what was spent stays in the vault)"
+            )
+            meaning = f": {budget.in_words()}" if self.may_publish_spending else ""
+            lines.append(f"{who} granted ε = {granted} at δ = {budget.delta:g} {spent}{meaning}.")
+        if self.may_publish_spending:
+            lines.append(
+                "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
+                "stopped."
+            )
+        lines.append(f"Released of each answered query: {RELEASED[self.released]}.")
+        lines.append(
+            "This is the account of this release alone: whatever else is released about the same people adds "
+            "to it."
+        )
+        lines.append(
+            "Budgets, group sizes and all settings are public here: where budgets go together with the "
+            "data, knowing somebody's budget tells something about that person."
+        )
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make a dictionary for JSON, without any sensitive number."""
+        return {
+            "guarantee": self.guarantee,
+            "meaning": MEANING[self.guarantee],
+            "adjacency": self.adjacency,
+            "private_noise": self.noise_is_private,
+            "released": self.released,
+            "statement": self.sentences(),
+            "groups": [
+                {
+                    "group": row.group,
+                    "owners": row.owners,
+                    "epsilon": _number(row.budget.epsilon),
+                    "delta": row.budget.delta,
+                    **(
+                        {"epsilon_spent": _number(row.epsilon_spent)}
+                        if self.may_publish_spending
+                        else {}
+                    ),
+                }
+                for row in self.groups
+            ],
+        }
+
+
+def statement(
+    account: Accountant[Any],
+    owners: dict[str, int],
+    budgets: dict[str, Budget],
+    adjacency: str,
+    noise_is_private: bool,
+    released: str = LABELS,
+) -> PrivacyStatement:
+    """Read a privacy statement off an account, by group name.
+
+    Parameters
+    ----------
+    account : Accountant
+        Names its cohorts' groups.
+    owners : dict of str to int
+        Number of owners of each group.
+    budgets : dict of str to Budget
+        Budget of each group.
+    adjacency : str
+        Which neighbours the guarantee is about.
+    noise_is_private : bool
+        Whether noise came from the operating system.
+    released : {"labels", "histogram"}
+        What is shown of each answered query.
+    """
+    spent = account.epsilon_spent_by_name()
+    groups = tuple(
+        GroupSpending(name, owners[name], budget, spent.get(name, 0.0))
+        for name, budget in budgets.items()
+    )
+    return PrivacyStatement(account.guarantee, adjacency, noise_is_private, groups, released)
+
+
+def ceil_decimals(value: float, decimals: int = 4) -> str:
+    """Write a cost with few decimals, rounded up.
+
+    Examples
+    --------
+    >>> ceil_decimals(0.98761), ceil_decimals(1.0), ceil_decimals(0.0)
+    ('0.9877', '1', '0')
+    """
+    return _rounded(value, decimals, ROUND_CEILING)
+
+
+def floor_decimals(value: float, decimals: int = 4) -> str:
+    """Write a budget with few decimals, rounded down.
+
+    Examples
+    --------
+    >>> floor_decimals(0.69314718), floor_decimals(3.0), floor_decimals(float("inf"))
+    ('0.6931', '3', '∞')
+    """
+    return _rounded(value, decimals, ROUND_FLOOR)
+
+
+def budget_and_cost(epsilon: float, spent: float, digits: int = 4) -> tuple[str, str]:
+    """Write a budget, rounded down, and what was spent of it, rounded up, so that they can be compared.
+
+    As many digits are written as it takes for what is within the budget to look so.
+
+    Parameters
+    ----------
+    epsilon : float
+        Granted.
+    spent : float
+        Of it; NaN where nobody may know.
+    digits : int, default=4
+        Decimals at least, and of small numbers significant digits.
+
+    Examples
+    --------
+    >>> budget_and_cost(3.0, 0.98761), budget_and_cost(1e-6, 9.87654e-7)
+    (('3', '0.9877'), ('1e-6', '9.877e-7'))
+    >>> budget_and_cost(0.69314718, 0.69314)
+    ('0.69314', '0.69314')
+    """
+    while True:
+        granted, paid = budget_in_digits(epsilon, digits), cost_in_digits(spent, digits)
+        fits = spent <= epsilon and math.isfinite(epsilon)
+        # From 17 digits on both are exact.
+        if not fits or digits > 17 or Decimal(paid) <= Decimal(granted):
+            return granted, paid
+        digits += 1
+
+
+def budget_in_digits(value: float, digits: int = 4) -> str:
+    """Write a budget, rounded down; small and large ones with so many significant digits.
+
+    Examples
+    --------
+    >>> budget_in_digits(0.69314718), budget_in_digits(0.00123456), budget_in_digits(1e-5)
+    ('0.6931', '0.001234', '1e-5')
+    """
+    return _in_digits(value, digits, ROUND_FLOOR)
+
+
+def cost_in_digits(value: float, digits: int = 4) -> str:
+    """Write a cost, rounded up; small and large ones with so many significant digits.
+
+    Examples
+    --------
+    >>> cost_in_digits(0.98761), cost_in_digits(0.0), cost_in_digits(12345678.9)
+    ('0.9877', '0', '1.235e7')
+    """
+    return _in_digits(value, digits, ROUND_CEILING)
+
+
+def _in_digits(value: float, digits: int, direction: str) -> str:
+    if not math.isfinite(value):
+        return "∞"
+    if _PLAIN[0] <= value < _PLAIN[1]:
+        return _rounded(value, digits, direction)
+    context = Context(prec=digits, rounding=direction)
+    rounded = context.create_decimal(repr(float(value))).normalize()
+    if not rounded:
+        return "0"
+    if -4 < rounded.adjusted() < 0:
+        return f"{rounded:f}"
+    mantissa, _, exponent = f"{rounded:e}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if exponent else mantissa
+
+
+def _rounded(value: float, decimals: int, direction: str) -> str:
+    """Round in decimal arithmetic, which is exact where multiplying by a power of ten is not."""
+    if not math.isfinite(value):
+        return "∞"
+    context = Context(prec=400, rounding=direction)
+    step = Decimal(1).scaleb(-decimals)
+    shown = f"{Decimal(repr(float(value))).quantize(step, context=context):f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def percent(values: Sequence[float]) -> list[str]:
+    """Write shares as percentages with one decimal; '—' for NaN."""
+    return ["—" if math.isnan(value) else f"{100 * value:.1f} %" for value in values]
+
+
+def _number(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value

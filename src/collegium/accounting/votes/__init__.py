@@ -1,0 +1,1 @@
+"""Data-dependent costs of noisy maxima, computed from votes: sensitive."""

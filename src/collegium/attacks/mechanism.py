@@ -1,0 +1,78 @@
+"""What a game is played against: exactly the objects that a study would use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.noise.sources import NoiseSource, SecureNoise
+from collegium.pate.voting.aggregators import Aggregator
+from collegium.pate.voting.pricing import Pricing, WorstCasePricing
+from collegium.pate.voting.release import LABELS
+from collegium.personalisation.electorate import Electorate
+from collegium.personalisation.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """What is audited: exactly the objects that a study would use.
+
+    Attributes
+    ----------
+    electorate : Electorate
+        Weights, participation and cohorts.
+    aggregator : Aggregator
+    pricing : Pricing
+        Worst-case prices with an account that has charged nothing; every run gets a copy.
+    owner_teachers : mapping of str to ndarray of int
+        For each group, the teachers of one owner.
+    noise : NoiseSource
+        Cryptographic noise, unless a test breaks it.
+    release : {"labels", "histogram"}
+        What its jobs show of each answered query.
+    """
+
+    electorate: Electorate
+    aggregator: Aggregator
+    pricing: Pricing
+    owner_teachers: Mapping[str, NDArray[np.intp]]
+    noise: NoiseSource = field(default_factory=SecureNoise)
+    release: str = LABELS
+
+    def cohort(self, group: str) -> int:
+        """Position of the owner's cohort."""
+        if self.electorate.is_static:
+            return self.electorate.cohort_groups.index(group)
+        return int(self.owner_teachers[group][0])
+
+
+def mechanism_from(
+    plan: Plan, aggregator: Aggregator, queries: int, seed: int = 0, release: str = LABELS
+) -> Mechanism:
+    """Make the mechanism of a plan, with an owner of each group to attack.
+
+    Parameters
+    ----------
+    plan : Plan
+        Who teaches and who weighs how much.
+    aggregator : Aggregator
+    queries : int
+        Queries of one run: where teachers vanish, the owner's is the one that takes part most.
+    seed : int
+        Public randomness of participation.
+    release : {"labels", "histogram"}
+        What is shown of each answered query.
+    """
+    electorate = plan.electorate(seed)
+    present = np.array([electorate.ballot(p).weights > 0 for p in range(queries)])
+    owners = {}
+    for name, (first, end) in plan.teacher_ranges().items():
+        start = first
+        if not electorate.is_static:
+            start = first + int(present[:, first:end].sum(axis=0).argmax())
+        owners[name] = np.arange(start, start + plan.groups[name].duplicates)
+    pricing = WorstCasePricing(aggregator, electorate)
+    return Mechanism(electorate, aggregator, pricing, owners, release=release)

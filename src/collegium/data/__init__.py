@@ -1,0 +1,1 @@
+"""Private and public records: tables, data sets, shards on disk."""

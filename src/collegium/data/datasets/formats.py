@@ -1,0 +1,83 @@
+"""One door for the files users bring: tables (CSV, Parquet) and arrays (.npy, IDX)."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.data.datasets.array_files import (
+    NPY_MAGIC,
+    is_idx_magic,
+    is_idx_name,
+    parse_idx,
+    parse_npy,
+    read_array,
+)
+from collegium.data.datasets.raw import (
+    UNREADABLE,
+    existing_file,
+    is_folder,
+    open_raw,
+    reason_of,
+    refusal,
+    sha256_of,
+)
+from collegium.data.datasets.table_files import read_parquet_file, read_table
+
+__all__ = ["read_any", "read_array", "read_table", "sha256_of"]
+
+PARQUET_MAGIC = b"PAR1"
+
+
+def read_any(path: str | os.PathLike[str]) -> pd.DataFrame | NDArray[Any]:
+    """Read a table or an array, by the file's name or else by its first bytes.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that :func:`read_table` or :func:`read_array` reads, a folder of Parquet files, or a
+        Parquet, .npy or IDX file under any other name.
+
+    Returns
+    -------
+    pandas.DataFrame or ndarray
+        A table from CSV and Parquet, an array from .npy and IDX.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty, damaged, or of a format that is not known.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "votes.npy")
+    ...     np.save(path, np.eye(2))
+    ...     read_any(path).shape
+    (2, 2)
+    """
+    name = Path(path).name.lower()
+    if is_folder(path) or name.endswith((".csv", ".csv.gz", ".parquet")):
+        return read_table(path)
+    if name.endswith(".npy") or is_idx_name(name):
+        return read_array(path)
+    path = existing_file(path)
+    try:
+        with open_raw(path) as stream:
+            magic = stream.read(len(NPY_MAGIC))
+        with open_raw(path) as stream:
+            if magic == NPY_MAGIC:
+                return parse_npy(stream, path)
+            if is_idx_magic(magic):
+                return parse_idx(stream, path)
+    except UNREADABLE as error:
+        raise refusal(
+            path, f"cannot be read ({reason_of(error)})", "check the file, or get it again"
+        ) from error
+    if magic.startswith(PARQUET_MAGIC):
+        return read_parquet_file(path)
+    raise refusal(path, "is of an unknown format", "convert it, or correct its name")

@@ -1,0 +1,221 @@
+"""Tables from files: CSV that is taken literally, and Parquet files or folders of them."""
+
+import csv
+import io
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from collegium.data.datasets.raw import (
+    UNREADABLE,
+    existing_file,
+    is_folder,
+    open_raw,
+    reason_of,
+    refusal,
+)
+
+#: Cells that mean "missing". "?", "None" and "NA" stay text: in real tables they are categories
+#: (Diabetes-130 has a category "None", a list of countries has "NA").
+MISSING_CELLS = ["", "NaN", "nan"]
+#: A budget of 0.03 must be the nearest double to 0.03, not a neighbour of it. From pandas 3.1 on
+#: that is always so, and asking for it is deprecated.
+_EXACT_NUMBERS: dict[str, Any] = (
+    {"float_precision": "round_trip"}
+    if tuple(int(part) for part in pd.__version__.split(".")[:2]) < (3, 1)
+    else {}
+)
+
+
+def read_table(path: str | os.PathLike[str], *, separator: str = ",") -> pd.DataFrame:
+    """Read a table from a CSV file, a Parquet file, or a folder of Parquet files.
+
+    Parameters
+    ----------
+    path : str or path-like
+        ``.csv``, ``.csv.gz``, ``.parquet``, or a folder that holds ``.parquet`` files (read in the
+        order of their names; ``key=value`` folders become columns).
+    separator : str, default=","
+        The one character between the cells of a CSV file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per record. In CSV files the first line names the columns, the text is UTF-8, only
+        an empty cell or ``NaN`` is missing, and ``?``, ``None`` or ``NA`` stay as given.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty, of another format or damaged; if a line has more or fewer
+        cells than the header; if two columns have one name; if the files of a folder disagree.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "people.csv")
+    ...     _ = path.write_text("age,work\\n39,?\\n50,State-gov\\n")
+    ...     read_table(path)
+       age       work
+    0   39          ?
+    1   50  State-gov
+    """
+    if len(separator) != 1:
+        raise refusal(path, f"cannot be split at {separator!r}", "give one character as separator")
+    if is_folder(path):
+        return _read_parquet(Path(path), _parquet_files(Path(path)))
+    path = existing_file(path)
+    name = path.name.lower()
+    if name.endswith(".parquet"):
+        return read_parquet_file(path)
+    if name.endswith((".csv", ".csv.gz")):
+        return _read_csv(path, separator)
+    raise refusal(path, "is not a table by its name", "use read_array, or rename the file")
+
+
+def parse_csv(stream: BinaryIO, separator: str = ",", **options: Any) -> pd.DataFrame:
+    """Parse the uncompressed bytes of a CSV file, taking cells literally.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        UTF-8 text, with or without a byte order mark.
+    separator : str, default=","
+        The character between cells.
+    **options
+        Passed on to :func:`pandas.read_csv`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The table; see :func:`read_table` for what counts as missing.
+
+    Raises
+    ------
+    ValueError
+        If pandas cannot parse the text.
+    """
+    return pd.read_csv(
+        stream,
+        sep=separator,
+        encoding="utf-8-sig",
+        index_col=False,
+        keep_default_na=False,
+        na_values=MISSING_CELLS,
+        low_memory=False,
+        **_EXACT_NUMBERS,
+        **options,
+    )
+
+
+def read_parquet_file(path: Path) -> pd.DataFrame:
+    """Read one Parquet file, whatever its name.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Its table.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, empty or damaged, or two of its columns have one name.
+    """
+    return _read_parquet(path, [path])
+
+
+def _read_csv(path: Path, separator: str) -> pd.DataFrame:
+    try:
+        with open_raw(path) as stream:
+            problem = _shape_problem(stream, separator)
+        if problem is None:
+            with open_raw(path) as stream:
+                return parse_csv(stream, separator)
+    except UnicodeDecodeError as error:
+        raise refusal(path, "is not UTF-8 text", "save it again as UTF-8") from error
+    except (ValueError, csv.Error, *UNREADABLE) as error:
+        raise refusal(
+            path, f"is not a readable CSV file ({reason_of(error)})", "correct the file"
+        ) from error
+    raise refusal(path, problem, "correct the file")
+
+
+def _shape_problem(stream: BinaryIO, separator: str) -> str | None:
+    """Say what is wrong with the header or the number of cells, which pandas would smooth over."""
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    rows = csv.reader(text, delimiter=separator, strict=True)
+    header = next((row for row in rows if row), None)
+    if header is None:
+        return "is empty"
+    if len(header) == 1:
+        others = [other for other in ",;\t|" if other != separator and other in header[0]]
+        if others:
+            return (
+                f"has one column if split at {separator!r}, though its header contains "
+                f"{others[0]!r} (read_table takes another separator)"
+            )
+    named = [column for column in header if column]
+    repeated = sorted({column for column in named if named.count(column) > 1})
+    if repeated:
+        return f"has more than one column named {', '.join(map(repr, repeated[:5]))}"
+    for row in rows:
+        if row and len(row) != len(header):
+            return (
+                f"is not a rectangular CSV table (the record that ends in line {rows.line_num} "
+                f"has {len(row)} cells, the header {len(header)})"
+            )
+    return None
+
+
+def _parquet_files(folder: Path) -> list[Path]:
+    files = sorted(file for file in folder.rglob("*.parquet") if file.is_file())
+    if not files:
+        raise refusal(folder, "is a folder without .parquet files", "give another folder or a file")
+    return files
+
+
+def _read_parquet(path: Path, files: list[Path]) -> pd.DataFrame:
+    for file in files:
+        existing_file(file)
+    try:
+        schemas = [pq.read_schema(file) for file in files]
+    except (pa.ArrowException, *UNREADABLE) as error:
+        raise refusal(
+            path, f"is not readable Parquet ({reason_of(error)})", "write it again"
+        ) from error
+    # Arrow would fill a column that only some files have with missing values, without a word.
+    for file, schema in zip(files, schemas, strict=True):
+        if set(schema.names) != set(schemas[0].names) or len(set(schema.names)) != len(schema):
+            raise refusal(
+                path,
+                f"has other or repeated columns in {file.name!r} than in {files[0].name!r}",
+                "write all files with the same columns, each once",
+            )
+    try:
+        if path.is_dir():
+            # Explicit types, so that a column that is all missing in one file fits the others.
+            types = pa.unify_schemas(schemas, promote_options="permissive")
+            found = pads.dataset(
+                [str(file) for file in files],
+                partitioning=pads.partitioning(flavor="hive"),
+                partition_base_dir=str(path),
+            )
+            keys = [field for field in found.schema if field.name not in types.names]
+            types = pa.schema([*types, *keys], metadata=types.metadata)
+            return found.replace_schema(types).to_table().to_pandas()
+        return pq.ParquetFile(path).read().to_pandas()
+    except (ValueError, TypeError, pa.ArrowException, *UNREADABLE) as error:
+        raise refusal(
+            path, f"is not readable Parquet ({reason_of(error)})", "write it again"
+        ) from error

@@ -1,0 +1,121 @@
+"""Which column says what: class, level and owner; all others are features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from collegium.data.sharding.source import ParquetSource, as_frame, values_of
+from collegium.errors import InputError
+from collegium.personalisation.partition import owner_hashes
+
+Unwanted = Callable[[pd.DataFrame], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of private records mean.
+
+    Parameters
+    ----------
+    target : str
+        Column with the class.
+    level : str
+        Column with the privacy level, or with ε.
+    owner : str, optional
+        Column that says whose record it is. None: a record's row in the data set names its owner.
+    exclude : sequence of str
+        Columns that are no features.
+    unwanted : callable, optional
+        Takes the features of some records (a DataFrame) and marks those to leave out. Must be picklable,
+        and look at each record alone.
+    """
+
+    target: str
+    level: str
+    owner: str | None = None
+    exclude: tuple[str, ...] = ()
+    unwanted: Unwanted | None = None
+
+    def features(self, source: ParquetSource) -> tuple[str, ...]:
+        """Name the features, in the order of the data set.
+
+        Raises
+        ------
+        InputError
+            If a column is not there, or no feature is left.
+        """
+        named = {"target": self.target, "level": self.level, "owner": self.owner}
+        named |= {f"exclude {column!r}": column for column in self.exclude}
+        for role, column in named.items():
+            if column is not None and column not in source.columns:
+                raise InputError(
+                    f"{role} names column {column!r}, which is not there: the columns are "
+                    f"{', '.join(source.columns)}"
+                )
+        left = tuple(name for name in source.columns if name not in named.values())
+        if not left:
+            raise InputError(
+                f"{str(source.path)!r} has no column besides target, level and owner: records need features"
+            )
+        return left
+
+    def taught(
+        self, first_row: int, table: pa.Table, features: Sequence[str], categorical: Sequence[str]
+    ) -> tuple[pa.Table, NDArray[np.intp]]:
+        """Leave out the unwanted records; return the others, and their rows in the data set."""
+        rows = np.arange(first_row, first_row + len(table), dtype=np.intp)
+        if self.unwanted is None:
+            return table, rows
+        kept = np.flatnonzero(~self.unwanted(as_frame(table.select(features), categorical)))
+        return table.take(kept), rows[kept]
+
+    def names(self, table: pa.Table, rows: NDArray[np.intp]) -> NDArray[Any]:
+        """Name the owner of each record.
+
+        Raises
+        ------
+        InputError
+            If a record has none.
+        """
+        if self.owner is None:
+            return rows
+        names = values_of(table, self.owner)
+        unnamed = np.flatnonzero(pd.isna(names))
+        if unnamed.size:
+            raise InputError(
+                f"{unnamed.size} record(s) without an owner, first in row {rows[unnamed[0]]} (counted "
+                "from 0): name the owner of each record"
+            )
+        return names
+
+
+def record_hashes(names: NDArray[Any], key: bytes) -> NDArray[np.uint64]:
+    """Hash the owners of records, each name once; see :func:`owner_hashes`."""
+    owner, unique = pd.factorize(names)
+    hashes = owner_hashes(np.asarray(unique), key)
+    return np.asarray(hashes[owner])
+
+
+def second_hashes(names: NDArray[Any]) -> NDArray[np.uint64]:
+    """Hash owners a second time, without key: tells two owners apart whose keyed hashes collide.
+
+    Examples
+    --------
+    >>> a, b = second_hashes(np.array([0.0, -0.0]))
+    >>> a == b
+    np.True_
+    """
+    if names.dtype.kind == "f":
+        names = names + 0.0  # -0.0 is 0.0
+    elif names.dtype.kind not in "iub":
+        names = names.astype(object)
+        if pd.api.types.infer_dtype(names, skipna=False) != "string":
+            names = np.array([f"{type(name).__name__}:{name}" for name in names.tolist()], object)
+    return np.asarray(pd.util.hash_array(names, categorize=False), dtype=np.uint64)

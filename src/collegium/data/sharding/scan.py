@@ -1,0 +1,276 @@
+"""The first pass: every check, and the public numbers that a plan is made from. Nothing is written."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.budgets import Budgets
+from collegium.data.sharding.levels import Granted
+from collegium.data.sharding.owners import OWNER, OwnerRegister, different_owners
+from collegium.data.sharding.roles import Roles, second_hashes
+from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, values_of
+from collegium.data.tables import encode_classes, outside_the_classes
+from collegium.errors import InputError, PrivacyWarning
+from collegium.personalisation.partition import owner_hashes
+
+Progress = Callable[[int, int], None]
+_MOST_CLASSES = 10_000
+
+
+class CountedBudgets(Budgets):
+    """Group sizes and budgets of owners who were counted, and are not in memory.
+
+    Parameters
+    ----------
+    groups : Budgets
+        Names and budgets of the groups.
+    sizes : sequence of int
+        Owners of each group.
+    n_records : int
+        Records of all owners.
+    """
+
+    def __init__(self, groups: Budgets, sizes: Sequence[int], n_records: int) -> None:
+        self._groups = dict(groups.groups)
+        self.group_names = tuple(self._groups)
+        self._sizes = [int(size) for size in sizes]
+        self._n_records = n_records
+        self._warn()
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return self._n_records
+
+    @property
+    def n_owners(self) -> int:
+        """Number of different owners."""
+        return sum(self._sizes)
+
+    def group_sizes(self) -> dict[str, int]:
+        """Count the owners (not the records) of each group."""
+        return dict(zip(self.group_names, self._sizes, strict=True))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("owners", "record_owner", "owner_group"):
+            raise InputError(
+                "the private records are streamed, and this needs them in memory: read them with "
+                "read_table, or set run.streaming = false in a study"
+            )
+        raise AttributeError(name)
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What the first pass found.
+
+    Attributes
+    ----------
+    budgets : CountedBudgets
+        The groups, their budgets and their exact sizes.
+    levels : pandas.Index
+        Level of each group, in the order of the groups.
+    classes : ndarray
+        The public list of classes.
+    sensitive_seen : ndarray of int
+        Numbers of the classes that some record has.
+    features : tuple of str
+        The columns that teachers learn from.
+    """
+
+    budgets: CountedBudgets
+    levels: pd.Index
+    classes: NDArray[Any]
+    sensitive_seen: NDArray[np.intp]
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one piece holds."""
+
+    owners: NDArray[np.void]  # groups are positions in `levels`
+    levels: NDArray[Any]
+    records_per_level: NDArray[np.intp]
+    labels: NDArray[Any]
+
+
+def scan(
+    source: ParquetSource,
+    roles: Roles,
+    granted: Granted,
+    key: bytes,
+    classes: ArrayLike | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Scanned:
+    """Read owners, levels and classes of all records once; check them and count them.
+
+    Parameters
+    ----------
+    source : ParquetSource
+        The private records.
+    roles : Roles
+        Which column says what.
+    granted : Granted
+        What the levels mean.
+    key : bytes
+        Public randomness of the assignment.
+    classes : array-like, optional
+        The public list of classes. Default: those that occur, which are thereby treated as public.
+    n_jobs : int, optional
+        As in joblib.
+    progress : callable, optional
+        Called with (rows read, rows in all).
+
+    Returns
+    -------
+    Scanned
+
+    Raises
+    ------
+    InputError
+        If a file is damaged, a column is missing, an owner has no name or two levels, a level is
+        unknown, or a label is missing or not among the classes.
+    """
+    features = roles.features(source)
+    register = OwnerRegister()
+    index: dict[Any, int] = {}
+    per_level: list[int] = []
+    labels: set[Any] = set()
+    done = 0
+    tasks = (
+        joblib.delayed(_look)(
+            source.reader, piece, roles, granted, key, features, source.categorical, classes
+        )
+        for piece in source.pieces
+    )
+    found = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    for piece, seen in zip(source.pieces, found, strict=True):
+        for level in seen.levels.tolist():
+            if level not in index:
+                index[level] = len(index)
+                per_level.append(0)
+        here = np.array([index[level] for level in seen.levels.tolist()], dtype=np.intp)
+        for code, number in zip(here, seen.records_per_level, strict=True):
+            per_level[code] += int(number)
+        if roles.owner is not None:
+            owners = seen.owners.copy()
+            owners["group"] = here[owners["group"]]
+            register.add(owners)
+        labels.update(seen.labels.tolist())
+        _refuse_too_many(labels)
+        done += piece.n_rows
+        if progress is not None:
+            progress(done, source.n_rows)
+    if not labels:
+        raise InputError("every private record is left out: nothing is left to teach from")
+    known, codes = encode_classes(np.sort(np.array(list(labels), _kind(labels))), classes)
+    levels, groups = _groups(granted, np.array(list(index), _kind(index)))
+    order = levels.get_indexer(pd.Index(list(index)))
+    sizes = np.zeros(len(levels), dtype=np.intp)
+    sizes[order] = per_level if roles.owner is None else register.sizes(len(index))
+    return Scanned(
+        budgets=CountedBudgets(groups, sizes.tolist(), sum(per_level)),
+        levels=levels,
+        classes=known,
+        sensitive_seen=np.unique(codes),
+        features=features,
+    )
+
+
+def _look(
+    reader: PieceReader,
+    piece: Piece,
+    roles: Roles,
+    granted: Granted,
+    key: bytes,
+    features: Sequence[str],
+    categorical: Sequence[str],
+    classes: ArrayLike | None,
+) -> _Seen:
+    """Read the owners, levels and labels of one piece."""
+    needed = [name for name in (roles.owner, roles.level, roles.target) if name is not None]
+    if roles.unwanted is not None:
+        needed += features
+    owners: list[NDArray[np.void]] = []
+    index: dict[Any, int] = {}
+    counts: list[int] = []
+    labels: set[Any] = set()
+    for first_row, table in reader.batches(piece, list(dict.fromkeys(needed))):
+        table, rows = roles.taught(first_row, table, features, categorical)
+        levels, codes = granted.different(values_of(table, roles.level), rows)
+        for level in levels.tolist():
+            if level not in index:
+                index[level] = len(index)
+                counts.append(0)
+        codes = np.array([index[level] for level in levels.tolist()], dtype=np.intp)[codes]
+        for code, number in enumerate(np.bincount(codes, minlength=len(counts)).tolist()):
+            counts[code] += number
+        names = roles.names(table, rows)
+        if roles.owner is not None:
+            owners.append(_identities(names, codes, key))
+        labels.update(_labels(values_of(table, roles.target), rows, classes))
+        _refuse_too_many(labels)
+    return _Seen(
+        owners=different_owners(np.concatenate([np.empty(0, OWNER), *owners])),
+        levels=np.array(list(index), _kind(index)),
+        records_per_level=np.array(counts, dtype=np.intp),
+        labels=np.array(list(labels), _kind(labels)),
+    )
+
+
+def _identities(names: NDArray[Any], groups: NDArray[np.intp], key: bytes) -> NDArray[np.void]:
+    owner, unique = pd.factorize(names)
+    different = np.asarray(unique)
+    n_groups = int(groups.max(initial=0)) + 1
+    pairs = pd.unique(owner * n_groups + groups)  # each owner with each of its groups once
+    owner = pairs // n_groups
+    seen = np.empty(len(pairs), OWNER)
+    seen["hash"] = owner_hashes(different, key)[owner]
+    seen["second"] = second_hashes(different)[owner]
+    seen["group"] = pairs % n_groups
+    return seen
+
+
+def _labels(column: NDArray[Any], rows: NDArray[np.intp], classes: ArrayLike | None) -> list[Any]:
+    missing = np.flatnonzero(pd.isna(column))
+    if missing.size:
+        raise InputError(
+            f"{missing.size} record(s) without a label, first in row {rows[missing[0]]} (counted from "
+            "0): label or drop them"
+        )
+    if classes is not None:
+        known = np.asarray(classes)
+        outside = np.flatnonzero(pd.Index(known).get_indexer(pd.Index(column)) < 0)
+        if outside.size:
+            raise outside_the_classes(column, known, outside.size, rows[outside[0]])
+    labels: list[Any] = pd.unique(column).tolist()
+    return labels
+
+
+def _refuse_too_many(labels: set[Any]) -> None:
+    if len(labels) > _MOST_CLASSES:
+        raise InputError(
+            f"the target has more than {_MOST_CLASSES:,} different values: Collegium classifies; give a "
+            "column of classes"
+        )
+
+
+def _groups(granted: Granted, levels: NDArray[Any]) -> tuple[pd.Index, Budgets]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # about made-up owners, one per group
+        return granted.groups(levels)
+
+
+def _kind(values: Any) -> Any:
+    """Keep names as they are: NumPy alone would make text of fixed width of them."""
+    return object if any(isinstance(value, str) for value in values) else None

@@ -1,0 +1,1 @@
+"""Models and features that know nothing of privacy."""

@@ -1,0 +1,1 @@
+"""Teachers with a closed form, hundreds trained at once."""

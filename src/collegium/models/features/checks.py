@@ -1,0 +1,99 @@
+"""Checks that all features share."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.data.tables import float_type
+from collegium.errors import InputError
+
+
+def whole_number(name: str, value: Any, least: int, most: int | None) -> None:
+    """Check that a parameter is a whole number in a range.
+
+    Parameters
+    ----------
+    name : str
+        What the message calls it.
+    value : object
+        What was given.
+    least : int
+        Smallest value allowed.
+    most : int or None
+        Largest; None: no limit.
+
+    Raises
+    ------
+    InputError
+        If it is anything else.
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limit = f"{least} to {most}" if most is not None else f"{least} and above"
+        raise InputError(f"{name} is {value!r}; allowed are whole numbers, {limit}")
+
+
+def dense_table(X: Any, what: str) -> NDArray[Any]:
+    """Take records as a table of finite numbers.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame, shape (n_records, n_features)
+        Records; may be private.
+    what : str
+        What messages call them.
+
+    Returns
+    -------
+    ndarray of float32 or float64, shape (n_records, n_features)
+        float64 where it was given, and for whole numbers of more than 16 bits.
+
+    Raises
+    ------
+    InputError
+        If they are sparse, no numbers, not finite, or no table.
+    """
+    if hasattr(X, "tocsr"):
+        raise InputError(
+            f"the {what} are sparse; allowed are dense tables: convert with X.toarray()"
+        )
+    table = np.asarray(X)
+    if table.dtype.kind not in "buif":
+        raise InputError(f"the {what} are of type {table.dtype}; allowed are numbers; encode them")
+    if table.ndim != 2 or 0 in table.shape:
+        raise InputError(
+            f"the {what} have shape {table.shape}; allowed are tables (records, features) of at least one "
+            "row and one column"
+        )
+    finite_numbers(table, what)
+    return table.astype(float_type(table.dtype), copy=False)
+
+
+def finite_numbers(values: NDArray[Any], what: str) -> None:
+    """Check that no value is missing or infinite, without quoting any.
+
+    Parameters
+    ----------
+    values : ndarray of numbers
+        Records; may be private.
+    what : str
+        What the message calls them.
+
+    Raises
+    ------
+    InputError
+        If one is not finite as a 32-bit number.
+    """
+    if values.dtype.kind == "f" and values.size:
+        # One pass, and no array of answers: extremes are NaN or infinite if any value is.
+        low, high = float(values.min()), float(values.max())
+        largest = float(np.finfo(np.float32).max)
+        if not (-largest <= low and high <= largest):
+            raise InputError(
+                f"the {what} hold values that are missing, infinite or too large for 32 bits; allowed are "
+                "finite numbers; replace them"
+            )

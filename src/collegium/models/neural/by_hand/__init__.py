@@ -1,0 +1,1 @@
+"""Layers whose per-record gradients are written by hand."""

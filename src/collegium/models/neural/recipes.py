@@ -1,0 +1,147 @@
+"""How a network is trained: what a user may set, with defaults for each network that has a name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from collegium.errors import ModelError
+
+SCHEDULES = ("constant", "one-cycle")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings of training.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over a shard (at most, with early stopping).
+    learning_rate : float
+        Adam's, at its highest.
+    schedule : {"constant", "one-cycle"}
+        One cycle: up from a tenth over the first quarter of the steps, then down to 0 along a cosine.
+    weight_decay : float
+        Decoupled (AdamW), per step times the learning rate.
+    label_smoothing : float
+        Share of a target's probability that is spread over all classes.
+    augment : bool
+        Whether images are rotated and shifted at random.
+    rotation : float
+        Degrees, see :class:`~collegium.models.neural.augmentation.Augmentation`.
+    shift : float
+        Share of the image.
+    batch_size : int or None
+        None: a tenth of the shard, but at least 16 and at most 64 records.
+    patience : int or None
+        Stop when the loss on held-out records has not improved for so many epochs, and return what was
+        best. None: train for all epochs, on all records.
+    validation_share : float
+        Share of a shard that is held out where ``patience`` is given.
+    epsilon : float
+        Adam's, in the denominator (TensorFlow's default, 1e-7).
+
+    Raises
+    ------
+    ModelError
+        If a value is outside its range.
+    """
+
+    epochs: int = 20
+    learning_rate: float = 1e-3
+    schedule: str = "constant"
+    weight_decay: float = 0.0
+    label_smoothing: float = 0.0
+    augment: bool = True
+    rotation: float = 7.5
+    shift: float = 0.07
+    batch_size: int | None = None
+    patience: int | None = None
+    validation_share: float = 0.2
+    epsilon: float = 1e-7
+
+    def __post_init__(self) -> None:
+        _whole("epochs", self.epochs)
+        for name in ("batch_size", "patience"):
+            if getattr(self, name) is not None:
+                _whole(name, getattr(self, name))
+        if self.schedule not in SCHEDULES:
+            raise ModelError(
+                f"schedule={self.schedule!r} was given; allowed are {', '.join(SCHEDULES)}"
+            )
+        if not isinstance(self.augment, bool):
+            raise ModelError(f"augment={self.augment!r} was given; allowed are true and false")
+        _between("learning_rate", self.learning_rate, 0, math.inf, open_below=True)
+        _between("epsilon", self.epsilon, 0, math.inf, open_below=True)
+        _between("weight_decay", self.weight_decay, 0, math.inf)
+        _between("label_smoothing", self.label_smoothing, 0, 1)
+        check_movement(self.rotation, self.shift)
+        _between("validation_share", self.validation_share, 0, 1, open_below=True)
+
+    def but(self, settings: dict[str, Any]) -> Recipe:
+        """Return the recipe with the settings that are not None."""
+        return replace(
+            self, **{name: value for name, value in settings.items() if value is not None}
+        )
+
+    def batch_sizes(self, records: int) -> list[int]:
+        """Split an epoch over so many records into steps of sizes that differ by at most 1.
+
+        Examples
+        --------
+        >>> Recipe().batch_sizes(240)
+        [24, 24, 24, 24, 24, 24, 24, 24, 24, 24]
+        >>> Recipe().batch_sizes(33), Recipe().batch_sizes(5)
+        ([11, 11, 11], [5])
+        """
+        wanted = self.batch_size or min(max(round(records / 10), 16), 64)
+        steps = max(1, math.ceil(records / wanted))
+        return [records // steps + (step < records % steps) for step in range(steps)]
+
+    def rate(self, done: float) -> float:
+        """Return the learning rate when a share of training, in [0, 1), is done."""
+        if self.schedule == "constant":
+            return self.learning_rate
+        rise = 0.25
+        if done < rise:
+            return self.learning_rate * (0.1 + 0.9 * done / rise)
+        return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (done - rise) / (1 - rise)))
+
+
+SETTINGS = tuple(field.name for field in fields(Recipe))
+
+
+def _whole(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ModelError(f"{name}={value!r} was given; allowed are whole numbers from 1")
+
+
+def check_movement(rotation: Any, shift: Any) -> None:
+    """Refuse rotations that are not in [0, 180] (degrees), and shifts that are not in [0, 1] (of an image).
+
+    Raises
+    ------
+    ModelError
+        If one is.
+    """
+    _between("rotation", rotation, 0, 180, open_above=False)
+    _between("shift", shift, 0, 1, open_above=False)
+
+
+def _between(
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+    *,
+    open_below: bool = False,
+    open_above: bool = True,
+) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    inside = number and (low < value < high or value in (low, high))
+    if not inside or (value == low and open_below) or (value == high and open_above):
+        first = "above" if open_below else "from"
+        last = "" if high == math.inf else f" to {'below ' if open_above else ''}{high}"
+        raise ModelError(f"{name}={value!r} was given; allowed are numbers {first} {low}{last}")

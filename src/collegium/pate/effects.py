@@ -1,0 +1,342 @@
+"""What individual budgets do to classes and groups: who shapes the votes, and for whom the student is right.
+
+Where budgets go together with the data (people of one class, or of one kind, grant more), groups with
+large budgets have more influence than their share, and the student may serve them better (Boenisch et
+al., PoPETs 2023, Section 6.3). These tables show how far. They are made of the public plan, of what was
+released, and of public records with known classes: nothing in :class:`Effects` needs a budget.
+:func:`sensitive_teacher_effects` looks at raw votes, and its result must stay in the vault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.errors import InputError
+from collegium.pate.voting.vote_table import VoteTable
+from collegium.personalisation.plan import Plan
+
+_ROWS = 2048  # of a table of votes, looked at together
+
+
+@dataclass(frozen=True)
+class ClassEffect:
+    """What became of one class.
+
+    Attributes
+    ----------
+    name : str
+        The class.
+    public_share : float or None
+        Its share among the people that the student is for, as the user gave it.
+    labels : int
+        Labels released.
+    true_among_labelled : int or None
+        Labelled public records that truly are of this class; None where no truth is known.
+    label_accuracy : float or None
+        Share of those whose label is right.
+    test_records : int
+        Public test records that truly are of this class.
+    student_accuracy : float or None
+        Share of those of which the student is right.
+    named_by_student : float or None
+        Share of all test records that the student gives this class.
+    """
+
+    name: str
+    public_share: float | None
+    labels: int
+    true_among_labelled: int | None
+    label_accuracy: float | None
+    test_records: int
+    student_accuracy: float | None
+    named_by_student: float | None
+
+
+@dataclass(frozen=True)
+class GroupEffect:
+    """What one group contributes, and what it gets.
+
+    Attributes
+    ----------
+    name : str
+        The group.
+    owners : int
+        Its members.
+    owner_share, influence_share : float
+        Its share of all owners, and of all vote weight that its records shape.
+    influence_per_owner : float
+        Their ratio: 1 under equal budgets.
+    test_records : int
+        Public test records that carry the group's level.
+    student_accuracy : float or None
+        Share of those of which the student is right.
+    """
+
+    name: str
+    owners: int
+    owner_share: float
+    influence_share: float
+    influence_per_owner: float
+    test_records: int
+    student_accuracy: float | None
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Effects by class and by group; made by :func:`measure_effects`.
+
+    Attributes
+    ----------
+    classes : tuple of ClassEffect
+        In the order of the public class list.
+    groups : tuple of GroupEffect
+        In the order of the plan.
+    """
+
+    classes: tuple[ClassEffect, ...]
+    groups: tuple[GroupEffect, ...]
+
+    def by_class(self) -> pd.DataFrame:
+        """Tabulate, indexed by class."""
+        return pd.DataFrame([asdict(row) for row in self.classes]).set_index("name")
+
+    def by_group(self) -> pd.DataFrame:
+        """Tabulate, indexed by group."""
+        return pd.DataFrame([asdict(row) for row in self.groups]).set_index("name")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make a dictionary for JSON."""
+        return {
+            "classes": [asdict(row) for row in self.classes],
+            "groups": [asdict(row) for row in self.groups],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class StudentAnswers:
+    """What a student said of public test records.
+
+    Attributes
+    ----------
+    truth, predicted : ndarray, shape (n_test,)
+        True and predicted classes.
+    groups : ndarray, shape (n_test,), optional
+        Level that the person behind each test record chose, where it is known.
+    """
+
+    truth: NDArray[Any]
+    predicted: NDArray[Any]
+    groups: NDArray[Any] | None = None
+
+    def with_known_truth(self) -> StudentAnswers:
+        """Leave out records whose true class is missing: nothing can be said of them."""
+        known = ~pd.isna(self.truth)
+        groups = None if self.groups is None else self.groups[known]
+        return StudentAnswers(self.truth[known], self.predicted[known], groups)
+
+
+def measure_effects(
+    plan: Plan,
+    classes: ArrayLike,
+    labels: ArrayLike,
+    label_truth: ArrayLike | None = None,
+    tested: StudentAnswers | None = None,
+    class_shares: ArrayLike | None = None,
+) -> Effects:
+    """Tabulate effects by class and by group.
+
+    Parameters
+    ----------
+    plan : Plan
+        Public.
+    classes : array-like, shape (n_classes,)
+        The public class list.
+    labels : array-like, shape (n_labels,)
+        Released labels, values of ``classes``.
+    label_truth : array-like, shape (n_labels,), optional
+        True classes of the same public records.
+    tested : StudentAnswers, optional
+        What the student said of test records; those whose true class is missing are left out.
+    class_shares : array-like, shape (n_classes,), optional
+        Public shares of the classes.
+
+    Returns
+    -------
+    Effects
+
+    Examples
+    --------
+    >>> from collegium.budgets import Budget
+    >>> from collegium.personalisation import Weighting
+    >>> plan = Weighting().plan({"low": Budget(3.0), "high": Budget(1.0)}, {"low": 100, "high": 900}, 100)
+    >>> effects = measure_effects(plan, ["no", "yes"], ["no", "yes", "no"], ["no", "yes", "yes"])
+    >>> effects.by_class()["label_accuracy"].to_dict()
+    {'no': 1.0, 'yes': 0.5}
+    >>> effects.by_group()["influence_per_owner"].round(2).to_dict()
+    {'low': 2.3, 'high': 0.86}
+    """
+    names = np.asarray(classes)
+    given = np.asarray(labels)
+    truth = None if label_truth is None else np.asarray(label_truth)
+    if truth is not None and truth.shape != given.shape:
+        raise InputError(
+            f"{len(given)} released labels, but {len(truth)} true ones: give one for each label"
+        )
+    tested = None if tested is None else tested.with_known_truth()
+    shares = [None] * len(names) if class_shares is None else np.asarray(class_shares).tolist()
+    return Effects(
+        tuple(
+            _class_effect(name, share, given, truth, tested)
+            for name, share in zip(names.tolist(), shares, strict=True)
+        ),
+        tuple(
+            _group_effect(name, plan, influence, tested)
+            for name, influence in influence_shares(plan).items()
+        ),
+    )
+
+
+def influence_shares(plan: Plan) -> dict[str, float]:
+    """Share of all vote weight that each group's records shape, on average over queries.
+
+    Where groups share all teachers (uniform, upsampling), a group's copies of records among all copies;
+    else the weight of its own teachers' votes, times their participation.
+
+    Parameters
+    ----------
+    plan : Plan
+        Public.
+
+    Examples
+    --------
+    >>> from collegium.budgets import Budget
+    >>> from collegium.personalisation import Upsampling
+    >>> plan = Upsampling().plan({"a": Budget(1.0), "b": Budget(2.0)}, {"a": 500, "b": 500}, 100)
+    >>> {name: round(share, 3) for name, share in influence_shares(plan).items()}
+    {'a': 0.333, 'b': 0.667}
+    """
+    if plan.mixed:
+        votes = {
+            name: float(group.owners * group.duplicates) for name, group in plan.groups.items()
+        }
+    else:
+        votes = {
+            name: group.teachers * group.weight * group.frequency
+            for name, group in plan.groups.items()
+        }
+    total = sum(votes.values())
+    return {name: value / total for name, value in votes.items()}
+
+
+def sensitive_teacher_effects(
+    votes: VoteTable, classes: ArrayLike, truth: ArrayLike, plan: Plan
+) -> pd.DataFrame:
+    """Tell how right teachers and their majority are, by class. **Sensitive**: made of raw votes.
+
+    Parameters
+    ----------
+    votes : VoteTable
+        Of all teachers on the public records.
+    classes : array-like, shape (n_classes,)
+        The public class list.
+    truth : array-like, shape (n_public,)
+        True classes of the public records.
+    plan : Plan
+        Of the same study.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by class: ``public_records``, ``teachers`` (mean over all teachers and records of the
+        class), ``majority`` (of the weighted votes, without noise); and ``teachers of GROUP`` for each
+        group that has teachers of its own. Shares between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        If only counts of votes are known, or the truth is of other records.
+    """
+    if not votes.has_teachers:
+        raise InputError(
+            "only vote counts are known: who voted for what is needed, one column per teacher"
+        )
+    known = np.asarray(truth)
+    if known.shape != (votes.n_queries,):
+        raise InputError(
+            f"{votes.n_queries} public records were voted on, but {len(known)} true classes were given"
+        )
+    names = np.asarray(classes).tolist()
+    numbers = {name: number for number, name in enumerate(names)}
+    codes = np.array([numbers.get(value, -1) for value in known.tolist()], dtype=np.intp)
+    weights = plan.electorate(0).weights
+    records = np.zeros(len(names), dtype=np.int64)
+    right = np.zeros((len(names), votes.n_teachers))
+    majority = np.zeros(len(names))
+    for first in range(0, votes.n_queries, _ROWS):
+        rows = np.arange(first, min(first + _ROWS, votes.n_queries))
+        true = codes[rows]
+        best = votes.counts(rows, weights).argmax(axis=1) == true
+        agree = votes.sensitive_table[rows] == true[:, None]
+        for number in np.unique(true[true >= 0]).tolist():
+            chosen = true == number
+            records[number] += chosen.sum()
+            right[number] += agree[chosen].sum(axis=0)
+            majority[number] += best[chosen].sum()
+    with np.errstate(invalid="ignore"):
+        shown = {"teachers": right.mean(axis=1) / records, "majority": majority / records}
+        if not plan.mixed:
+            for group, (start, end) in plan.teacher_ranges().items():
+                shown[f"teachers of {group}"] = right[:, start:end].mean(axis=1) / records
+    index = pd.Index([str(name) for name in names], name="name")
+    return pd.DataFrame({"public_records": records, **shown}, index=index)
+
+
+def _class_effect(
+    name: Any,
+    share: float | None,
+    labels: NDArray[Any],
+    truth: NDArray[Any] | None,
+    tested: StudentAnswers | None,
+) -> ClassEffect:
+    of_class = None if truth is None else truth == name
+    tested_class = None if tested is None else tested.truth == name
+    return ClassEffect(
+        name=str(name),
+        public_share=share,
+        labels=int((labels == name).sum()),
+        true_among_labelled=None if of_class is None else int(of_class.sum()),
+        label_accuracy=None if of_class is None else _share(labels[of_class] == name),
+        test_records=0 if tested_class is None else int(tested_class.sum()),
+        student_accuracy=None if tested is None else _share(tested.predicted[tested_class] == name),
+        named_by_student=None if tested is None else _share(tested.predicted == name),
+    )
+
+
+def _group_effect(
+    name: str, plan: Plan, influence: float, tested: StudentAnswers | None
+) -> GroupEffect:
+    owners = plan.groups[name].owners
+    share = owners / sum(group.owners for group in plan.groups.values())
+    chosen = None
+    if tested is not None and tested.groups is not None:
+        chosen = np.array([str(level) == name for level in tested.groups.tolist()], dtype=bool)
+    return GroupEffect(
+        name=name,
+        owners=owners,
+        owner_share=share,
+        influence_share=influence,
+        influence_per_owner=influence / share,
+        test_records=0 if chosen is None else int(chosen.sum()),
+        student_accuracy=None
+        if tested is None or chosen is None
+        else _share((tested.predicted == tested.truth)[chosen]),
+    )
+
+
+def _share(right: NDArray[np.bool_]) -> float | None:
+    return float(right.mean()) if right.size else None

@@ -1,0 +1,131 @@
+"""A joblib backend for clusters: what Dask and Ray have in common.
+
+joblib's own backend for Dask (1.6) waits for ever once a task has killed its workers, and Ray's (2.60)
+neither restarts a killed worker nor hands out results as they come. These do both, and send tasks as
+:mod:`parcels <collegium.pate.teachers.parcels>`, which no cluster can log.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from joblib.parallel import ParallelBackendBase
+
+from collegium.pate.teachers.parcels import (
+    Failed,
+    Lent,
+    Parcel,
+    cannot_travel,
+    packed,
+    raised_on_the_way,
+    surroundings,
+)
+
+Callback = Callable[[Any], None]
+
+
+class WorkerLost:
+    """Stands for the result of a task whose worker ended."""
+
+
+class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
+    """Sends joblib's tasks to a cluster.
+
+    Parameters
+    ----------
+    cores : int
+        Tasks that the cluster runs at once.
+    """
+
+    supports_retrieve_callback = True
+    default_n_jobs = -1
+
+    def __init__(self, cores: int) -> None:
+        super().__init__(nesting_level=0)
+        self._cores = cores
+        self._pending: set[Any] = set()
+        self._guard = threading.Lock()
+        self._lent: list[Any] = []
+        self._stopped = threading.Event()
+
+    @abstractmethod
+    def _share(self, records: Any) -> Any:
+        """Bring public records to the workers, and return what a task takes in their place."""
+
+    @abstractmethod
+    def _look(self, stopped: threading.Event) -> None:
+        """Look after tasks or workers until the event is set; runs in a thread."""
+
+    @abstractmethod
+    def _send(self, parcel: Parcel, expected: dict[str, str]) -> Any:
+        """Start a task, and return its future."""
+
+    @abstractmethod
+    def _watch(self, future: Any, done: Callback) -> None:
+        """Call ``done(future)`` when it has ended in any way."""
+
+    @abstractmethod
+    def _result(self, future: Any) -> Parcel | None:
+        """Return what a task that ended returned; None if its worker was lost."""
+
+    @abstractmethod
+    def _cancel(self, futures: list[Any]) -> None:
+        """Give tasks up."""
+
+    def effective_n_jobs(self, n_jobs: int | None) -> int:
+        """Tasks at once; at least two, since joblib would run a single one in this process."""
+        return max(2, self._cores if n_jobs is None or n_jobs < 0 else n_jobs)
+
+    def lend(self, records: Any) -> Lent:
+        """Give public records to every worker, in place of those that were lent before."""
+        self._lent = [self._share(records)]
+        return Lent(position=0)
+
+    def take_back(self) -> None:
+        """Let the cluster forget what was lent."""
+        self._lent = []
+
+    def start_call(self) -> None:
+        """Begin to look after tasks or workers."""
+        self._stopped = threading.Event()
+        threading.Thread(target=self._look, args=(self._stopped,), daemon=True).start()
+
+    def stop_call(self) -> None:
+        """Stop looking."""
+        self._stopped.set()
+
+    def submit(self, func: Callable[[], list[Any]], callback: Callback | None = None) -> Any:
+        """Send a batch of joblib's tasks."""
+        try:
+            future = self._send(packed(func), surroundings())
+        except Exception as error:
+            # This may run in a thread of the cluster's client, where an exception would get lost.
+            future = Failed(cannot_travel(error))
+            if callback is not None:
+                callback(future)
+            return future
+        with self._guard:
+            self._pending.add(future)
+        if callback is not None:
+            self._watch(future, callback)
+        return future
+
+    apply_async = submit  # its name before joblib 1.5
+
+    def retrieve_result_callback(self, out: Any) -> Any:
+        """Return a task's result; raise what it raised."""
+        if isinstance(out, Failed):
+            raise out.error
+        with self._guard:
+            self._pending.discard(out)
+        parcel = self._result(out)
+        return [WorkerLost()] if parcel is None else raised_on_the_way(parcel)
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:
+        """Give up all tasks that have not ended."""
+        with self._guard:
+            futures, self._pending = list(self._pending), set()
+        self._cancel(futures)

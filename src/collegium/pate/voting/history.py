@@ -1,0 +1,72 @@
+"""What everybody had spent after each query, recomputed from what was released (worst case only)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from collegium.pate.voting.aggregators import Aggregator
+from collegium.pate.voting.composition import charge_again
+from collegium.pate.voting.labelling import NO_LABEL, Outcome
+from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.personalisation.electorate import Electorate
+
+
+@dataclass(frozen=True)
+class SpendingPoint:
+    """The account after some queries.
+
+    Attributes
+    ----------
+    asked, labels : int
+        Queries asked and labels released so far.
+    epsilon_spent : dict of str to float
+        The most that any owner of each group has spent, rounded up.
+    """
+
+    asked: int
+    labels: int
+    epsilon_spent: dict[str, float]
+
+
+def spending_history(
+    aggregator: Aggregator,
+    electorate: Electorate,
+    outcomes: Sequence[Outcome],
+    n_points: int = 60,
+) -> list[SpendingPoint]:
+    """Charge released outcomes again, and look at the account now and then.
+
+    Under the worst-case guarantee costs depend on released outcomes only, so this history may be
+    published.
+
+    Parameters
+    ----------
+    aggregator : Aggregator
+        The mechanism.
+    electorate : Electorate
+        Weights, participation and cohorts.
+    outcomes : sequence of Outcome
+        Every query asked, in order.
+    n_points : int, default=60
+        About how many points to return; the last one is always there.
+
+    Returns
+    -------
+    list of SpendingPoint
+        Starts with zero.
+    """
+    pricing = WorstCasePricing(aggregator, electorate)
+    wanted = set(
+        np.linspace(0, len(outcomes), min(n_points, len(outcomes)) + 1).astype(int).tolist()
+    )
+    points = [SpendingPoint(0, 0, pricing.accountant.epsilon_spent_by_name())]
+    labels = 0
+    for asked, (outcome, _) in enumerate(charge_again(pricing, electorate, outcomes), 1):
+        labels += outcome.label != NO_LABEL
+        if asked in wanted:
+            spent = pricing.accountant.epsilon_spent_by_name()
+            points.append(SpendingPoint(asked, labels, spent))
+    return points

@@ -1,0 +1,84 @@
+"""What a report shows: only what may be published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from collegium.accounting.statement import PrivacyStatement
+from collegium.pate.effects import Effects
+from collegium.pate.voting.history import SpendingPoint
+from collegium.personalisation.plan import Plan
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """All numbers and words of a report. Nothing in it depends on votes except through noise.
+
+    Attributes
+    ----------
+    title : str
+        Name of the study.
+    privacy : PrivacyStatement
+        What was promised and (worst-case only) spent.
+    plan : Plan
+        Teachers, duplicates, weights and frequencies of each group.
+    aggregator : mapping of str to str or float
+        ``name`` and parameters, as configured.
+    scale : float
+        Total vote weight / nominal number of teachers: parameters were multiplied by it (by its
+        average, where teachers vanish).
+    stop_reason : str
+        "budget", "queries", "labels" or "interrupted".
+    n_public, n_asked, n_answered, n_reinforced, n_lost : int
+        Public records; queries asked; answered by the teachers; taken from a confident student;
+        charged but lost in a crash.
+    effects : Effects
+        What became of each class and group.
+    history : sequence of SpendingPoint
+        Empty under a data-dependent guarantee.
+    teacher, student : str
+        The models, in words.
+    label_accuracy, student_accuracy : float or None
+        Against public truth, where it is known.
+    n_test : int
+        Public test records behind ``student_accuracy``.
+    student_notes : sequence of str
+        What the user should know about how the student was trained.
+    settings : mapping of str to str
+        Further public settings, in the order in which they are shown.
+    versions : mapping of str to str
+        Software versions.
+    """
+
+    title: str
+    privacy: PrivacyStatement
+    plan: Plan
+    aggregator: Mapping[str, str | float]
+    scale: float
+    stop_reason: str
+    n_public: int
+    n_asked: int
+    n_answered: int
+    n_reinforced: int
+    n_lost: int
+    effects: Effects
+    history: Sequence[SpendingPoint]
+    teacher: str
+    student: str
+    label_accuracy: float | None
+    student_accuracy: float | None
+    n_test: int
+    settings: Mapping[str, str]
+    versions: Mapping[str, str]
+    student_notes: Sequence[str] = ()
+
+    @property
+    def class_names(self) -> list[str]:
+        """The public class list."""
+        return [row.name for row in self.effects.classes]
+
+    @property
+    def labels_per_class(self) -> list[int]:
+        """Released labels of each class."""
+        return [row.labels for row in self.effects.classes]

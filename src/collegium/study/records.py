@@ -1,0 +1,377 @@
+"""A study's records: read, split and tied to budgets; everything by public randomness."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.budgets import Budgets, epsilon_group
+from collegium.data.datasets import load_dataset, read_any, sha256_of
+from collegium.data.tables import (
+    as_records,
+    encode_classes,
+    like_private,
+    other_spelling,
+    take_rows,
+)
+from collegium.errors import ConfigError, InputError, PrivacyWarning
+from collegium.personalisation.partition import owner_hashes
+from collegium.study.config import StudyConfig
+
+
+@dataclass(frozen=True, eq=False)
+class StudyData:
+    """All records of a study.
+
+    Attributes
+    ----------
+    X, codes, budgets
+        Private records, their class numbers, and who granted what. **Sensitive.**
+    classes : ndarray
+        Public list of classes.
+    X_public, y_public, X_test, y_test
+        Public records, and true classes where they are known (None otherwise).
+    test_groups : ndarray or None
+        Name of the group that the level of each test record makes, where the test file has that column.
+    public_rows : ndarray of int
+        Row of each public record in its file or data set.
+    fingerprints : dict of str to str
+        What the records were read from.
+    n_tests_left_out : int
+        Test records without a class: a student cannot be judged by them.
+    """
+
+    X: Any
+    codes: NDArray[np.intp]
+    budgets: Budgets
+    classes: NDArray[Any]
+    X_public: Any
+    y_public: NDArray[Any] | None
+    X_test: Any | None
+    y_test: NDArray[Any] | None
+    test_groups: NDArray[Any] | None
+    public_rows: NDArray[np.intp]
+    fingerprints: dict[str, str]
+    n_tests_left_out: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Records:
+    """Records of one source, before anything is split off."""
+
+    X: Any
+    y: NDArray[Any] | None
+    owners: NDArray[Any] | None
+    levels: NDArray[Any] | None
+    rows: NDArray[np.intp]
+    n_rows: int  # of the source, before any was dropped or split off
+
+    @property
+    def names(self) -> NDArray[Any]:
+        """Owner of each record; without owners, the record's row in its source names it.
+
+        The row in the *source*: dropping or splitting off other records renames nobody.
+        """
+        return self.rows if self.owners is None else self.owners
+
+    def take(self, rows: NDArray[np.intp]) -> _Records:
+        return _Records(
+            take_rows(self.X, rows),
+            None if self.y is None else self.y[rows],
+            None if self.owners is None else self.owners[rows],
+            None if self.levels is None else self.levels[rows],
+            self.rows[rows],
+            self.n_rows,
+        )
+
+    def with_known_class(self) -> _Records:
+        """Leave out what nobody knows the class of."""
+        return self if self.y is None else self.take(np.flatnonzero(~pd.isna(self.y)))
+
+
+def load_study_data(config: StudyConfig) -> StudyData:
+    """Read, split and check all records of a study.
+
+    Raises
+    ------
+    InputError
+        If a file or column is missing, records do not fit together, or a budget is not allowed.
+    """
+    fingerprints: dict[str, str] = {}
+    classes: Any = config["data.classes"]
+    if config["data.dataset"] is not None:
+        source, known = _named(config)
+        classes = known if classes is None else classes
+        fingerprints["data set"] = str(config["data.dataset"])
+    else:
+        source = read_records(config, "private", fingerprints, is_private=True)
+    private, public, test = _split(config, source)
+    if public is None:
+        public = read_records(config, "public", fingerprints, is_private=False)
+    if config["data.test"] is not None:
+        test = read_records(config, "test", fingerprints, is_private=False)
+    judged = None if test is None else test.with_known_class()
+    if private.y is None:
+        raise ConfigError(
+            "private records have no labels: give data.target (a column) or data.private_labels (a file)"
+        )
+    known_classes, codes = encode_classes(private.y, classes)
+    warn_of_private_classes(classes)
+    X = as_records(private.X, "private")
+    X_test = None if judged is None else like_private(as_records(judged.X, "test"), X, "test")
+    return StudyData(
+        X=X,
+        codes=codes,
+        budgets=_budgets(config, private, fingerprints),
+        classes=known_classes,
+        X_public=like_private(as_records(public.X, "public"), X),
+        y_public=truth_about(public.y, known_classes, "public"),
+        X_test=X_test,
+        y_test=None if judged is None else truth_about(judged.y, known_classes, "test"),
+        test_groups=None if judged is None else groups_of_test_records(config, judged.levels),
+        public_rows=public.rows,
+        fingerprints=fingerprints,
+        n_tests_left_out=0 if test is None or judged is None else len(test.rows) - len(judged.rows),
+    )
+
+
+def groups_of_test_records(config: StudyConfig, levels: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Name the group of each public test record: by its level, or by its ε where there are no levels."""
+    if levels is None or config.policy() is not None:
+        return levels
+    epsilons = pd.to_numeric(pd.Series(levels), errors="coerce")
+    return np.array(
+        [
+            str(level) if pd.isna(epsilon) else epsilon_group(epsilon)
+            for level, epsilon in zip(levels.tolist(), epsilons, strict=True)
+        ],
+        dtype=object,
+    )
+
+
+def warn_of_private_classes(given: Any) -> None:
+    """Warn where the class list is read off the private labels."""
+    if given is None:
+        warnings.warn(
+            "data.classes is not given: the classes that occur in the private records are treated as public",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+def truth_about(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDArray[Any] | None:
+    """Check that true labels of public records speak of the same classes as private ones."""
+    if y is not None and not pd.Index(y).isin(pd.Index(classes)).any():
+        spelling = other_spelling(y, classes) or ": write both in the same way"
+        raise InputError(
+            f"no label of the {role} records is among the classes "
+            f"{', '.join(map(str, classes.tolist()))}{spelling}"
+        )
+    return y
+
+
+def _named(config: StudyConfig) -> tuple[_Records, tuple[Any, ...]]:
+    name, missing = config["data.dataset"], config["data.missing"]
+    dataset = load_dataset(name, config.path("run.data_dir"))
+    records = _Records(
+        dataset.X,
+        dataset.y,
+        dataset.owners,
+        None,
+        np.arange(len(dataset.y), dtype=np.intp),
+        len(dataset.y),
+    )
+    if isinstance(records.X, pd.DataFrame):
+        records = _without(records, config["data.exclude"])
+    return _drop_missing(records, missing), dataset.classes
+
+
+def read_records(
+    config: StudyConfig, role: str, fingerprints: dict[str, str], is_private: bool
+) -> _Records:
+    """Read the file of one role into memory, and add its fingerprint."""
+    path = config.path(f"data.{role}")
+    assert path is not None
+    table = read_any(path)
+    fingerprints[role] = fingerprint_of(path)
+    y = owners = levels = None
+    labels = config.path(f"data.{role}_labels")
+    if labels is not None:
+        y = _one_column(read_any(labels), f"data.{role}_labels")
+        fingerprints[f"{role} labels"] = fingerprint_of(labels)
+    if isinstance(table, pd.DataFrame):
+        target, column = config["data.target"], config["privacy.column"]
+        if target is not None and (is_private or role == "test" or target in table.columns):
+            y = np.asarray(_column(table, target, f"data.target in the {role} records"))
+        if is_private and config["data.owner"] is not None:
+            owners = np.asarray(_column(table, config["data.owner"], "data.owner"))
+        if is_private and column is not None:
+            levels = np.asarray(_column(table, column, "privacy.column"))
+        elif role == "test" and column in table.columns:
+            levels = np.asarray(table[column])
+    elif is_private and config["data.owner"] is not None:
+        raise ConfigError(
+            "data.owner names a column, but the private records are an array without column names: give a "
+            "table, or leave data.owner out if every record is another person's"
+        )
+    if y is not None and len(y) != len(table):
+        raise InputError(f"{len(table)} {role} records, but {len(y)} labels: give one per record")
+    rows = np.arange(len(table), dtype=np.intp)
+    records = _Records(table, y, owners, levels, rows, len(table))
+    if isinstance(table, pd.DataFrame):
+        special = [config["data.target"], config["data.owner"], config["privacy.column"]]
+        drop = [c for c in special if c is not None and c in table.columns]
+        strays = [c for c in config["data.exclude"] if c in table.columns or is_private]
+        records = _without(records, [*drop, *strays])
+    return _drop_missing(records, config["data.missing"])
+
+
+def _column(table: pd.DataFrame, name: str, what: str) -> pd.Series:
+    if name not in table.columns:
+        raise InputError(
+            f"{what} names column {name!r}, which is not there: the columns are "
+            f"{', '.join(map(str, table.columns))}"
+        )
+    return table[name]
+
+
+def _one_column(table: Any, name: str) -> NDArray[Any]:
+    column = np.asarray(table)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1:
+        raise InputError(
+            f"{name} must be one column, got shape {column.shape}: one value per record"
+        )
+    return column
+
+
+def _without(records: _Records, columns: list[str]) -> _Records:
+    for name in columns:
+        _column(records.X, name, "data.exclude")
+    kept = records.X.drop(columns=columns)
+    return replace(records, X=kept)
+
+
+@dataclass(frozen=True)
+class MarkedMissing:
+    """Finds the records in which some value is missing.
+
+    Parameters
+    ----------
+    marker : str
+        Text, or number, that stands for a missing value; empty or "nan": what is missing anyway.
+    """
+
+    marker: str
+
+    def __call__(self, X: pd.DataFrame) -> NDArray[np.bool_]:
+        """Mark records, each by its own values alone; shape (n_records,)."""
+        bad = np.zeros(len(X), dtype=bool)
+        try:
+            number = float(self.marker or "nan")
+        except ValueError:
+            number = np.inf
+        for name in X.columns:
+            if np.isnan(number):
+                bad |= X[name].isna().to_numpy()
+            elif pd.api.types.is_numeric_dtype(X[name].dtype):
+                bad |= (X[name] == number).to_numpy(dtype=bool, na_value=False)
+            else:
+                bad |= (X[name].astype(object) == self.marker).to_numpy()
+        return bad
+
+
+def _drop_missing(records: _Records, marker: str | None) -> _Records:
+    if marker is None or not isinstance(records.X, pd.DataFrame):
+        return records
+    bad = MarkedMissing(marker)(records.X)
+    kept = records.take(np.flatnonzero(~bad))
+    if not len(kept.X):
+        raise InputError(f"every record contains {marker!r} (data.missing): nothing is left")
+    return kept
+
+
+def _split(
+    config: StudyConfig, source: _Records
+) -> tuple[_Records, _Records | None, _Records | None]:
+    """Deal owners, ordered by a keyed hash of their names, to the public, test and private side.
+
+    The private side comes last: whether somebody is on it or not changes nothing about the other two, and
+    nobody else's place. Its size is a public number.
+    """
+    if config["data.public_records"] is None:
+        return source, None, None
+    wanted = [config[f"data.{role}_records"] or 0 for role in ("private", "public", "test")]
+    total = len(source.rows)
+    if sum(wanted) > total:
+        raise InputError(
+            f"the split asks for {sum(wanted)} records, but there are only {total}: lower "
+            "data.private_records, data.public_records or data.test_records"
+        )
+    hashes = owner_hashes(source.names, f"split {config['study.seed']}".encode())
+    order = np.lexsort((np.arange(total), hashes))
+    parts: dict[str, _Records] = {}
+    start = 0
+    for role, size in (("public", wanted[1]), ("test", wanted[2]), ("private", wanted[0])):
+        end = min(start + size, total)
+        while size and 0 < end < total and hashes[order[end]] == hashes[order[end - 1]]:
+            end += 1  # the last owner's remaining records
+        parts[role] = source.take(np.sort(order[start:end]))
+        start = end
+    if not all(len(parts[role].rows) for role in ("private", "public")):
+        raise InputError("the split leaves a side without records: ask for fewer public records")
+    return parts["private"], parts["public"], parts["test"] if wanted[2] else None
+
+
+def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str]) -> Budgets:
+    policy, delta = config.policy(), config["privacy.delta"]
+    levels = private.levels
+    if config["privacy.file"] is not None:
+        path = config.path("privacy.file")
+        assert path is not None
+        table = read_any(path)
+        fingerprints["privacy"] = fingerprint_of(path)
+        given = _one_column(table, "privacy.file")
+        if len(given) != private.n_rows:
+            raise InputError(
+                f"privacy.file has {len(given)} rows, but there are {private.n_rows} records: give one level "
+                "or ε per record, below a header"
+            )
+        levels = given[private.rows]
+    if config["privacy.shares"] is not None:
+        assert policy is not None
+        levels = _random_levels(config, private)
+    if levels is None:
+        raise ConfigError(
+            "privacy.column needs a table with named columns; for arrays give privacy.file"
+        )
+    if policy is None:
+        return Budgets.from_epsilons(levels, delta, private.names)
+    return policy.assign(levels, private.names)
+
+
+def _random_levels(config: StudyConfig, private: _Records) -> NDArray[Any]:
+    """Give levels to owners at random, in exact shares."""
+    owner = pd.factorize(private.names)[0]
+    people = int(owner.max()) + 1
+    shares = config["privacy.shares"]
+    ends = np.rint(np.cumsum(list(shares.values())) * people).astype(int)
+    level = np.searchsorted(ends, np.arange(people), side="right")
+    generator = np.random.default_rng([config["study.seed"], 2])
+    dealt = generator.permutation(np.minimum(level, len(shares) - 1))
+    return np.asarray(np.asarray(list(shares), dtype=object)[dealt[owner]])
+
+
+def fingerprint_of(path: Path) -> str:
+    """Hash a file, or every file of a folder."""
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.is_file())
+        return " ".join(f"{p.relative_to(path)}:{sha256_of(p)}" for p in files)
+    return sha256_of(path)

@@ -1,0 +1,96 @@
+"""Models of a study on disk, and the ensemble that puts teachers there."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import joblib
+
+from collegium.errors import InputError
+from collegium.pate.catalogue import keep_checkpoints
+from collegium.pate.teachers.engines import Workers
+from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble
+from collegium.study.folder import StudyFolder
+
+_Ensemble = TypeVar("_Ensemble", bound=TeacherEnsemble)
+
+
+class StoredTeachers:
+    """Teachers of a study, each in a file of its vault: one that is there is not trained again.
+
+    Parameters
+    ----------
+    folder : StudyFolder
+        The study's; open.
+    n_teachers : int
+        How many there will be.
+
+    Attributes
+    ----------
+    paths : list of Path
+        Where each teacher lies.
+    """
+
+    def __init__(self, folder: StudyFolder, n_teachers: int) -> None:
+        self._folder = folder
+        self._place = folder.vault / "teachers"
+        self._place.mkdir(exist_ok=True)
+        self.paths = [_teacher_path(self._place, number) for number in range(n_teachers)]
+
+    def missing(self) -> list[int]:
+        """Numbers of the teachers that are not there."""
+        return [number for number, path in enumerate(self.paths) if not path.exists()]
+
+    def ensemble(
+        self, kind: type[_Ensemble], teacher: Any, seed: int, workers: Workers, **settings: Any
+    ) -> _Ensemble:
+        """Make the ensemble that trains teachers into their files, and asks them from there.
+
+        Parameters
+        ----------
+        kind : type of TeacherEnsemble
+            Which ensemble.
+        teacher : object with ``fit`` and ``predict``
+            The model of every teacher. Where workers see the study's folder, one that can be cut off in
+            training leaves checkpoints in the vault; elsewhere these would lie on the workers' own disks.
+        seed : int
+            Public randomness of training.
+        workers : Workers
+            Who train.
+        **settings
+            Of the ensemble: ``n_classes``, ``progress``.
+        """
+        if workers.share_files:
+            teacher = keep_checkpoints(teacher, self._folder.vault / "checkpoints")
+        keep = partial(store_teacher, self._folder, self._place)
+        return kind(teacher, seed, keep=keep, fetch=fetch_teacher, workers=workers, **settings)
+
+
+def _teacher_path(place: Path, number: int) -> Path:
+    return place / f"{number:06d}.joblib"
+
+
+def store_teacher(folder: StudyFolder, place: Path, number: int, teacher: Teacher) -> Path:
+    """Write a teacher durably (in the worker that trained it), and return where."""
+    path = _teacher_path(place, number)
+    folder.write_model(path, teacher)
+    return path
+
+
+def fetch_teacher(kept: Any) -> Teacher:
+    """Read a teacher back."""
+    teacher = load_model(kept)
+    assert isinstance(teacher, Teacher)
+    return teacher
+
+
+def load_model(path: Path) -> Any:
+    """Read a model; a damaged file is named in one line."""
+    try:
+        return joblib.load(path)
+    except Exception as error:  # unpickling may raise anything
+        raise InputError(
+            f"{path} cannot be read ({type(error).__name__}): delete it and run again"
+        ) from None

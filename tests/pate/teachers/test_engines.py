@@ -1,0 +1,533 @@
+"""The same teachers on every engine, and none lost when a worker is."""
+
+import contextlib
+import os
+import socket
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import cloudpickle
+import engine_models
+import joblib
+import numpy as np
+import pytest
+from engine_models import CountedRecords, Mortal, Talkative, Together, fingerprint
+from sklearn.tree import DecisionTreeClassifier
+
+from collegium.budgets import Budgets
+from collegium.errors import InputError, ModelError, PrivacyWarning, WorkerWarning
+from collegium.pate.teachers import cluster_backend, engines, in_clear
+from collegium.pate.teachers.engines import Engine, running
+from collegium.pate.teachers.ensemble import TeacherEnsemble
+from collegium.pate.teachers.parcels import Parcel, run_parcel, surroundings, unpacked
+from collegium.pate.teachers.silence import SILENCE
+from collegium.personalisation.assignment import Assignment
+
+N_TEACHERS, SEED = 24, 7
+cloudpickle.register_pickle_by_value(engine_models)
+
+dask_group = pytest.mark.xdist_group("dask")
+ray_group = pytest.mark.xdist_group("ray")
+CLUSTERS = [pytest.param("dask", marks=dask_group), pytest.param("ray", marks=ray_group)]
+PROCESSES = ["local", *CLUSTERS]
+
+
+@pytest.fixture(scope="module")
+def dask_cluster():
+    """A cluster of two worker processes that belongs to somebody else."""
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=":0",
+            worker_dashboard_address=None,
+            silence_logs=50,
+        ) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def ray_cluster():
+    """Two worker processes of Ray, to which this process is connected."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    ray.cloudpickle.register_pickle_by_value(engine_models)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES", "100000000")
+        with Engine("ray", workers=2).running():
+            yield
+
+
+@pytest.fixture
+def engine(request):
+    """Make an engine by name, on the module's cluster if it has one."""
+
+    def make(name, **options):
+        if name == "dask":
+            cluster = request.getfixturevalue("dask_cluster")
+            return Engine("dask", cluster.scheduler_address, **options)
+        if name == "ray":
+            request.getfixturevalue("ray_cluster")
+            return Engine("ray", **options)
+        return Engine(name, **{"workers": 2, **options})
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def data():
+    generator = np.random.default_rng(5)
+    X = generator.normal(size=(240, 3))
+    y = generator.integers(0, 3, 240)
+    teachers = (np.arange(240) % N_TEACHERS).astype(np.int32)
+    budgets = Budgets.from_epsilons(np.ones(240), delta=1e-9)
+    assignment = Assignment(budgets, teachers[:, None], N_TEACHERS, "")
+    return X, y, assignment, generator.normal(size=(50, 3))
+
+
+@pytest.fixture(scope="module")
+def expected(data, tmp_path_factory):
+    """Fingerprints of the shards, and the votes of teachers trained one by one in this process."""
+    X, y, assignment, public = data
+    folder = str(tmp_path_factory.mktemp("alone"))
+    ensemble = TeacherEnsemble(Mortal(folder=folder), SEED, n_jobs=1)
+    votes = ensemble.ask(ensemble.train(X, y, assignment), public)
+    return [fingerprint(X[shard], y[shard]) for shard in assignment.shards()], votes.tolist()
+
+
+def trained(folder):
+    """Fingerprints of all trainings, finished or not, in order."""
+    return [line.split()[0] for line in Path(folder, "trained.txt").read_text().splitlines()]
+
+
+def workers_of(folder):
+    return {int(line.split()[1]) for line in Path(folder, "trained.txt").read_text().splitlines()}
+
+
+@pytest.mark.parametrize("name", ["sequential", "threading", "multiprocessing", *PROCESSES])
+def test_every_engine_makes_the_same_teachers(name, engine, data, expected, tmp_path):
+    X, y, assignment, public = data
+    told = []
+    with engine(name).running() as workers:
+        ensemble = TeacherEnsemble(
+            Mortal(folder=str(tmp_path)),
+            SEED,
+            workers=workers,
+            progress=lambda done, total: told.append((done, total)),
+        )
+        teachers = ensemble.train(X, y, assignment)
+        assert told == [(done, N_TEACHERS) for done in range(1, N_TEACHERS + 1)]
+        votes = ensemble.ask(teachers, public)
+    assert [teacher.sensitive_model.saw_ for teacher in teachers] == expected[0]
+    assert votes.tolist() == expected[1]
+    assert sorted(trained(tmp_path)) == sorted(expected[0])
+    if name in ("multiprocessing", "local", "dask", "ray"):
+        assert os.getpid() not in workers_of(tmp_path)
+        assert len(workers_of(tmp_path)) <= 2
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_batched_estimators_work_on_every_engine(name, engine, data, expected):
+    X, y, assignment, public = data
+    here = TeacherEnsemble(Together(), SEED, n_classes=8)
+    alone = here.ask(here.train(X, y, assignment), public)
+    with engine(name).running() as workers:
+        ensemble = TeacherEnsemble(Together(), SEED, n_classes=8, workers=workers)
+        teachers = ensemble.train(X, y, assignment)
+        assert ensemble.ask(teachers, public).tolist() == alone.tolist()
+    assert [teacher.sensitive_model.saw_ for teacher in teachers] == expected[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "moment"),
+    [
+        ("local", "fit"),
+        pytest.param("dask", "fit", marks=dask_group),
+        pytest.param("dask", "predict", marks=dask_group),
+        pytest.param("ray", "fit", marks=ray_group),
+    ],
+)
+def test_a_worker_killed_in_the_middle_costs_nothing(
+    name, moment, engine, data, expected, tmp_path
+):
+    X, y, assignment, public = data
+    victim = Mortal(X[assignment.records_of(5)[0], 0], 1, str(tmp_path), moment)
+    kept = {}
+
+    def keep(number, teacher):
+        kept.setdefault(number, []).append(teacher)
+        return number
+
+    with engine(name).running() as workers:
+        ensemble = TeacherEnsemble(
+            victim,
+            SEED,
+            workers=workers,
+            **({} if workers.share_files else {"keep": keep, "fetch": lambda n: kept[n][0]}),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WorkerWarning)
+            teachers = ensemble.train(X, y, assignment)
+            assert ensemble.ask(teachers, public).tolist() == expected[1]
+    assert (tmp_path / "death 0").exists()
+    assert not (tmp_path / "death 1").exists()
+    if not workers.share_files:
+        assert {len(copies) for copies in kept.values()} == {1}
+        teachers = [kept[number][0] for number in range(N_TEACHERS)]
+    assert [teacher.sensitive_model.saw_ for teacher in teachers] == expected[0]
+    assert set(trained(tmp_path)) == set(expected[0])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("local", marks=pytest.mark.slow),
+        CLUSTERS[0],
+        pytest.param("ray", marks=[ray_group, pytest.mark.slow]),
+    ],
+)
+def test_a_teacher_that_always_kills_its_worker_ends_in_one_line_and_the_others_are_kept(
+    name, engine, data, expected, tmp_path
+):
+    X, y, assignment, _ = data
+    victim = Mortal(X[assignment.records_of(5)[0], 0], 1000, str(tmp_path))
+    done = []
+    with (
+        engine(name).running() as workers,
+        pytest.warns(WorkerWarning, match="tried again"),
+        pytest.raises(ModelError, match=r"1 teacher\(s\) could not be trained") as error,
+    ):
+        TeacherEnsemble(
+            victim, SEED, workers=workers, progress=lambda *told: done.append(told)
+        ).train(X, y, assignment)
+    assert "\n" not in str(error.value)
+    assert done[-1] == (N_TEACHERS - 1, N_TEACHERS)
+    assert set(trained(tmp_path)) == set(expected[0])
+    assert 4 <= len(list(tmp_path.glob("death *"))) <= 24
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_teachers_are_kept_and_fetched_by_this_process_where_files_are_not_shared(
+    name, engine, data, expected
+):
+    X, y, assignment, public = data
+    here, cupboard = os.getpid(), {}
+
+    def keep(number, teacher):
+        assert os.getpid() == here
+        cupboard[f"teacher {number}"] = teacher
+        return f"teacher {number}"
+
+    def fetch(kept):
+        assert os.getpid() == here
+        return cupboard[kept]
+
+    with engine(name).running() as workers:
+        ensemble = TeacherEnsemble(Mortal(), SEED, workers=workers, keep=keep, fetch=fetch)
+        kept = ensemble.train(X, y, assignment)
+        assert kept == [f"teacher {number}" for number in range(N_TEACHERS)]
+        assert ensemble.ask(kept, public).tolist() == expected[1]
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_public_records_travel_once_not_with_every_task(name, engine, data, expected):
+    X, y, assignment, public = data
+    with engine(name).running() as workers:
+        ensemble = TeacherEnsemble(Mortal(), SEED, workers=workers)
+        teachers = ensemble.train(X, y, assignment)
+        before = CountedRecords.packings
+        assert ensemble.ask(teachers, CountedRecords(public)).tolist() == expected[1]
+    assert 1 <= CountedRecords.packings - before <= 2  # Dask tries pickle before cloudpickle
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_failing_teacher_is_reported_in_one_line_and_no_log_quotes_it(
+    name, engine, data, capfd, dask_cluster
+):
+    X, y, assignment, _ = data
+    with (
+        engine(name).running() as workers,
+        pytest.raises(InputError, match="could not be trained: RuntimeError") as error,
+    ):
+        TeacherEnsemble(Talkative(), SEED, workers=workers).train(X, y, assignment)
+    assert "\n" not in str(error.value)
+    printed = "".join(capfd.readouterr())
+    if name == "dask":
+        printed += str(dask_cluster.get_logs())
+        assert len(printed) > 100
+    assert "Secret" not in printed
+    assert str(X[0, 0])[:6] not in printed
+    assert "Secret" not in repr(error.value.__cause__)
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_workers_with_other_versions_are_refused_before_anything_is_sent(name, engine, monkeypatch):
+    other = {**surroundings(), "scikit-learn": "0.1"}
+    module = pytest.importorskip(f"collegium.pate.teachers.{name}_cluster")
+    prepared = engine(name)
+    monkeypatch.setattr(module, "surroundings", lambda: other)
+    with pytest.raises(InputError, match=r"scikit-learn .*here it is 0\.1"), prepared.running():
+        raise AssertionError("must not come so far")
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_workers_that_come_later_with_other_versions_are_refused_as_well(
+    name, engine, data, monkeypatch
+):
+    X, y, assignment, _ = data
+    other = {**surroundings(), "numpy": "0.1"}
+    with engine(name).running() as workers:
+        monkeypatch.setattr(cluster_backend, "surroundings", lambda: other)
+        with pytest.raises(InputError, match="install the same versions"):
+            TeacherEnsemble(Mortal(), SEED, workers=workers).train(X, y, assignment)
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_model_that_cannot_travel_is_named_not_waited_for(name, engine, data):
+    class Rooted(Mortal):
+        def __reduce__(self):
+            raise TypeError(f"cannot pickle {self.folder} of Ann Secret")
+
+    X, y, assignment, _ = data
+    with (
+        engine(name).running() as workers,
+        pytest.raises(InputError, match=r"cannot travel.*TypeError") as error,
+    ):
+        TeacherEnsemble(Rooted(), SEED, workers=workers).train(X, y, assignment)
+    assert "Secret" not in str(error.value)
+
+
+@dask_group
+def test_a_cluster_of_somebody_else_is_left_as_it_was(engine, data, dask_cluster):
+    from distributed import Client
+
+    X, y, assignment, public = data
+    with engine("dask").running() as workers:
+        ensemble = TeacherEnsemble(Mortal(), SEED, workers=workers)
+        ensemble.ask(ensemble.train(X, y, assignment), public)
+    with Client(dask_cluster.scheduler_address, set_as_default=False) as client:
+        client.wait_for_workers(
+            2, timeout=30
+        )  # an earlier test killed one, which its nanny restarts
+        deadline = time.monotonic() + 10
+        while any(client.has_what().values()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not any(client.has_what().values()), "records or teachers stay on the workers"
+
+
+@dask_group
+def test_who_waits_for_workers_is_told_so(data, expected):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    X, y, assignment, _ = data
+    with (
+        distributed.LocalCluster(
+            n_workers=1, processes=False, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        Engine("dask", cluster.scheduler_address, timeout=1).running() as workers,
+    ):
+        cluster.scale(0)
+        while cluster.scheduler.workers:
+            time.sleep(0.01)
+        threading.Timer(2.5, cluster.scale, [1]).start()
+        with pytest.warns(WorkerWarning, match="no worker for 1 s: waiting"):
+            teachers = TeacherEnsemble(Mortal(), SEED, workers=workers).train(X, y, assignment)
+    assert [teacher.sensitive_model.saw_ for teacher in teachers] == expected[0]
+
+
+@dask_group
+def test_a_client_of_this_process_is_used_and_stays_open(data, dask_cluster, expected):
+    from distributed import Client
+
+    X, y, assignment, public = data
+    with Client(dask_cluster.scheduler_address) as client:
+        with running("dask") as workers:
+            ensemble = TeacherEnsemble(Mortal(), SEED, workers=workers)
+            assert ensemble.ask(ensemble.train(X, y, assignment), public).tolist() == expected[1]
+        assert client.status == "running"
+
+
+@dask_group
+def test_a_dask_cluster_of_our_own_is_encrypted_and_leaves_nothing(
+    data, expected, tmp_path, monkeypatch
+):
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    X, y, assignment, public = data
+    with Engine("dask", workers=2).running() as workers:
+        assert workers.count == 2
+        client = workers._backend._client
+        places = [client.scheduler.address, *client.nthreads()]
+        assert len(places) == 3
+        assert all(place.startswith("tls://127.0.0.1:") for place in places)
+        (scratch,) = tmp_path.glob("collegium-dask-*")
+        assert scratch.stat().st_mode & 0o777 == 0o700
+        processes = client.run(os.getpid)
+        ensemble = TeacherEnsemble(Mortal(), SEED, workers=workers)
+        assert ensemble.ask(ensemble.train(X, y, assignment), public).tolist() == expected[1]
+    assert not scratch.exists()
+    for process in processes.values():
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+
+
+@ray_group
+def test_a_ray_cluster_of_our_own_asks_for_a_token_and_is_not_stopped_by_others(ray_cluster):
+    import ray
+
+    with Engine("ray").running() as workers:
+        assert workers.count == 2
+    assert ray.is_initialized()
+    mode = ray.get(ray.remote(lambda: os.environ.get("RAY_AUTH_MODE")).remote())
+    assert mode == "token"
+
+
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("dask", "tcp://127.0.0.1:9"),
+        ("ray", "127.0.0.1:9"),
+        ("dask", "no.json"),
+        ("dask", "tls://127.0.0.1:9"),
+    ],
+)
+def test_an_unreachable_cluster_is_one_line_within_the_timeout(name, address, monkeypatch):
+    pytest.importorskip({"dask": "distributed"}.get(name, name))
+    if name == "ray":
+        import ray
+
+        monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    start = time.monotonic()
+    with (
+        pytest.raises(InputError, match=f"answers at {address} within 1 s") as error,
+        Engine(name, address, timeout=1).running(),
+    ):
+        raise AssertionError("must not come so far")
+    assert time.monotonic() - start < 5
+    assert "\n" not in str(error.value)
+
+
+def test_a_scheduler_without_workers_is_given_up():
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    with (
+        distributed.LocalCluster(
+            n_workers=0, host="127.0.0.1", dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        pytest.raises(InputError, match=r"no worker that answers within 0\.5 s"),
+        Engine("dask", cluster.scheduler_address, timeout=0.5).running(),
+    ):
+        raise AssertionError("must not come so far")
+
+
+def test_unknown_engines_name_the_known_ones():
+    joblib.register_parallel_backend("warehouse", joblib.parallel.ThreadingBackend)
+    try:
+        with pytest.raises(InputError, match="unknown engine 'spark'") as error:
+            Engine("spark")
+        for name in ("local", "dask", "ray", "threading", "loky", "warehouse"):
+            assert name in str(error.value)
+        with Engine("warehouse", workers=2).running() as workers:
+            assert workers.count == 2
+    finally:
+        del joblib.parallel.BACKENDS["warehouse"]
+
+
+@pytest.mark.parametrize("name", ["dask", "ray"])
+def test_an_engine_that_is_not_installed_names_the_extra(name, monkeypatch):
+    monkeypatch.setattr(engines, "find_spec", lambda module: None)
+    with (
+        pytest.raises(InputError, match=rf'pip install "collegium\[{name}\]"'),
+        Engine(name).running(),
+    ):
+        raise AssertionError("must not come so far")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "local", "address": "tcp://x:1"}, "would have no effect on engine 'local'"),
+        ({"workers": 0}, "at least 1"),
+        ({"workers": -3}, "at least 1"),
+    ],
+)
+def test_engines_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        Engine(**options)
+
+
+def test_what_is_no_engine_is_refused():
+    with pytest.raises(InputError, match="must be a name"), running(3):
+        raise AssertionError("must not come so far")
+
+
+def test_the_active_joblib_backend_is_used_where_no_engine_is_given(data, expected, tmp_path):
+    X, y, assignment, public = data
+    with joblib.parallel_config("threading", n_jobs=2):
+        ensemble = TeacherEnsemble(Mortal(folder=str(tmp_path)), SEED)
+        assert ensemble.ask(ensemble.train(X, y, assignment), public).tolist() == expected[1]
+    assert workers_of(tmp_path) == {os.getpid()}
+
+
+def test_parcels_show_nothing():
+    parcel = Parcel(b"Ann Secret")
+    assert repr(parcel) == str(parcel) == "<10 bytes>"
+    failed = unpacked(run_parcel(Parcel(b"no pickle: Ann Secret"), {}))
+    assert "Secret" not in str(failed.error)
+    assert isinstance(failed.error, InputError)
+
+
+def test_traffic_in_clear_to_other_machines_is_warned_of():
+    assert in_clear.is_here("localhost") and in_clear.is_here(socket.gethostbyname("localhost"))
+    with pytest.warns(
+        PrivacyWarning, match=r"unencrypted to the Dask cluster \(192\.0\.2\.1 and 1 more\)"
+    ):
+        in_clear.warn_if_in_clear("Dask", ["192.0.2.1", "127.0.0.1", "192.0.2.7"], False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        in_clear.warn_if_in_clear("Dask", ["192.0.2.1"], True)
+
+
+def test_silence_holds_while_any_thread_is_inside():
+    inside, leave = threading.Event(), threading.Event()
+
+    def first():
+        with SILENCE:
+            inside.set()
+            leave.wait(5)
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        other = threading.Thread(target=first)
+        other.start()
+        assert inside.wait(5)
+        with SILENCE:
+            leave.set()
+            other.join()
+            warnings.warn("about a shard", stacklevel=1)
+        assert heard == []
+        with contextlib.suppress(ZeroDivisionError), SILENCE:
+            raise ZeroDivisionError
+        warnings.warn("about something else", stacklevel=1)
+    assert len(heard) == 1
+
+
+def test_threads_inside_a_worker_share_the_cores(data):
+    X, y, assignment, _ = data
+
+    class Counts(DecisionTreeClassifier):
+        def fit(self, X, y):
+            self.threads_ = int(os.environ["OMP_NUM_THREADS"])
+            return super().fit(X, y)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OMP_NUM_THREADS", raising=False)
+        with Engine("local", workers=2).running() as workers:
+            teachers = TeacherEnsemble(Counts(), SEED, workers=workers).train(X, y, assignment)
+    cores = joblib.cpu_count()
+    assert {teacher.sensitive_model.threads_ for teacher in teachers} <= {max(1, cores // 2), cores}

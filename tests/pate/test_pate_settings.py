@@ -1,0 +1,144 @@
+"""Settings of PATEClassifier that cannot be used are refused in one line, before records are looked at."""
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from collegium import GNMax, InteractiveGNMax, PATEClassifier, Policy
+from collegium.errors import InputError
+from collegium.models.closed_form.ridge import RidgeTeachers
+from collegium.pate import classifier as pate
+from collegium.pate.teachers.engines import Engine
+
+RECORDS = np.random.default_rng(0).normal(size=(90, 2))
+LABELS = (RECORDS[:, 0] > 0).astype(int)
+
+WRONG = {
+    "n_teachers": ["x", 0, 40.0, True, None],
+    "max_queries": [0, "x", 1.5, -1, True],
+    "max_labels": [0, "x", 1.5, -1, True],
+    "aggregator": ["gnmax", GNMax, 5],
+    "guarantee": ["x", None, 1],
+    "release": ["x", None],
+    "targets": ["x", None],
+    "query_order": ["x", None],
+    "teacher": ["svm", 5, LogisticRegression, StandardScaler(), RidgeTeachers(teachers_at_once=0)],
+    "student": ["graph", 5, LogisticRegression, StandardScaler()],
+    "preprocessing": ["tabular", "same", StandardScaler, 5, LogisticRegression()],
+    "student_preprocessing": ["pca", StandardScaler, 5, LogisticRegression()],
+    "delta": ["x", 0, 1, -1.0, None, float("nan"), True],
+    "orders": ["x", [], [1], [2, "x"], [[2, 3]], [float("nan")]],
+    "conversion": ["x", None, 3],
+    "noise_seed": ["x", -1, 1.5, True],
+    "keep_sensitive": ["x", None, 1],
+    "random_state": ["x", -1, 2**32, 1.5, [1], np.random.default_rng(0)],
+    "n_jobs": [0, "x", 1.5, True],
+    "engine": ["x", 5, Engine],
+    "verbose": ["x", -1, 1.5, None],
+}
+
+
+def budgets():
+    return Policy({"all": 1e5}).assign(["all"] * 60)
+
+
+def classifier(**settings):
+    defaults = {
+        "teacher": DecisionTreeClassifier(max_depth=2),
+        "n_teachers": 4,
+        "aggregator": GNMax(sigma=0.5),
+        "noise_seed": 1,
+        "random_state": 0,
+    }
+    return PATEClassifier(**{**defaults, **settings})
+
+
+def fit(model):
+    return model.fit(RECORDS[:60], LABELS[:60], budgets=budgets(), X_public=RECORDS[60:])
+
+
+@pytest.mark.parametrize("name", list(WRONG))
+def test_a_wrong_setting_is_refused_in_one_line_before_records_are_looked_at(name, monkeypatch):
+    def look(*args):
+        raise AssertionError("records were looked at")
+
+    monkeypatch.setattr(pate, "as_records", look)
+    for value in WRONG[name]:
+        for guarantee in ("worst-case", "data-dependent"):
+            model = classifier(**{"guarantee": guarantee, name: value})
+            with pytest.raises(InputError) as error:
+                fit(model)
+            told = str(error.value)
+            assert "\n" not in told and len(told) < 400
+            assert name.split("_")[-1] in told or repr(value) in told
+            assert not [own for own in vars(model) if own.endswith("_")]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_teachers": np.int64(4), "max_queries": np.int32(9), "max_labels": None},
+        {"noise_seed": np.int64(0), "verbose": False, "keep_sensitive": np.bool_(True)},
+        {"orders": [1.5, 2, 30], "conversion": "mironov", "guarantee": "data-dependent"},
+        {"orders": range(2, 9)},
+        {"random_state": np.random.RandomState(1), "n_jobs": np.int64(1)},
+        {"random_state": None, "n_jobs": -1, "engine": "threading"},
+        {"random_state": 2**32 - 1, "n_jobs": -2},
+        {"engine": Engine("sequential", workers=1), "n_jobs": 3},
+        {"preprocessing": StandardScaler(), "student_preprocessing": None},
+        {"preprocessing": None, "student_preprocessing": StandardScaler()},
+        {"teacher": None, "student": None, "delta": np.float64(1e-6)},
+    ],
+)
+def test_what_is_allowed_is_taken(settings):
+    with parallel_config("threading"):
+        model = fit(classifier(**settings))
+    assert set(model.predict(RECORDS)) <= {0, 1}
+
+
+def test_what_a_setting_needs_of_another_is_looked_at_before_anything_is_trained(monkeypatch):
+    def train(*args):
+        raise AssertionError("teachers were trained")
+
+    monkeypatch.setattr(pate, "rehearse_teacher", train)
+    mute = DecisionTreeClassifier.__mro__[-1]  # object: neither fit nor predict
+    for settings, message in [
+        ({"student": mute()}, "student must have fit and predict"),
+        (
+            {
+                "student": Silent(),
+                "aggregator": InteractiveGNMax(threshold=0, sigma_threshold=8, sigma=1),
+            },
+            "has no predict_proba",
+        ),
+        ({"student": Silent(), "query_order": "active"}, "has no predict_proba"),
+        ({"student": Silent(), "student_class_shares": [0.5, 0.5]}, "has no predict_proba"),
+        ({"query_order": "active", "guarantee": "data-dependent"}, "cannot be chosen actively"),
+        ({"release": "histogram", "guarantee": "data-dependent"}, "cannot be released"),
+    ]:
+        with pytest.raises(InputError, match=message) as error:
+            fit(classifier(**settings))
+        assert "\n" not in str(error.value)
+
+
+class Silent:
+    """A student without probabilities."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+
+def test_a_subclass_with_settings_of_its_own_is_checked_as_well():
+    class Mine(PATEClassifier):
+        def __init__(self, depth=2):
+            super().__init__(DecisionTreeClassifier(max_depth=depth), n_teachers=4, delta="x")
+            self.depth = depth
+
+    with pytest.raises(InputError, match="delta must be a number"):
+        fit(Mine())
