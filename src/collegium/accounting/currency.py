@@ -378,10 +378,7 @@ def laplace_bound(noise_multiplier: float) -> GaussianBound:
     """Cost of Laplace noise, exact: mu = -2 Phi^-1(exp(-1 / (2 noise_multiplier)) / 2), delta_0 = 0.
 
     Below what a mechanism of the same pure epsilon = 1 / noise_multiplier may cost at worst: by a sixth
-    at epsilon = 1, hardly where epsilon is small. Proof: with A and S the probabilities of "loss >= t" for |t| <= epsilon under the
-    two distributions, -Phi^-1(S) = z(epsilon + t) and Phi^-1(A) = z(epsilon - t), where
-    Phi(-z(s)) = exp(-s/2)/2. z' = Phi(-z) / (2 phi(z)) falls with z, so z is concave, and
-    mu(t) = z(epsilon - t) + z(epsilon + t) is largest at t = 0.
+    at epsilon = 1, hardly where epsilon is small. The proof is in ``docs/currency.md``.
 
     Parameters
     ----------
