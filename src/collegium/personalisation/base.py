@@ -11,12 +11,13 @@ from typing import ClassVar
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
 from collegium.noise.grid import GRID, to_grid
+from collegium.parameters import Searchable
 from collegium.personalisation.plan import GroupPlan, Plan
 from collegium.personalisation.rules import relative_influence
 
 
 @dataclass(frozen=True)
-class Personalisation(ABC):
+class Personalisation(Searchable, ABC):
     """Turns public budgets and group sizes into a :class:`Plan`.
 
     Parameters

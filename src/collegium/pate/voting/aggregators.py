@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import InputError
+from collegium.parameters import Searchable
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Aggregator(ABC):
+class Aggregator(Searchable, ABC):
     """A noisy maximum, possibly behind a noisy check.
 
     Attributes
