@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
 
 class Searchable:
@@ -20,5 +20,5 @@ class Searchable:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Show every field by name; ``deep`` is there for scikit-learn, and changes nothing."""
-        assert is_dataclass(self)
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        own = fields(cast(Any, self))
+        return {field.name: getattr(self, field.name) for field in own if field.init}
