@@ -19,11 +19,12 @@ import pandas as pd
 import pytest
 
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning, StudyMismatchError
+from collegium.pate.observer import Observer
 from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
 from collegium.study.journal import FileJournal
-from collegium.study.stages import StudyObserver, plan_study, run_study
+from collegium.study.stages import plan_study, run_study
 
 CLASSES = np.array(["cat", "dog", "owl"])
 SETTINGS = {
@@ -96,7 +97,7 @@ def times(folder):
     return {path.name: path.stat().st_mtime_ns for path in (folder / "vault/teachers").iterdir()}
 
 
-class Story(StudyObserver):
+class Story(Observer):
     """Writes down the stages and what was skipped."""
 
     def __init__(self):
@@ -385,7 +386,8 @@ def recomputed_spending(path, outcomes):
     """μ² by group from the journal and the plan alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        plan, aggregator, _ = plan_study(read_config(path))
+        planned = plan_study(read_config(path))
+        plan, aggregator = planned.plan, planned.aggregator
     ballot = plan.electorate(0).ballot(0)
     moved = {name: group.sensitivity / ballot.scale for name, group in plan.groups.items()}
     paid = sum(outcome.verdict in ("answered", "lost") for outcome in outcomes)
@@ -635,7 +637,8 @@ def test_all_records_of_a_patient_go_to_the_same_teachers_and_to_no_other(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         result = run(path)
-        plan, _, data = plan_study(read_config(path))
+        planned = plan_study(read_config(path))
+        plan, data = planned.plan, planned.records
     partition = np.load(result.folder.vault / "partition.npy")
     assert len(partition) == data.budgets.n_owners < len(data.X)
     names = np.asarray(data.budgets.group_names, dtype=object)[data.budgets.owner_group]

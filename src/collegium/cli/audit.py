@@ -17,7 +17,7 @@ from collegium.accounting.statement import (
 )
 from collegium.attacks.game import GameFinding, play_game
 from collegium.attacks.mechanism import mechanism_from
-from collegium.attacks.one_run import OneRunFinding, OneRunSettings, audit_study
+from collegium.attacks.one_run import OneRunFinding, OneRunSettings, audit_run
 from collegium.cli.account import (
     AggregatorName,
     Gamma,
@@ -37,6 +37,7 @@ from collegium.pate.voting.release import LABELS, check_release
 from collegium.personalisation import as_personalisation
 from collegium.report.audit_plots import Bar, audit_figure
 from collegium.study.config import read_config
+from collegium.study.stages import plan_study
 
 LEVELS = ["high=1:540", "average=2:370", "low=3:90"]
 DO_NOT_RELEASE = """\
@@ -143,7 +144,9 @@ def audit(
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
         (folder / "DO-NOT-RELEASE.txt").write_text(DO_NOT_RELEASE, encoding="utf-8")
-        findings = audit_study(config, settings, stage=lambda name: err.print(f"{name} …"))
+        findings = audit_run(
+            plan_study(config), settings, stage=lambda name: err.print(f"{name} …")
+        )
         title = f"one run of {path.name} with {sum(f.guesses.canaries for f in findings)} canaries"
         table, panels, about = _one_run_table(findings, title), _one_run_panels(findings), {}
     holds = all(finding.holds for finding in findings)

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from collegium.accounting.statement import PrivacyStatement, budget_in_digits, percent
+from collegium.pate.observer import Observer
 from collegium.personalisation.plan import Plan
-from collegium.study.stages import StudyObserver
 
 # No markup: names of levels and files may contain brackets.
 out = Console(highlight=False, markup=False)
@@ -134,7 +134,7 @@ def plan_sentence(plan: Plan) -> str:
     )
 
 
-class NoteObserver(StudyObserver):
+class NoteObserver(Observer):
     """Shows what the user should know, on the standard error, and no progress."""
 
     def note(self, line: str) -> None:
