@@ -169,7 +169,7 @@ def test_stratified_uniforms_give_each_atom_its_probability(name: str, scale: fl
 
 @each_variable
 @given(word=st.integers(0, 2**64 - 1), scale=st.floats(1e-3, 1e13), factor=st.floats(1, 100))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_sign_flips_and_larger_scale_never_shrinks(
     name: str, word: int, scale: float, factor: float
 ) -> None:

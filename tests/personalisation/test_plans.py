@@ -58,7 +58,7 @@ budgets_by_name = st.dictionaries(
 
 
 @pytest.mark.parametrize("personalisation", ALL_PLANNERS, ids=label)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(groups=budgets_by_name, n_teachers=st.integers(20, 40), random=st.randoms())
 def test_the_order_of_groups_never_matters(personalisation, groups, n_teachers, random):
     budgets = {name: Budget(epsilon) for name, (epsilon, _) in groups.items()}
@@ -231,7 +231,6 @@ def test_upsampling_states_its_waste():
     assert plan.efficiency == pytest.approx(copies * MU["low"] / 3 / granted, rel=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
 @given(groups=budgets_by_name, most=st.integers(1, 6))
 def test_upsampling_is_as_efficient_as_any_whole_numbers_within_its_tolerance(groups, most):
     budgets = {name: Budget(epsilon) for name, (epsilon, _) in groups.items()}
@@ -254,7 +253,7 @@ def test_upsampling_is_as_efficient_as_any_whole_numbers_within_its_tolerance(gr
 
 
 @pytest.mark.parametrize("personalisation", ALL_PLANNERS, ids=label)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(groups=budgets_by_name, n_teachers=st.integers(20, 40))
 def test_efficiency_and_utilisation_are_shares_and_somebody_uses_all(
     personalisation, groups, n_teachers
@@ -271,7 +270,6 @@ def test_efficiency_and_utilisation_are_shares_and_somebody_uses_all(
         assert (plan.efficiency > 1 - 1e-9) == one_budget
 
 
-@settings(max_examples=40, deadline=None)
 @given(groups=budgets_by_name, n_teachers=st.integers(20, 40))
 def test_weights_of_all_teachers_add_up_to_their_number(groups, n_teachers):
     budgets = {name: Budget(epsilon) for name, (epsilon, _) in groups.items()}
@@ -465,7 +463,6 @@ def schedule(groups, seed, shuffle_every):
     return Participation(teachers, [f for _, f in groups], seed, shuffle_every), teachers
 
 
-@settings(max_examples=50, deadline=None)
 @given(schedules)
 def test_voters_of_each_group_stay_between_floor_and_ceiling(made):
     participation, teachers = schedule(*made)
@@ -478,7 +475,7 @@ def test_voters_of_each_group_stay_between_floor_and_ceiling(made):
             assert math.floor(exact - slack) <= count <= math.ceil(exact + slack)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(schedules, st.data())
 def test_between_shuffles_every_teacher_takes_part_its_share_of_any_window(made, data):
     participation, teachers = schedule(*made)
@@ -492,7 +489,7 @@ def test_between_shuffles_every_teacher_takes_part_its_share_of_any_window(made,
         assert (np.abs(counts - (stop - start) * frequency) < 1 + every * 2.0**-20).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(schedules, st.permutations(range(40)))
 def test_participation_does_not_depend_on_the_order_of_asking(made, order):
     in_order, _ = schedule(*made)

@@ -104,7 +104,7 @@ def test_labels_are_spread_in_order_and_within_the_axes(places, gap):
             assert first >= second or moved[i] < moved[j]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.text(min_size=1, max_size=40))
 def test_any_name_can_be_drawn_without_a_warning(name):
     data = make(classes=(name, name + "b"))
