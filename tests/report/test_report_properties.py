@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from html_checks import check
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import collegium.report
@@ -69,6 +69,7 @@ def reports(draw):
     )
 
 
+@settings(max_examples=25)
 @given(reports())
 def test_every_report_is_a_sound_page(data):
     page = check(render_report(data))
