@@ -116,7 +116,7 @@ def test_a_chooser_is_told_from_an_order():
 
 
 @given(st.permutations(range(7)), st.integers(0, 9), st.integers(1, 4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_fixed_agenda_deals_out_the_order(order, limit, block):
     agenda = Agenda(order, 7, limit)
     dealt = []
