@@ -403,7 +403,7 @@ def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_rel
     folder = tmp_path / "study"
     moments, seen, kills = random.Random(5), {}, 0
     for _ in range(60):
-        code, output = killer(0.06 * 1.15**kills * moments.uniform(0.5, 1.5), "run", path)
+        code, output = killer(0.06 * 1.3**kills * moments.uniform(0.5, 1.5), "run", path)
         journal = folder / "vault" / "journal.jsonl"
         known = {o.query: o for o in FileJournal(journal).settled()} if journal.exists() else {}
         for query, before in seen.items():
@@ -426,7 +426,7 @@ def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_rel
         charged = float(gdp_epsilon(np.sqrt(mu_squared), 1e-5))
         assert charged * (1 - 1e-9) <= said[name] <= SETTINGS["privacy"]["levels"][name]
     before = contents(folder)
-    assert killer(60, "run", path)[0] == 0
+    assert killer(600, "run", path)[0] == 0
     assert contents(folder) == before
 
 
@@ -444,7 +444,7 @@ def start(path, *options):
 
 
 def wait_for(process, condition):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600  # only to stop a hang
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end
@@ -453,7 +453,7 @@ def wait_for(process, condition):
 
 def interrupted(process):
     os.killpg(process.pid, signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=600)
     lines = [line for line in errors.splitlines() if not line.startswith("warning:")]
     assert process.returncode == 130, errors
     assert len(lines) == 1 and lines[0].startswith("interrupted: nothing that was paid for is lost")
