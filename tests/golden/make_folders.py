@@ -6,6 +6,7 @@ that made them gives when it goes on with them. They are made once: a later pack
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -113,7 +114,10 @@ def pack(folder: Path, archive: Path) -> None:
         member.uname = member.gname = ""
         return member
 
-    with tarfile.open(archive, "w:gz", compresslevel=9) as content:
+    with (
+        gzip.GzipFile(archive.name, "wb", 9, archive.open("wb"), mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w") as content,
+    ):
         for path in sorted(folder.iterdir()):
             content.add(path, arcname=path.name, filter=plain)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 from cases import CASES, COMMANDS, Case, CommandCase, Society, society
 from drivers import DRIVERS, Entry
 from threadpoolctl import threadpool_limits
@@ -62,9 +63,19 @@ def differences(before: Any, now: Any, path: str = "") -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Tell what else the last bits may depend on."""
+    """Tell what else the last bits depend on.
+
+    NumPy computes with the widest registers that the processor has: without those of the record, a few
+    amounts (``spent`` and what is written of them) and ``targets`` differ in the last bit, but no draw,
+    label, vote or prediction.
+    """
     names = ("numpy", "scipy", "scikit-learn", "pandas")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    found = np.show_config(mode="dicts")["SIMD Extensions"]
+    return {
+        "python": platform.python_version(),
+        **{name: version(name) for name in names},
+        "processor": " ".join(sorted([*found["baseline"], *found.get("found", [])])),
+    }
 
 
 def plain(entry: Entry) -> Entry:
