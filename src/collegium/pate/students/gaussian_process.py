@@ -53,8 +53,8 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         How much neighbours are believed besides; 0: not at all.
     mistrust : float, optional
         Chance that an answer says nothing. Default: as the graph student chooses.
-    random_state : int, default=0
-        Landmarks, and folds of the choice.
+    random_state : int, optional
+        Landmarks, and folds of the choice. Default: the seed of the run, or 0 without one.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         coupling: float = 12.0,
         graph_coupling: float = 4.0,
         mistrust: float | None = None,
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.features = features
         self.n_components = n_components
@@ -149,7 +149,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         return np.asarray(near / np.where(lengths > 0, lengths, 1.0))
 
     def _place_landmarks(self, points: NDArray[Any]) -> None:
-        generator = np.random.default_rng(self.random_state)
+        generator = np.random.default_rng(self.random_state or 0)
         chosen = generator.permutation(len(points))[: self.n_landmarks]
         self._landmarks = points[chosen].astype(np.float64)
         seen = self._landmarks[:_DISTANCES_SEEN]

@@ -43,8 +43,8 @@ class GraphStudent(SemiSupervisedStudent):
     mistrust : float, optional
         Chance that an answer says nothing; bounds what a single answer can do. Default: chosen like
         ``coupling``.
-    random_state : int, default=0
-        Folds of the choice.
+    random_state : int, optional
+        Folds of the choice. Default: the seed of the run, or 0 without one.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class GraphStudent(SemiSupervisedStudent):
         method: str = "posterior",
         coupling: float | None = None,
         mistrust: float | None = None,
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.features = features
         self.n_components = n_components
@@ -116,7 +116,7 @@ class GraphStudent(SemiSupervisedStudent):
             released,
             COUPLINGS[self.method] if self.coupling is None else (self.coupling,),
             self.mistrust,
-            self.random_state,
+            self.random_state or 0,
         )
         self.beliefs_ = smoother(released.evidence(self.mistrust_), self.coupling_)
 

@@ -72,8 +72,8 @@ class NeuralStudent(SemiSupervisedStudent):
         End training then. Results depend on the machine's speed, so by default there is no limit.
     device : {"auto", "cpu", "cuda"}
         Where to train.
-    random_state : int, default=0
-        Everything random.
+    random_state : int, optional
+        Everything random. Default: the seed of the run, or 0 without one.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class NeuralStudent(SemiSupervisedStudent):
         erased: float = 0.3,
         max_seconds: float | None = None,
         device: str = "auto",
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.features = features
         self.method = method
@@ -171,7 +171,7 @@ class NeuralStudent(SemiSupervisedStudent):
         evidence = released.evidence(mistrust)
         factory = student_network if self.network is None else self.network
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.random_state)
+            torch.manual_seed(self.random_state or 0)
             self.network_ = factory(released.n_classes, self._shape)
         self.steps_ = 0
         for number in range(self.rounds):
@@ -182,7 +182,7 @@ class NeuralStudent(SemiSupervisedStudent):
                     seen, released.queries, released.targets
                 ).beliefs_
             lesson = Lesson(records, evidence, released.queries, self.beliefs_)
-            seed = self.random_state + 1000 * number
+            seed = (self.random_state or 0) + 1000 * number
             self.steps_ += train(self.network_, lesson, self._course(), device, seed)
         self.network_.cpu()
 

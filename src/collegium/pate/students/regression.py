@@ -48,8 +48,8 @@ class RegressionStudent(SemiSupervisedStudent):
     temper : float, default=2.0
         A model's weight is exp(−n·e/(2·temper·e₀)), where e is its mean squared leave-one-out error, and e₀
         the smallest. 1 trusts that error most.
-    random_state : int, default=0
-        Draws landmarks.
+    random_state : int, optional
+        Draws landmarks. Default: the seed of the run, or 0 without one.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class RegressionStudent(SemiSupervisedStudent):
         n_landmarks: int = 500,
         mistrust: float = 0.02,
         temper: float = 2.0,
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.powers = powers
         self.widths = widths
@@ -98,7 +98,7 @@ class RegressionStudent(SemiSupervisedStudent):
         evidence = even_evidence(released.targets, self.mistrust)
         leads = evidence - evidence.mean(axis=1, keepdims=True)
         self._views = [_View.of(table, power) for power in self.powers]
-        generator = np.random.default_rng(self.random_state)
+        generator = np.random.default_rng(self.random_state or 0)
         landmarks = table[generator.permutation(len(table))[: self.n_landmarks]]
         self._bases = [
             _Basis.of(view, landmarks, width)
