@@ -1,6 +1,6 @@
 """Costs as functions of one number, the margin, and how far they can fall within a window.
 
-The proofs are in ``docs/smooth-sensitivity.md``. Everything computed from margins is sensitive.
+The proofs are in ``reproduction/docs/smooth-sensitivity.md``. Everything computed from margins is sensitive.
 """
 
 import math

@@ -4,7 +4,7 @@ A data-dependent cost is computed from raw votes and must not be published as it
 bounds, for every number of changed owners ("distance"), how much one more owner can change the
 total cost of a group, and turns that into a smooth bound, the scale of the noise with which
 :mod:`reproduction.smooth.smooth_release` publishes the total. Costs and bounds of the mechanisms:
-:mod:`reproduction.smooth.cost_profiles`. Proofs: ``docs/smooth-sensitivity.md``.
+:mod:`reproduction.smooth.cost_profiles`. Proofs: ``reproduction/docs/smooth-sensitivity.md``.
 
 Neighbours differ in all records of one owner, who moves at most Delta votes of *every* query: takes
 up to Delta votes away from classes and gives up to Delta to others (or to none: abstaining). An
