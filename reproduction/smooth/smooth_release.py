@@ -8,8 +8,8 @@ with S the smooth bound of :func:`~reproduction.smooth.smooth_sensitivity.smooth
 is below the total cost with probability `failure`, whatever the data are. The offset z sigma S is
 data-dependent, so it counts as part of what is published; S itself never leaves.
 
-Its own Rényi cost (derived in ``reproduction/docs/smooth-sensitivity.md``; exact for the worst pair). For an owner
-who counts as c steps, with b = beta c and kappa = alpha - (alpha - 1) exp(2 b) > 0,
+Its own Rényi cost (derived in ``reproduction/docs/smooth-sensitivity.md``; exact for the worst pair). For an
+owner who counts as c steps, with b = beta c and kappa = alpha - (alpha - 1) exp(2 b) > 0,
 
     alpha (c + z sigma (exp(b) - 1))^2 / (2 sigma^2 kappa) - b - log(kappa) / (2 (alpha - 1)).
 
