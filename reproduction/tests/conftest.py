@@ -5,8 +5,16 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from reproduction.__main__ import main
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Small matrices gain nothing from threads, and on a busy machine threads wait for each other."""
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.fixture
