@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from collegium.data.datasets.raw import UNREADABLE, existing_file, reason_of, refusal, sha256_of
+from collegium.data.datasets.table_files import refuse_other_columns
 from collegium.errors import InputError
 
 #: Rows that one worker gets at a time: some 100 MB of a table with 20 columns.
@@ -176,7 +177,7 @@ class ParquetSource:
         self.files = _files(self.path)
         footers = [_footer(file) for file in self.files]
         schemas = [footer.schema.to_arrow_schema() for footer in footers]
-        _refuse_other_columns(self.path, self.files, schemas)
+        refuse_other_columns(self.path, self.files, schemas)
         try:
             types = pa.unify_schemas(schemas, promote_options="permissive")
             keys = self._keys(types)
@@ -261,17 +262,6 @@ def _footer(file: Path) -> Any:
         return pq.read_metadata(file)
     except (pa.ArrowException, *UNREADABLE) as error:
         raise unreadable(file, error) from None
-
-
-def _refuse_other_columns(path: Path, files: Sequence[Path], schemas: Sequence[pa.Schema]) -> None:
-    # Arrow would fill a column that only some files have with missing values, without a word.
-    for file, schema in zip(files, schemas, strict=True):
-        if set(schema.names) != set(schemas[0].names) or len(set(schema.names)) != len(schema):
-            raise refusal(
-                path,
-                f"has other or repeated columns in {file.name!r} than in {files[0].name!r}",
-                "write all files with the same columns, each once",
-            )
 
 
 def _pandas_index(schema: pa.Schema) -> list[str]:

@@ -218,30 +218,6 @@ class ConsensusMixture:
         return result
 
 
-def label_weights(targets: ArrayLike) -> Floats:
-    """Tell how far each row's most likely class is above chance: 0 for no idea, 1 for certainty.
-
-    For students that take one label per record, with a weight.
-
-    Parameters
-    ----------
-    targets : array-like, shape (n, n_classes)
-        From :func:`class_posterior`.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-
-    Examples
-    --------
-    >>> label_weights([[0.5, 0.5], [0.9, 0.1], [0.0, 1.0]]).round(3)
-    array([0. , 0.8, 1. ])
-    """
-    table = np.asarray(targets, dtype=np.float64)
-    n_classes = table.shape[1]
-    return np.asarray(np.maximum(0.0, (n_classes * table.max(axis=1) - 1) / (n_classes - 1)))
-
-
 def released_targets(
     labels: Labels,
     n_classes: int,
