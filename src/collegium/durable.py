@@ -170,11 +170,15 @@ def check_folder(path: Path) -> None:
 def sync(path: Path) -> None:
     """Bring a file's content, or a folder's entries, to the disk.
 
+    Windows cannot open folders, and brings their entries to the disk itself: nothing is done there.
+
     Raises
     ------
     OSError
         If the disk refuses.
     """
+    if os.name == "nt" and path.is_dir():
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
