@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from collegium.lazy import lazily
 
 _HOMES = {
-    "collegium.pate.students.base": ["SemiSupervisedStudent"],
+    "collegium.pate.students.semi_supervised": ["SemiSupervisedStudent"],
     "collegium.pate.students.embedding": ["EvenScattering", "PublicEmbedding"],
     "collegium.pate.students.gaussian_process": ["GaussianProcessStudent"],
     "collegium.pate.students.graph": ["GraphStudent"],
@@ -17,12 +17,12 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
-    from collegium.pate.students.base import SemiSupervisedStudent
     from collegium.pate.students.embedding import EvenScattering, PublicEmbedding
     from collegium.pate.students.gaussian_process import GaussianProcessStudent
     from collegium.pate.students.graph import GraphStudent
     from collegium.pate.students.neural_student import NeuralStudent
     from collegium.pate.students.regression import RegressionStudent
+    from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES)
 

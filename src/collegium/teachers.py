@@ -12,7 +12,7 @@ _HOMES = {
     "collegium.models.closed_form.logistic": ["LogisticTeachers"],
     "collegium.models.closed_form.ridge": ["RidgeTeachers"],
     "collegium.models.closed_form.tabular": ["TabularTeachers"],
-    "collegium.models.neural.classifier": ["NeuralClassifier"],
+    "collegium.models.neural.neural_classifier": ["NeuralClassifier"],
     "collegium.pate.teachers.engines": ["Engine"],
 }
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collegium.models.closed_form.logistic import LogisticTeachers
     from collegium.models.closed_form.ridge import RidgeTeachers
     from collegium.models.closed_form.tabular import TabularTeachers
-    from collegium.models.neural.classifier import NeuralClassifier
+    from collegium.models.neural.neural_classifier import NeuralClassifier
     from collegium.pate.teachers.engines import Engine
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES)

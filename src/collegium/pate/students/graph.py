@@ -10,11 +10,11 @@ from scipy import sparse
 from scipy.special import softmax
 
 from collegium.errors import InputError
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.couplings import COUPLINGS, choose_coupling
 from collegium.pate.students.embedding import PublicEmbedding
 from collegium.pate.students.neighbours import local_scales, nearest, similarities, similarity_graph
 from collegium.pate.students.released import Floats, ReleasedAnswers
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 from collegium.pate.students.smoothing import averaging, harmonic, normalised, posterior, spreading
 
 METHODS = ("posterior", "harmonic", "spreading")

@@ -13,10 +13,10 @@ from collegium.errors import InputError
 from collegium.models.features.scattering import ScatteringTransform
 from collegium.models.neural.inputs import as_records, record_shape
 from collegium.models.neural.machine import find_machine, require_torch
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
 from collegium.pate.students.graph import GraphStudent
 from collegium.pate.students.released import Floats, ReleasedAnswers, as_numbers
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 
 METHODS = ("self-training", "fixmatch", "vat")
 _GUIDES: dict[str, Any] = {"gaussian-process": GaussianProcessStudent, "graph": GraphStudent}

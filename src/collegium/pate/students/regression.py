@@ -9,7 +9,6 @@ import numpy as np
 from scipy.special import softmax
 
 from collegium.errors import InputError
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.gaussian_kernel import gaussian_kernel
 from collegium.pate.students.released import (
     Floats,
@@ -18,6 +17,7 @@ from collegium.pate.students.released import (
     even_evidence,
     score_released,
 )
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 
 _PENALTIES = np.geomspace(1e-3, 1e5, 17)
 _TEMPERATURES = np.geomspace(0.25, 64, 17)

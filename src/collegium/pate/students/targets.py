@@ -74,7 +74,7 @@ _NODES = 256
 
 
 @dataclass(frozen=True, eq=False)
-class _NoisyCounts:
+class _Released:
     """Checked input: histograms with one scale and total each."""
 
     counts: Floats
@@ -82,13 +82,13 @@ class _NoisyCounts:
     total: Floats
     noise: str
 
-    def chunks(self, per_row: int) -> Iterator[tuple[slice, _NoisyCounts]]:
+    def chunks(self, per_row: int) -> Iterator[tuple[slice, _Released]]:
         step = max(1, _CELLS // max(1, per_row))
         for start in range(0, len(self.counts), step):
             rows = slice(start, start + step)
             yield (
                 rows,
-                _NoisyCounts(self.counts[rows], self.scale[rows], self.total[rows], self.noise),
+                _Released(self.counts[rows], self.scale[rows], self.total[rows], self.noise),
             )
 
 
@@ -212,7 +212,7 @@ class ConsensusMixture:
         """
         return self._log_likelihood(_checked(histograms, noise_scale, total, self.noise))
 
-    def _log_likelihood(self, released: _NoisyCounts) -> Floats:
+    def _log_likelihood(self, released: _Released) -> Floats:
         result = np.empty(released.counts.shape)
         with np.errstate(divide="ignore"):
             weights = np.log(self.level_weights)
@@ -281,7 +281,7 @@ def released_targets(
     return targets
 
 
-def _checked(histograms: ArrayLike, scale: ArrayLike, total: ArrayLike, noise: str) -> _NoisyCounts:
+def _checked(histograms: ArrayLike, scale: ArrayLike, total: ArrayLike, noise: str) -> _Released:
     counts = np.asarray(histograms, dtype=np.float64)
     if counts.ndim != 2 or counts.shape[1] < 2:
         raise InputError(
@@ -303,7 +303,7 @@ def _checked(histograms: ArrayLike, scale: ArrayLike, total: ArrayLike, noise: s
         if not (np.isfinite(values) & (values > 0)).all():
             raise InputError(f"{name} must be finite and greater than 0, in votes")
         rows.append(np.broadcast_to(values, (len(counts),)))
-    return _NoisyCounts(counts, rows[0], rows[1], noise)
+    return _Released(counts, rows[0], rows[1], noise)
 
 
 def _as_prior(prior: ArrayLike | str | None, shape: tuple[int, ...]) -> Floats | None:
@@ -331,7 +331,7 @@ def _normalised(logs: Floats) -> Floats:
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
-def _at_levels(released: _NoisyCounts, levels: Floats) -> Floats:
+def _at_levels(released: _Released, levels: Floats) -> Floats:
     """Log-likelihood of each class and level, up to a constant per row, shape (n, classes, levels)."""
     counts, n_classes = released.counts, released.counts.shape[1]
     rest = released.total[:, None] * levels / n_classes
@@ -350,7 +350,7 @@ def _at_levels(released: _NoisyCounts, levels: Floats) -> Floats:
     return np.asarray(own - (top**2 + (n_classes - 1) * rest**2)[:, None, :] / 2)
 
 
-def _fitted(released: _NoisyCounts, prior: Floats | None) -> ConsensusMixture:
+def _fitted(released: _Released, prior: Floats | None) -> ConsensusMixture:
     """Expectation maximisation, with pseudo-observations: each step raises the posterior density."""
     if prior is None:
         return _fitted_with_classes(released)
@@ -374,7 +374,7 @@ def _fitted(released: _NoisyCounts, prior: Floats | None) -> ConsensusMixture:
     return ConsensusMixture(levels, weights, shared, released.noise)
 
 
-def _fitted_with_classes(released: _NoisyCounts) -> ConsensusMixture:
+def _fitted_with_classes(released: _Released) -> ConsensusMixture:
     """The same, with the shares of the classes to be estimated, too."""
     n_classes = released.counts.shape[1]
     levels, weights = np.arange(LEVELS) / LEVELS, np.full(LEVELS, 1 / LEVELS)
@@ -396,7 +396,7 @@ def _fitted_with_classes(released: _NoisyCounts) -> ConsensusMixture:
     return ConsensusMixture(levels, weights, shared, released.noise)
 
 
-def _noisy_per_clean(released: _NoisyCounts, dissent: float) -> float:
+def _noisy_per_clean(released: _Released, dissent: float) -> float:
     """Tell how many noisy histograms say as much about the shares of the classes as one without noise.
 
     A class that wins with a lead of A = W(1 − t) shows in r_c/A with the variance of its indicator, about
@@ -409,7 +409,7 @@ def _noisy_per_clean(released: _NoisyCounts, dissent: float) -> float:
 # ---------------------------------------------------------------- which class had the most votes
 
 
-def _log_largest(released: _NoisyCounts) -> Floats:
+def _log_largest(released: _Released) -> Floats:
     """Logarithm of the probability that each class had the most votes (method ``noise``)."""
     result = np.empty(released.counts.shape)
     for rows, part in released.chunks(_NODES * released.counts.shape[1]):
@@ -417,7 +417,7 @@ def _log_largest(released: _NoisyCounts) -> Floats:
     return result
 
 
-def _largest_of(released: _NoisyCounts) -> Floats:
+def _largest_of(released: _Released) -> Floats:
     """Integrate over the largest count v, from where it surely is not to where it surely is not."""
     seen = released.counts / released.scale[:, None]
     highest = seen.max(axis=1, keepdims=True)
