@@ -25,8 +25,16 @@ _MOVED = {
     "collegium.features": "collegium.models.features",
     "collegium.preprocessing.tabular": "collegium.models.preprocessing.tabular_encoder",
     "collegium.preprocessing": "collegium.models.preprocessing",
+    "collegium.neural.classifier": "collegium.models.neural.neural_classifier",
+    "collegium.students.base": "collegium.pate.students.semi_supervised",
     "collegium.neural.fitted": "collegium.models.neural.trained_network",
     "collegium.neural": "collegium.models.neural",
+}
+#: Classes that have another name since, by where they are now.
+_RENAMED = {
+    ("collegium.pate.students.regression", "_View"): "_Columns",
+    ("collegium.models.closed_form.tabular", "_View"): "_Weighting",
+    ("collegium.pate.students.released", "Released"): "ReleasedAnswers",
 }
 
 
@@ -42,7 +50,7 @@ class _Unpickler(NumpyUnpickler):  # type: ignore[misc]
                     module = _MOVED[before] + module[len(before) :]
                     self.met_moved = True
                     break
-        return super().find_class(module, name)
+        return super().find_class(module, _RENAMED.get((module, name), name))
 
 
 def load_model(path: Path, renew: Callable[[Path, Any], None] | None = None) -> Any:

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 
 from collegium.data.datasets.raw import (
     UNREADABLE,
@@ -187,6 +184,10 @@ def _parquet_files(folder: Path) -> list[Path]:
 
 
 def _read_parquet(path: Path, files: list[Path]) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.dataset as pads
+    import pyarrow.parquet as pq
+
     for file in files:
         existing_file(file)
     try:

@@ -10,11 +10,11 @@ from scipy import linalg
 from scipy.special import softmax
 
 from collegium.errors import InputError
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.embedding import PublicEmbedding
 from collegium.pate.students.gaussian_kernel import gaussian_kernel, squared_distances
 from collegium.pate.students.graph import GraphStudent
-from collegium.pate.students.released import Floats, Released
+from collegium.pate.students.released import Floats, ReleasedAnswers
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 from collegium.pate.students.smoothing import posterior
 
 _DISTANCES_SEEN = 1000
@@ -107,7 +107,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         self.mistrust = mistrust
         self.random_state = random_state
 
-    def _learn(self, released: Released) -> None:
+    def _learn(self, released: ReleasedAnswers) -> None:
         self._check_parameters()
         self.embedding_ = PublicEmbedding(self.features, self.n_components, whiten=0.25)
         points = self.embedding_.fit_transform(released.X)

@@ -10,11 +10,11 @@ from scipy import sparse
 from scipy.special import softmax
 
 from collegium.errors import InputError
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.couplings import COUPLINGS, choose_coupling
 from collegium.pate.students.embedding import PublicEmbedding
 from collegium.pate.students.neighbours import local_scales, nearest, similarities, similarity_graph
-from collegium.pate.students.released import Floats, Released
+from collegium.pate.students.released import Floats, ReleasedAnswers
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 from collegium.pate.students.smoothing import averaging, harmonic, normalised, posterior, spreading
 
 METHODS = ("posterior", "harmonic", "spreading")
@@ -101,7 +101,7 @@ class GraphStudent(SemiSupervisedStudent):
         self.mistrust = mistrust
         self.random_state = random_state
 
-    def _learn(self, released: Released) -> None:
+    def _learn(self, released: ReleasedAnswers) -> None:
         self._check_parameters()
         self.embedding_ = PublicEmbedding(self.features, self.n_components)
         self._points = self.embedding_.fit_transform(released.X)

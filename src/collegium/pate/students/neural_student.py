@@ -13,10 +13,10 @@ from collegium.errors import InputError
 from collegium.models.features.scattering import ScatteringTransform
 from collegium.models.neural.inputs import as_records, record_shape
 from collegium.models.neural.machine import find_machine, require_torch
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
 from collegium.pate.students.graph import GraphStudent
-from collegium.pate.students.released import Floats, Released, as_numbers
+from collegium.pate.students.released import Floats, ReleasedAnswers, as_numbers
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 
 METHODS = ("self-training", "fixmatch", "vat")
 _GUIDES: dict[str, Any] = {"gaussian-process": GaussianProcessStudent, "graph": GraphStudent}
@@ -154,7 +154,7 @@ class NeuralStudent(SemiSupervisedStudent):
         self.device = device
         self.random_state = random_state
 
-    def _learn(self, released: Released) -> None:
+    def _learn(self, released: ReleasedAnswers) -> None:
         self._check_parameters()
         require_torch()
         import torch
@@ -199,7 +199,7 @@ class NeuralStudent(SemiSupervisedStudent):
         own = np.log(np.maximum(believed, 1e-6))
         return np.asarray(softmax(self.guide_share * guide + (1 - self.guide_share) * own, axis=1))
 
-    def _fitted_guide(self, released: Released) -> Any:
+    def _fitted_guide(self, released: ReleasedAnswers) -> Any:
         if self.guide is None:
             return None
         if isinstance(self.guide, str):

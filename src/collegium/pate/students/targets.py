@@ -86,7 +86,10 @@ class _Released:
         step = max(1, _CELLS // max(1, per_row))
         for start in range(0, len(self.counts), step):
             rows = slice(start, start + step)
-            yield rows, _Released(self.counts[rows], self.scale[rows], self.total[rows], self.noise)
+            yield (
+                rows,
+                _Released(self.counts[rows], self.scale[rows], self.total[rows], self.noise),
+            )
 
 
 def class_posterior(
