@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from collegium.budgets import Budget
@@ -36,6 +37,15 @@ from collegium.personalisation import PERSONALISATIONS, Plan
 from collegium.personalisation.electorate import Electorate
 
 Floats = NDArray[np.float64]
+
+# The same examples on every machine, and no clock: a failure repeats, and a busy machine causes none
+# (the health check "too slow" measures seconds as well). Tests that say max_examples need more because
+# they are cheap, or fewer because they are not.
+_STEADY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("suite", derandomize=True, database=None, max_examples=50, **_STEADY)
+# New examples every time: pytest --hypothesis-profile=search
+settings.register_profile("search", derandomize=False, max_examples=500, **_STEADY)
+settings.load_profile("suite")
 
 
 class NoNoise:

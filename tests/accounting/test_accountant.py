@@ -21,7 +21,6 @@ from collegium.errors import BudgetExceededError, InputError
 # Each subclass runs the same property on its own accountant, so examples are not kept between them.
 for_every_accountant = settings(
     max_examples=60,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.differing_executors],
 )
@@ -383,7 +382,7 @@ def test_checks_alone_cost():
     assert confident(n_checks=2000, n_answers=0) == pytest.approx(1.12, abs=0.01)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     costs=st.lists(st.floats(1e-6, 0.3), min_size=1, max_size=50),
     delta=st.sampled_from([1e-10, 1e-5, 0.01]),
@@ -416,7 +415,7 @@ def test_the_cost_of_two_mechanisms_is_never_below_the_exact_sum(one, other):
     assert Fraction(float(both.mu_squared[0])) >= Fraction(one) + Fraction(other)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(-2, 1.7).map(lambda x: 10.0**x), st.sampled_from([1e-10, 1e-5, 0.01]))
 def test_the_filter_stops_before_the_true_delta_is_exceeded(epsilon, delta):
     account = WorstCaseAccountant([epsilon], delta)

@@ -97,7 +97,7 @@ def audit(
     """
     from collegium.attacks.game import play_game
     from collegium.attacks.mechanism import mechanism_from
-    from collegium.attacks.one_run import OneRunSettings, audit_study
+    from collegium.attacks.one_run import OneRunSettings, audit_run
     from collegium.cli.findings import (
         as_record,
         game_panels,
@@ -110,6 +110,7 @@ def audit(
     from collegium.personalisation import as_personalisation
     from collegium.report.audit_plots import audit_figure
     from collegium.study.config import read_config
+    from collegium.study.stages import plan_study
 
     if what == "mechanism":
         groups, sizes = parse_levels(level or LEVELS, delta)
@@ -144,7 +145,9 @@ def audit(
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
         (folder / "DO-NOT-RELEASE.txt").write_text(DO_NOT_RELEASE, encoding="utf-8")
-        findings = audit_study(config, settings, stage=lambda name: err.print(f"{name} …"))
+        findings = audit_run(
+            plan_study(config), settings, stage=lambda name: err.print(f"{name} …")
+        )
         title = f"one run of {path.name} with {sum(f.guesses.canaries for f in findings)} canaries"
         table, panels, about = one_run_table(findings, title), one_run_panels(findings), {}
     holds = all(finding.holds for finding in findings)

@@ -107,19 +107,20 @@ def label(
     """
     import numpy as np
 
-    from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
     from collegium.cli.electorates import electorate_of
     from collegium.cli.vote_files import read_budgets, read_features, read_votes
     from collegium.data.datasets import sha256_of
     from collegium.noise.sources import SecureNoise, SeededNoise
     from collegium.pate.classifier import default_model
+    from collegium.pate.pipeline import release as release_votes
+    from collegium.pate.question_order import random_order
+    from collegium.pate.settings import Account, Queries
     from collegium.pate.students.supervised import RefittedStudent
     from collegium.pate.voting.affordable import refuse_unaffordable
-    from collegium.pate.voting.aggregators import InteractiveGNMax
-    from collegium.pate.voting.histograms import released_histograms
-    from collegium.pate.voting.release import HISTOGRAM, LABELS, check_release
+    from collegium.pate.voting.release import LABELS, check_release
     from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
-    from collegium.study.job import label_durably, write_release
+    from collegium.study.kept import FolderMemory
+    from collegium.study.published import summary, write_release
 
     ballots = read_budgets(budgets)
     table = read_votes(votes, votes_are, classes, ballots)
@@ -139,7 +140,7 @@ def label(
     if orders not in ("wide", "seeds"):
         raise InputError(f"--orders must be wide or seeds, got {orders!r}")
     student = None
-    if isinstance(mechanism, InteractiveGNMax):
+    if mechanism.consults_student:
         student = RefittedStudent(default_model(), read_features(features, table), table.n_classes)
     folder = StudyFolder(out_folder)
     settings: dict[str, Any] = {
@@ -161,45 +162,35 @@ def label(
     inputs = {"vote": sha256_of(votes), "budget": sha256_of(budgets)}
     if student is not None and features is not None:
         inputs["feature"] = sha256_of(features)
-    order = np.random.default_rng([shuffle_seed, 3]).permutation(table.n_queries)[:max_queries]
+    order = random_order(shuffle_seed, table.n_queries)[:max_queries]
     folder.open()
     with folder.locked():
         folder.claim(json.loads(json.dumps(settings)), inputs)
-        labels, privacy = label_durably(
-            folder,
+        released = release_votes(
             table,
             electorate,
             mechanism,
             order,
-            guarantee=guarantee,
-            orders=SEED_ORDERS if orders == "seeds" else DEFAULT_ORDERS,
-            conversion=conversion,
+            account=Account(guarantee, conversion, orders),
+            queries=Queries(max_labels=max_labels, release=release),
             noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
-            max_labels=max_labels,
             owners={name: group.owners for name, group in plan.groups.items()},
             adjacency=ADJACENCY,
             student=student,
-            release=release,
+            memory=FolderMemory(folder),
         )
-        histograms = None
-        if release == HISTOGRAM:
-            histograms = released_histograms(labels, electorate, mechanism, table.n_classes)
         write_release(
             folder,
-            labels,
-            privacy,
+            released,
             np.arange(table.n_classes),
             np.arange(table.n_queries),
             {"settings": settings, "versions": versions()},
-            histograms,
         )
+    labels, privacy, histograms = released.labels, released.privacy, released.histograms
     if as_json:
         print_json(
             {
-                **privacy.to_dict(),
-                "queries_asked": labels.n_asked,
-                "labels_released": len(labels.labels),
-                "stopped_by": labels.stop_reason,
+                **summary(released),
                 "labels": str(folder.release / "labels.csv"),
                 **(
                     {"histograms": str(folder.release / HISTOGRAMS_FILE)}

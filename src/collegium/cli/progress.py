@@ -7,10 +7,10 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from collegium.cli.console import err
-from collegium.study.stages import StudyObserver
+from collegium.pate.observer import Observer
 
 
-class NoteObserver(StudyObserver):
+class NoteObserver(Observer):
     """Shows what the user should know, on the standard error, and no progress."""
 
     def note(self, line: str) -> None:

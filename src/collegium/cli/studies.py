@@ -86,7 +86,8 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     from collegium.study.stages import plan_study
 
     config = with_data_dir(read_config(study), data_dir)
-    made, aggregator, data = plan_study(config)
+    planned = plan_study(config)
+    made, aggregator, data = planned.plan, planned.aggregator, planned.records
     most = (
         affordable_answers(aggregator, made, config["study.seed"])
         if config["privacy.guarantee"] == "worst-case"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
 from collegium.parameters import Searchable
 
 
@@ -16,6 +20,13 @@ class Account(Searchable):
     orders: str | tuple[float, ...] = "wide"
     bounds: str | None = None
     delta: float = 1e-5
+
+    @property
+    def renyi_orders(self) -> NDArray[np.float64]:
+        """Rényi orders of the data-dependent account."""
+        named = {"wide": DEFAULT_ORDERS, "seeds": SEED_ORDERS}
+        given = self.orders
+        return named[given] if isinstance(given, str) else np.asarray(given, dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import reference_loop as loop
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collegium.accounting.accountant import DataDependentAccountant
@@ -55,7 +55,6 @@ def test_gnmax_and_lnmax_are_what_the_loop_gives(option, total):
             assert spent.sensitive_rdp[group, column] == pytest.approx(expected, rel=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 1999), max_size=8), st.sampled_from([49, 130]))
 def test_how_votes_are_cut_into_blocks_does_not_matter(cuts, n_orders):
     orders = SEED_ORDERS if n_orders == 49 else DEFAULT_ORDERS

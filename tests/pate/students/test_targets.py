@@ -41,7 +41,7 @@ def simulated(n, m, sigma, seed, shares=None, noise="gaussian", dissent=(1.0, 4.
 
 @each_method
 @each_noise
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_rows_are_probabilities_however_extreme_the_numbers(method, noise, data):
     m = data.draw(st.integers(2, 6))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,11 @@ class Aggregator(Searchable, ABC):
     name: ClassVar[str]
     noise: ClassVar[str]
     pays_for_histogram: ClassVar[bool] = False
+    consults_student: ClassVar[bool] = False
+
+    def resolved(self, n_teachers: int, electorate: Any = None) -> Aggregator:
+        """With all its numbers."""
+        return self
 
     @property
     def noise_scale(self) -> float:
@@ -249,6 +254,7 @@ class InteractiveGNMax(CheckedAggregator):
     confidence: float = 0.9
     refit_every: int = 50
     name: ClassVar[str] = "interactive"
+    consults_student: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
