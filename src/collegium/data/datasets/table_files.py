@@ -216,7 +216,7 @@ def _read_parquet(path: Path, files: list[Path]) -> pd.DataFrame:
         ) from error
 
 
-def refuse_other_columns(path: Path, files: Sequence[Path], schemas: Sequence[pa.Schema]) -> None:
+def refuse_other_columns(path: Path, files: Sequence[Path], schemas: Sequence[Any]) -> None:
     """Refuse Parquet files of one table that differ in their columns.
 
     Arrow would fill a column that only some files have with missing values, without a word.
