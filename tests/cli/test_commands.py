@@ -31,14 +31,14 @@ levels = { high = 4.0, average = 8.0, low = 12.0 }
 column = "privacy"
 [teachers]
 model = "sklearn.naive_bayes.GaussianNB"
-number = 12
+n_teachers = 12
 [aggregation]
 aggregator = "gnmax"
 sigma = 6
 [student]
 model = "sklearn.naive_bayes.GaussianNB"
 [run]
-jobs = 1
+n_jobs = 1
 """
 
 
@@ -589,7 +589,7 @@ BAD = {
             privacy=np.where(t["person"] == t["person"][0], "low", "high"))},
         "group 'low' has 1 owner(s), too few",
     ),
-    "more teachers than people": (swap("number = 12", "number = 200"), {}, "200 teachers, but only"),
+    "more teachers than people": (swap("n_teachers = 12", "n_teachers = 200"), {}, "200 teachers, but only"),
     "public lacks a column": (STUDY, {"public": lambda t: t.drop(columns="weight")}, "they lack weight"),
     "public has another column": (STUDY, {"public": lambda t: t.assign(age=1)}, "have in addition age"),
     "public has another dtype": (
@@ -607,7 +607,7 @@ BAD = {
     "unknown key": (swap("sigma = 6", "sigmaa = 6"), {}, "did you mean 'sigma'"),
     "unknown model": (swap('"sklearn.naive_bayes.GaussianNB"', '"magic"'), {}, "unknown model 'magic'"),
     "parameter that is none": (
-        swap("number = 12", "number = 12\nparams = { trees = 3 }"), {}, "does not take these parameters",
+        swap("n_teachers = 12", "n_teachers = 12\nparams = { trees = 3 }"), {}, "does not take these parameters",
     ),
     "records without numbers": (
         swap('["cat", "dog", "owl"]', '["cat", "dog", "owl"]\nmissing = "?"'),

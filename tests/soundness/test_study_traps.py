@@ -26,7 +26,7 @@ column = "privacy"
 guarantee = "GUARANTEE"
 [teachers]
 model = "sklearn.naive_bayes.GaussianNB"
-number = 20
+n_teachers = 20
 [aggregation]
 aggregator = "confident"
 threshold = 12
@@ -35,7 +35,7 @@ sigma = 5
 [student]
 model = "sklearn.naive_bayes.GaussianNB"
 [run]
-jobs = 1
+n_jobs = 1
 """
 
 

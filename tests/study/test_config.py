@@ -14,7 +14,7 @@ from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.pate.voting.least_noise import least_sigma
 from collegium.personalisation import PERSONALISATIONS, Weighting
 from collegium.study.config import config_from, example_config, read_config
-from collegium.study.schema import KEYS, SECTIONS
+from collegium.study.sections import KEYS, SECTIONS
 
 MINIMUM = {
     "data": {"private": "private.csv", "public": "public.csv", "target": "kind"},

@@ -274,7 +274,7 @@ class _School:
         """Train on the records and ask. **Sensitive.**"""
         config = self._config
         model = build_model("teachers.model", config["teachers.model"], config["teachers.params"])
-        ensemble = TeacherEnsemble(model, config["study.seed"], config["run.jobs"])
+        ensemble = TeacherEnsemble(model, config["study.seed"], config["run.n_jobs"])
         teachers = ensemble.train(self._prepared(data.X), data.codes, self.assign(data))
         table = ensemble.ask(teachers, self.X_queries)
         return VoteTable.from_predictions(table, len(data.classes), allow_abstention=True)

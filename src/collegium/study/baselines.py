@@ -57,10 +57,10 @@ def measure_baselines(config: StudyConfig) -> Baselines:
     same = student_kind(config) == config["preprocessing.kind"]
     uniform = PATEClassifier(
         build_model("teachers.model", config["teachers.model"], config["teachers.params"]),
-        n_teachers=config["teachers.number"],
+        n_teachers=config["teachers.n_teachers"],
         personalisation=Uniform(),
         aggregator=config.aggregator(
-            Uniform().plan_for(data.budgets.strictest(), config["teachers.number"])
+            Uniform().plan_for(data.budgets.strictest(), config["teachers.n_teachers"])
         ),
         guarantee=config["privacy.guarantee"],
         student=student,
@@ -74,7 +74,7 @@ def measure_baselines(config: StudyConfig) -> Baselines:
         student_class_shares=config.class_shares("student", data.classes),
         assignment=config["teachers.assignment"],
         random_state=seed,
-        n_jobs=config["run.jobs"],
+        n_jobs=config["run.n_jobs"],
     )
     y = data.classes[data.codes]
     try:

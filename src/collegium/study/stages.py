@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
 from collegium.accounting.statement import PrivacyStatement
 from collegium.data.tables import warn_of_unseen_classes
 from collegium.errors import InputError
@@ -75,7 +74,7 @@ def plan_study(config: StudyConfig) -> tuple[Plan, Aggregator, StudyData]:
     if config["aggregation.query_order"] == ACTIVE:
         require_beliefs(student)
     data = load_streamed_data(config) if config["run.streaming"] else load_study_data(config)
-    plan = config.personalisation().plan_for(data.budgets, config["teachers.number"])
+    plan = config.personalisation.build().plan_for(data.budgets, config["teachers.n_teachers"])
     for section in ("teachers", "student"):
         config.class_shares(section, data.classes)
     aggregator = config.aggregator(plan)
@@ -281,7 +280,7 @@ class _Run:
             self._aggregator,
             asking,
             guarantee=self._config["privacy.guarantee"],
-            orders=SEED_ORDERS if self._config["privacy.orders"] == "seeds" else DEFAULT_ORDERS,
+            orders=self._config.privacy.renyi_orders,
             conversion=self._config["privacy.conversion"],
             bounds=self._config["privacy.bounds"],
             noise=_noise(self._config),

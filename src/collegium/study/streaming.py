@@ -156,7 +156,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
 
 def _jobs_here(config: StudyConfig) -> int:
     """How many processes read files on this machine: the jobs of a cluster are not meant for it."""
-    jobs: int = config["run.jobs"] if config["run.engine"] == "local" else -1
+    jobs: int = config["run.n_jobs"] if config["run.engine"] == "local" else -1
     return jobs
 
 
