@@ -40,7 +40,7 @@ def is_whole(value: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Tell whether a value is a number, infinity among them; NaN, True and False are not."""
-    return isinstance(value, Real) and not isinstance(value, bool) and value == value
+    return not isinstance(value, bool) and isinstance(value, Real) and value == value
 
 
 def check_whole(

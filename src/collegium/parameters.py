@@ -3,10 +3,10 @@
 A study's TOML file, its JSON Schema, the commented example, the command line and the estimator are made from,
 or checked by, the same fields, so that they cannot disagree.
 
-Plain dataclasses, and not pydantic or attrs: a library of validators would add to the time that each command
-takes to start, its messages name its own types over several lines where ours say in one line what to do, and it
-converts what it is given (``"3"`` to 3, a list to a tuple), where scikit-learn's ``clone`` needs parameters back
-as they were given.
+Plain dataclasses, and not pydantic or attrs: a library of validators would add to the time that each
+command takes to start, its messages name its own types over several lines where ours say in one line what
+to do, and it converts what it is given (``"3"`` to 3, a list to a tuple), where scikit-learn's ``clone``
+needs parameters back as they were given.
 """
 
 from __future__ import annotations

@@ -569,8 +569,8 @@ BAD = {
         STUDY, {"private": lambda t: t.assign(privacy=t["privacy"].mask(t["person"] == t["person"][0]))},
         "has no privacy level",
     ),
-    "ε = 0": (swap("low = 12.0", "low = 0"), {}, "epsilon must be greater than 0"),
-    "ε < 0": (swap("low = 12.0", "low = -1"), {}, "epsilon must be greater than 0"),
+    "ε = 0": (swap("low = 12.0", "low = 0"), {}, "privacy.levels.low must be greater than 0"),
+    "ε < 0": (swap("low = 12.0", "low = -1"), {}, "privacy.levels.low must be greater than 0"),
     "ε NaN": (swap("low = 12.0", "low = nan"), {}, "privacy.levels.low must be a number, got nan"),
     "ε in a column is 0": (
         swap("levels = { high = 4.0, average = 8.0, low = 12.0 }", ""),
@@ -607,7 +607,8 @@ BAD = {
     "unknown key": (swap("sigma = 6", "sigmaa = 6"), {}, "did you mean 'sigma'"),
     "unknown model": (swap('"sklearn.naive_bayes.GaussianNB"', '"magic"'), {}, "unknown model 'magic'"),
     "parameter that is none": (
-        swap("n_teachers = 12", "n_teachers = 12\nparams = { trees = 3 }"), {}, "does not take these parameters",
+        swap("n_teachers = 12", "n_teachers = 12\nparams = { trees = 3 }"), {},
+        "does not take these parameters",
     ),
     "records without numbers": (
         swap('["cat", "dog", "owl"]', '["cat", "dog", "owl"]\nmissing = "?"'),

@@ -141,7 +141,9 @@ def test_no_value_of_any_key_ends_in_a_traceback(plan, key):
         if code == 2:
             assert len(errors) == 1, (value, errors)
             assert errors[0].startswith("error:")
-            assert len(errors[0]) < 1500 or key.setting.kind == "path", "nobody reads so long a message"
+            assert len(errors[0]) < 1500 or key.setting.kind == "path", (
+                "nobody reads so long a message"
+            )
     assert 2 in ended
 
 
@@ -152,7 +154,9 @@ def refused(plan, **sections):
     return line
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.setting.kind == "path"], ids=lambda k: k.path)
+@pytest.mark.parametrize(
+    "key", [key for key in KEYS if key.setting.kind == "path"], ids=lambda k: k.path
+)
 def test_an_empty_name_is_not_the_folder_of_the_study(plan, key):
     line = refused(plan, base=NEEDS.get(key.path), **{key.section: {key.name: ""}})
     assert f"{key.path} must not be empty" in line

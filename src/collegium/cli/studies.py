@@ -83,7 +83,9 @@ def init(
     if described is not None:
         _write_schema(described)
         if path.exists():
-            out.print(f"wrote {described}; {path} is left as it is: make its first line", soft_wrap=True)
+            out.print(
+                f"wrote {described}; {path} is left as it is: make its first line", soft_wrap=True
+            )
             out.print(f"#:schema {described.name}", soft_wrap=True)
             return
     _write(path, example_config(path.stem, described.name if described else None))
@@ -95,7 +97,9 @@ def init(
 
 def _write_schema(path: Path) -> None:
     if path.exists() and WRITTEN_BY not in path.read_text(encoding="utf-8", errors="replace"):
-        raise InputError(f"{path} exists already and is left as it is: move it, or give another name")
+        raise InputError(
+            f"{path} exists already and is left as it is: move it, or give another name"
+        )
     _write(path, json.dumps(study_schema(), indent=2, ensure_ascii=False) + "\n")
 
 
@@ -188,7 +192,7 @@ def demo(
     """
     with as_file(files("collegium.study").joinpath("demo.toml")) as path:
         config = read_config(path)
-    levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in config.privacy.levels.items())
+    levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in (config.privacy.levels or {}).items())
     if not as_json:
         out.print(
             "Handwritten digits (1,797 small images, embedded in scikit-learn). Each person chose a "

@@ -61,9 +61,7 @@ class Vanishing(Personalisation):
     (0.286, 0.84)
     """
 
-    shuffle_every: int = setting(
-        100, "vanishing: queries after which participation is dealt anew."
-    )
+    shuffle_every: int = setting(100, "vanishing: queries after which participation is dealt anew.")
     name: ClassVar[str] = "vanishing"
     rules: ClassVar[tuple[str, ...]] = tuple(_FREQUENCY)
 

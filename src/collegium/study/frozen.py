@@ -84,9 +84,7 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
         Its mechanism.
     """
     settings = said(config.public())
-    if not (
-        isinstance(aggregator, InteractiveGNMax) or config.aggregation.query_order == ACTIVE
-    ):
+    if not (isinstance(aggregator, InteractiveGNMax) or config.aggregation.query_order == ACTIVE):
         del settings["student"]
     else:  # shares correct the student that is published, not the one that steers
         settings["student"].pop("class_shares", None)

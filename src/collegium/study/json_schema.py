@@ -108,7 +108,7 @@ def _belonging(choice: str) -> list[Schema]:
         chosen: Schema = {"properties": {name: {"const": option}}}
         if option != default:
             chosen["required"] = [name]
-        allowed: Schema = {key: False for key in sorted(every.difference(own))}
+        allowed: Schema = dict.fromkeys(sorted(every.difference(own)), False)
         if section == "personalisation":
             allowed["rule"] = {"enum": list(PERSONALISATIONS[option].rules)}
         conditions.append({"if": chosen, "then": {"properties": allowed}})

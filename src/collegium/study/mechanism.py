@@ -34,5 +34,7 @@ def mechanism_of(
         numbers["sigma"] = least_sigma(electorate, chosen.answers)
     return aggregator_from(
         name,
-        **{key: in_proportion[key] if number is None else number for key, number in numbers.items()},
+        **{
+            key: in_proportion[key] if number is None else number for key, number in numbers.items()
+        },
     )
