@@ -56,14 +56,11 @@ def check_whole(
     --------
     >>> check_whole("n_teachers", 0)
     Traceback (most recent call last):
-    collegium.errors.InputError: n_teachers must be at least 1, got 0
+    collegium.errors.InputError: n_teachers must be a whole number of at least 1, got 0
     """
-    if not is_whole(value):
-        raise error(f"{name} must be a whole number, got {shown(value)}")
-    if value < least:
-        raise error(f"{name} must be at least {least}, got {shown(value)}")
-    if most is not None and value > most:
-        raise error(f"{name} must be at most {most:,}, got {shown(value)}")
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+        raise error(f"{name} must be a whole number {allowed}, got {shown(value)}")
 
 
 def check_number(

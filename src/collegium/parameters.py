@@ -20,7 +20,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from collegium.checks import check_choice, check_number, check_whole, is_number, shown
+from collegium.checks import check_choice, check_number, is_number, shown
 from collegium.errors import InputError
 
 MOST_WHOLE = 1_000_000_000
@@ -243,7 +243,10 @@ def _check_whole(name: str, about: Setting, number: int) -> None:
     if number < least and about.also:
         others = " or ".join(f"{other} for {meaning}" for other, meaning in about.also.items())
         raise InputError(f"{name} must be at least {least}, or {others}, got {shown(number)}")
-    check_whole(name, number, least, most)
+    if number < least:
+        raise InputError(f"{name} must be at least {least}, got {shown(number)}")
+    if number > most:
+        raise InputError(f"{name} must be at most {most:,}, got {shown(number)}")
 
 
 def _check_number(name: str, about: Setting, number: float) -> None:

@@ -15,6 +15,7 @@ from collegium.budgets import Budget
 from collegium.cli.console import out, plan_sentence, plan_table, print_json
 from collegium.cli.left import MOST, answers_affordable, show_export, show_left
 from collegium.errors import InputError
+from collegium.pate.settings import Account
 from collegium.pate.voting.aggregators import (
     Aggregator,
     CheckedAggregator,
@@ -24,6 +25,7 @@ from collegium.pate.voting.aggregators import (
 from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.personalisation import as_personalisation
 from collegium.personalisation.plan import Plan
+from collegium.study.sections import Aggregation, PersonalisationSection, Teachers
 
 Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]
 SigmaThreshold = Annotated[float | None, typer.Option(help="Noise of the check.")]
@@ -63,11 +65,13 @@ def account(
             show_default=False,
         ),
     ] = None,
-    delta: Annotated[float, typer.Option(help="δ of every level.")] = 1e-5,
-    teachers: Annotated[int, typer.Option(help="Nominal number of teachers.")] = 250,
-    personalisation: Method = "weighting",
-    rule: Rule = "exact",
-    aggregator: AggregatorName = "confident",
+    delta: Annotated[float, typer.Option(help="δ of every level.")] = Account.delta,
+    teachers: Annotated[
+        int, typer.Option(help="Nominal number of teachers.")
+    ] = Teachers.n_teachers,
+    personalisation: Method = PersonalisationSection.method,
+    rule: Rule = PersonalisationSection.rule,
+    aggregator: AggregatorName = Aggregation.aggregator,
     sigma: Sigma = None,
     sigma_threshold: SigmaThreshold = None,
     threshold: Threshold = None,

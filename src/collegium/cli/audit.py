@@ -32,11 +32,13 @@ from collegium.cli.account import (
 from collegium.cli.console import err, out, print_json
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
+from collegium.pate.settings import Account, Queries
 from collegium.pate.voting.affordable import refuse_unaffordable
-from collegium.pate.voting.release import LABELS, check_release
+from collegium.pate.voting.release import check_release
 from collegium.personalisation import as_personalisation
 from collegium.report.audit_plots import Bar, audit_figure
 from collegium.study.config import read_config
+from collegium.study.sections import Aggregation, PersonalisationSection, Teachers
 
 LEVELS = ["high=1:540", "average=2:370", "low=3:90"]
 DO_NOT_RELEASE = """\
@@ -60,11 +62,13 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    delta: Annotated[float, typer.Option(help="mechanism: δ of every level.")] = 1e-5,
-    teachers: Annotated[int, typer.Option(help="mechanism: nominal number of teachers.")] = 250,
-    personalisation: Method = "weighting",
-    rule: Rule = "exact",
-    aggregator: AggregatorName = "confident",
+    delta: Annotated[float, typer.Option(help="mechanism: δ of every level.")] = Account.delta,
+    teachers: Annotated[
+        int, typer.Option(help="mechanism: nominal number of teachers.")
+    ] = Teachers.n_teachers,
+    personalisation: Method = PersonalisationSection.method,
+    rule: Rule = PersonalisationSection.rule,
+    aggregator: AggregatorName = Aggregation.aggregator,
     sigma: Sigma = None,
     sigma_threshold: SigmaThreshold = None,
     threshold: Threshold = None,
@@ -75,10 +79,12 @@ def audit(
         int | None,
         typer.Option(help="study: invented owners. Default: as many as answers can be afforded."),
     ] = None,
-    copies: Annotated[int, typer.Option(help="study: records of each canary.")] = 8,
+    copies: Annotated[
+        int, typer.Option(help="study: records of each canary.")
+    ] = OneRunSettings.copies,
     guess_share: Annotated[
         float, typer.Option(help="study: share of the canaries about which a guess is made.")
-    ] = 1.0,
+    ] = OneRunSettings.guess_share,
     observe: Annotated[
         str | None,
         typer.Option(
@@ -88,10 +94,10 @@ def audit(
     ] = None,
     release: Annotated[
         str, typer.Option(help="mechanism: what its jobs release, labels or histogram.")
-    ] = LABELS,
+    ] = Queries.release,
     confidence: Annotated[
         float, typer.Option(help="Probability that all lower bounds hold.")
-    ] = 0.95,
+    ] = OneRunSettings.confidence,
     out_folder: Annotated[
         Path | None,
         typer.Option(

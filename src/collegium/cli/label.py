@@ -11,7 +11,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
 from collegium.cli.account import (
     AggregatorName,
     Gamma,
@@ -28,6 +27,7 @@ from collegium.data.datasets import sha256_of
 from collegium.errors import InputError
 from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.pate.classifier import default_model
+from collegium.pate.settings import Account, Queries
 from collegium.pate.students.supervised import RefittedStudent
 from collegium.pate.voting.affordable import refuse_unaffordable
 from collegium.pate.voting.aggregators import InteractiveGNMax
@@ -40,6 +40,7 @@ from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan, separate_electorate
 from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
 from collegium.study.job import label_durably, write_release
+from collegium.study.sections import Aggregation, PersonalisationSection
 
 _MOST_CLASSES = 100_000
 ADJACENCY = (
@@ -75,9 +76,9 @@ def label(
         int | None,
         typer.Option(help="Number of classes. Needed for predictions.", max=_MOST_CLASSES),
     ] = None,
-    personalisation: Method = "weighting",
-    rule: Rule = "exact",
-    aggregator: AggregatorName = "confident",
+    personalisation: Method = PersonalisationSection.method,
+    rule: Rule = PersonalisationSection.rule,
+    aggregator: AggregatorName = Aggregation.aggregator,
     sigma: Sigma = None,
     sigma_threshold: SigmaThreshold = None,
     threshold: Threshold = None,
@@ -92,11 +93,15 @@ def label(
         Path | None,
         typer.Option(help="interactive: features of the queries (.npy or .csv), for the student."),
     ] = None,
-    guarantee: Annotated[str, typer.Option(help="worst-case or data-dependent.")] = "worst-case",
+    guarantee: Annotated[
+        str, typer.Option(help="worst-case or data-dependent.")
+    ] = Account.guarantee,
     conversion: Annotated[
         str, typer.Option(help="data-dependent: canonne or mironov.")
-    ] = "canonne",
-    orders: Annotated[str, typer.Option(help="data-dependent: wide or seeds.")] = "wide",
+    ] = Account.conversion,
+    orders: Annotated[str, typer.Option(help="data-dependent: wide or seeds.")] = str(
+        Account.orders
+    ),
     max_labels: Annotated[
         int | None, typer.Option(help="Stop after so many labels.", min=1)
     ] = None,
@@ -109,7 +114,7 @@ def label(
             help="labels, or histogram: the noisy counts of all classes and the noisy checks as well, at the "
             "same price (worst-case; lnmax, gnmax, confident, interactive)."
         ),
-    ] = LABELS,
+    ] = Queries.release,
     shuffle_seed: Annotated[
         int, typer.Option(help="Public randomness: order of queries, participation.", min=0)
     ] = 0,
@@ -126,6 +131,7 @@ def label(
     Example: collegium label --votes votes.npy --budgets budgets.csv --classes 10 --out labels/
     """
     ballots = read_budgets(budgets)
+    chosen = Account(guarantee, conversion, orders)
     table = read_votes(votes, votes_are, classes, ballots)
     plan, electorate = _electorate(ballots, table, personalisation, rule, shuffle_seed)
     mechanism = aggregator_options(
@@ -140,8 +146,6 @@ def label(
     )
     check_release(release, mechanism, guarantee)
     refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed)
-    if orders not in ("wide", "seeds"):
-        raise InputError(f"--orders must be wide or seeds, got {orders!r}")
     student = None
     if isinstance(mechanism, InteractiveGNMax):
         student = RefittedStudent(default_model(), _features(features, table), table.n_classes)
@@ -176,7 +180,7 @@ def label(
             mechanism,
             order,
             guarantee=guarantee,
-            orders=SEED_ORDERS if orders == "seeds" else DEFAULT_ORDERS,
+            orders=chosen.renyi_orders,
             conversion=conversion,
             noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
             max_labels=max_labels,
