@@ -240,6 +240,24 @@ def test_a_change_of_speed_only_is_the_same_study(finished):
     assert contents(result.folder.path) == before
 
 
+def test_a_folder_that_was_begun_when_keys_had_other_names_goes_on(tmp_path):
+    path = write_study(tmp_path)
+    first = run(path)
+    manifest = first.folder.vault / "manifest.json"
+    before = json.loads(manifest.read_text(encoding="utf-8"))
+    teachers = before["config"]["teachers"]
+    teachers["number"] = teachers.pop("n_teachers")
+    manifest.write_text(json.dumps(before), encoding="utf-8")
+    trained, story = times(first.folder.path), Story()
+    second = run(path, story)
+    assert story.skips == ["teachers", "student"] and times(first.folder.path) == trained
+    assert second.labels.labels.tolist() == first.labels.labels.tolist()
+    teachers["number"] += 1
+    manifest.write_text(json.dumps(before), encoding="utf-8")
+    with pytest.raises(StudyMismatchError, match=r"teachers\.n_teachers was 13, now 12"):
+        run(path)
+
+
 @pytest.mark.parametrize("role", ["private", "public"])
 def test_other_content_of_a_file_in_the_same_folder_is_refused_and_nothing_changes(tmp_path, role):
     path = write_study(tmp_path)
