@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from collegium.checks import check_whole
 from collegium.errors import CollegiumError, InputError
 from collegium.pate.students.released import check_released, score_released
 from collegium.pate.students.supervised import fit_released
@@ -105,8 +106,7 @@ def select_student(
             f"{len(released.queries)} answers are too few to choose a student by: at least "
             f"{max(MIN_LABELS, cv)} are needed; name the student yourself"
         )
-    if cv < 2:
-        raise InputError(f"cv must be at least 2 folds, got {cv!r}")
+    check_whole("cv", cv, least=2)
     classes = np.arange(released.n_classes)
 
     def fitted(candidate: Any, kept: Any) -> Any:
