@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from collegium.errors import ConfigError
 from collegium.pate.students.selection import ACTIVE
 from collegium.pate.voting.choosing import check_choosing
 from collegium.pate.voting.release import LABELS, check_release
 from collegium.study.sections import BELONGING, Data, Privacy
-
-if TYPE_CHECKING:
-    from collegium.study.config import StudyConfig
+from collegium.study.study_settings import StudyConfig
 
 
 def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -> None:
