@@ -24,12 +24,12 @@ shares = { high = 0.5, low = 0.5 }
 [teachers]
 model = "nearest-neighbours"
 params = { n_neighbors = 1 }
-number = 40
+n_teachers = 40
 [aggregation]
 aggregator = "gnmax"
 sigma = 12
 [run]
-jobs = 1
+n_jobs = 1
 """
 
 

@@ -19,7 +19,6 @@ from collegium.cli.account import (
     aggregator_options,
 )
 from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
-from collegium.errors import InputError
 
 _MOST_CLASSES = 100_000
 ADJACENCY = (
@@ -123,6 +122,7 @@ def label(
     from collegium.study.published import summary, write_release
 
     ballots = read_budgets(budgets)
+    chosen = Account(guarantee, conversion, orders)
     table = read_votes(votes, votes_are, classes, ballots)
     plan, electorate = electorate_of(ballots, table, personalisation, rule, shuffle_seed)
     mechanism = aggregator_options(
@@ -137,8 +137,6 @@ def label(
     )
     check_release(release, mechanism, guarantee)
     refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed)
-    if orders not in ("wide", "seeds"):
-        raise InputError(f"--orders must be wide or seeds, got {orders!r}")
     student = None
     if mechanism.consults_student:
         student = RefittedStudent(default_model(), read_features(features, table), table.n_classes)
@@ -171,7 +169,7 @@ def label(
             electorate,
             mechanism,
             order,
-            account=Account(guarantee, conversion, orders),
+            account=chosen,
             queries=Queries(max_labels=max_labels, release=release),
             noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
             owners={name: group.owners for name, group in plan.groups.items()},
