@@ -37,7 +37,7 @@ from collegium.noise.sources import NoiseSource, SecureNoise
 from collegium.pate.catalogue import build_model, build_preprocessing
 from collegium.pate.students.supervised import RefittedStudent
 from collegium.pate.teachers.ensemble import TeacherEnsemble
-from collegium.pate.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.histograms import released_histograms
 from collegium.pate.voting.labelling import LabellingJob
 from collegium.pate.voting.pricing import pricing_for
@@ -299,7 +299,7 @@ def _expectations(
 
 
 def _student(config: StudyConfig, aggregator: Aggregator, X: Any, n_classes: int) -> Any:
-    if not isinstance(aggregator, InteractiveGNMax):
+    if not aggregator.consults_student:
         return None
     student = build_model("student.model", config["student.model"], config["student.params"])
     return RefittedStudent(student, X, n_classes)

@@ -26,13 +26,13 @@ from collegium.cli.account import (
     Sigma,
     SigmaThreshold,
     Threshold,
-    aggregator_options,
     parse_levels,
 )
 from collegium.cli.console import err, out, print_json
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
 from collegium.pate.voting.affordable import refuse_unaffordable
+from collegium.pate.voting.aggregators import aggregator_from
 from collegium.pate.voting.release import LABELS, check_release
 from collegium.personalisation import as_personalisation
 from collegium.report.audit_plots import Bar, audit_figure
@@ -113,14 +113,13 @@ def audit(
     if what == "mechanism":
         groups, sizes = parse_levels(level or LEVELS, delta)
         plan = as_personalisation(personalisation, rule).plan(groups, sizes, teachers)
-        mechanism = aggregator_options(
+        mechanism = aggregator_from(
             aggregator,
-            teachers,
             sigma=sigma,
             sigma_threshold=sigma_threshold,
             threshold=threshold,
             gamma=gamma,
-        )
+        ).resolved(teachers)
         check_release(release, mechanism, "worst-case")
         refuse_unaffordable(mechanism, plan, "worst-case")
         findings: Any = play_game(

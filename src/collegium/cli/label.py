@@ -11,6 +11,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
 from collegium.cli.account import (
     AggregatorName,
@@ -20,7 +21,6 @@ from collegium.cli.account import (
     Sigma,
     SigmaThreshold,
     Threshold,
-    aggregator_options,
 )
 from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
 from collegium.cli.vote_files import TeacherBudgets, read_budgets, read_matrix, read_votes
@@ -30,7 +30,7 @@ from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.pate.classifier import default_model
 from collegium.pate.students.supervised import RefittedStudent
 from collegium.pate.voting.affordable import refuse_unaffordable
-from collegium.pate.voting.aggregators import InteractiveGNMax
+from collegium.pate.voting.aggregators import aggregator_from
 from collegium.pate.voting.histograms import released_histograms
 from collegium.pate.voting.release import HISTOGRAM, LABELS, check_release
 from collegium.pate.voting.vote_table import VoteTable
@@ -128,22 +128,21 @@ def label(
     ballots = read_budgets(budgets)
     table = read_votes(votes, votes_are, classes, ballots)
     plan, electorate = _electorate(ballots, table, personalisation, rule, shuffle_seed)
-    mechanism = aggregator_options(
+    mechanism = aggregator_from(
         aggregator,
-        plan.n_nominal,
         sigma=sigma,
         sigma_threshold=sigma_threshold,
         threshold=threshold,
         gamma=gamma,
         confidence=confidence,
         refit_every=refit_every,
-    )
+    ).resolved(plan.n_nominal)
     check_release(release, mechanism, guarantee)
     refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed)
     if orders not in ("wide", "seeds"):
         raise InputError(f"--orders must be wide or seeds, got {orders!r}")
     student = None
-    if isinstance(mechanism, InteractiveGNMax):
+    if mechanism.consults_student:
         student = RefittedStudent(default_model(), _features(features, table), table.n_classes)
     folder = StudyFolder(out_folder)
     settings: dict[str, Any] = {
@@ -151,7 +150,7 @@ def label(
         "classes": table.n_classes,
         "personalisation": plan.personalisation,
         "rule": plan.rule,
-        "aggregator": {"name": mechanism.name, **vars(mechanism)},
+        "aggregator": mechanism.settings(),
         "guarantee": guarantee,
         "conversion": conversion,
         "orders": orders,
@@ -181,6 +180,7 @@ def label(
             noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
             max_labels=max_labels,
             owners={name: group.owners for name, group in plan.groups.items()},
+            neighbours=Neighbours.ANY_CHANGE,
             adjacency=ADJACENCY,
             student=student,
             release=release,

@@ -51,7 +51,7 @@ from collegium.pate.students.targets import released_targets
 from collegium.pate.teachers.engines import Engine, running
 from collegium.pate.teachers.ensemble import TeacherEnsemble
 from collegium.pate.voting.affordable import refuse_unaffordable
-from collegium.pate.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import QueryChooser
 from collegium.pate.voting.histograms import released_histograms
 from collegium.pate.voting.labelling import LabellingJob, Labels
@@ -325,12 +325,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         key_seed, training_seed, order_seed = generator.randint(2**31 - 1, size=3).tolist()
         personalisation = as_personalisation(self.personalisation, self.weight_rule)
         self.plan_ = personalisation.plan_for(granted, self.n_teachers)
+        aggregator = aggregator.resolved(self.n_teachers, self.plan_.electorate(key_seed))
         refuse_unaffordable(aggregator, self.plan_, self.guarantee)
         assignment = self.plan_.assign(granted, str(key_seed).encode(), self.assignment)
         self.n_public_ = int(public.shape[0])
         public, seen = self._fit_preprocessing(public)
         interactive = None
-        if isinstance(aggregator, InteractiveGNMax):
+        if aggregator.consults_student:
             interactive = RefittedStudent(student, seen, len(self.classes_))
         points = (
             None if self.query_order == RANDOM else comparable_records(public, self.query_order)
@@ -431,7 +432,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             aggregator,
             electorate,
             conversion=self.conversion,
-            adjacency=self.plan_.adjacency(self.assignment),
+            neighbours=self.plan_.neighbours(self.assignment),
             **options,
         )
         noise = SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)

@@ -17,7 +17,7 @@ from collegium.pate.students.active_choice import require_beliefs
 from collegium.pate.students.selection import ACTIVE, QUERY_ORDERS
 from collegium.pate.students.targets import METHODS
 from collegium.pate.teachers.engines import as_engine
-from collegium.pate.voting.aggregators import Aggregator, default_aggregator
+from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax
 from collegium.pate.voting.choosing import check_choosing
 from collegium.pate.voting.pricing import GUARANTEES
 from collegium.pate.voting.release import check_release
@@ -65,7 +65,7 @@ def check_settings(
         raise InputError(
             f"aggregator must be one such as GNMax(sigma=40), got {_shown(model.aggregator)}"
         )
-    aggregator = model.aggregator or default_aggregator(model.n_teachers)
+    aggregator = (model.aggregator or ConfidentGNMax()).resolved(model.n_teachers)
     check_release(model.release, aggregator, model.guarantee)
     if model.targets not in METHODS:
         raise InputError(

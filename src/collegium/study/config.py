@@ -20,7 +20,6 @@ from collegium.pate.students.selection import ACTIVE
 from collegium.pate.teachers.engines import Engine
 from collegium.pate.voting.aggregators import AGGREGATORS, Aggregator, aggregator_from
 from collegium.pate.voting.choosing import check_choosing
-from collegium.pate.voting.least_noise import least_sigma
 from collegium.pate.voting.release import LABELS, check_release
 from collegium.personalisation import PERSONALISATIONS, Personalisation
 from collegium.personalisation.plan import Plan
@@ -106,23 +105,13 @@ class StudyConfig:
         Parameters
         ----------
         plan : Plan, optional
-            Of the study; needed where the number of answers decides on the noise, which is left at its
-            default without it.
+            Of the study; needed where the number of answers decides on the noise, which stays open without
+            it.
         """
         name, k = self["aggregation.aggregator"], self["teachers.number"]
-        defaults = {
-            "threshold": (0.4 if name == "interactive" else 0.8) * k,
-            "sigma_threshold": 0.6 * k,
-            "sigma": 0.16 * k,
-            "gamma": 12.5 / k,
-        }
         given = {key: self[f"aggregation.{key}"] for key in _RELEVANT[name]}
-        if self["aggregation.answers"] is not None and plan is not None:
-            electorate = plan.electorate(self["study.seed"])
-            given["sigma"] = least_sigma(electorate, self["aggregation.answers"])
-        return aggregator_from(
-            name, **{k: defaults[k] if v is None else v for k, v in given.items()}
-        )
+        electorate = None if plan is None else plan.electorate(self["study.seed"])
+        return aggregator_from(name, **given).resolved(k, electorate)
 
 
 def read_config(path: str | Path) -> StudyConfig:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from collegium.pate.students.selection import ACTIVE, RANDOM
-from collegium.pate.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.release import LABELS
 from collegium.study.config import StudyConfig
 
@@ -84,9 +84,7 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
         Its mechanism.
     """
     settings = said(config.public())
-    if not (
-        isinstance(aggregator, InteractiveGNMax) or config["aggregation.query_order"] == ACTIVE
-    ):
+    if not (aggregator.consults_student or config["aggregation.query_order"] == ACTIVE):
         del settings["student"]
     else:  # shares correct the student that is published, not the one that steers
         settings["student"].pop("class_shares", None)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.errors import StudyMismatchError
 from collegium.noise.sources import NoiseSource
@@ -48,6 +49,7 @@ def label_durably(
     max_labels: int | None,
     max_queries: int | None = None,
     owners: dict[str, int],
+    neighbours: Neighbours,
     adjacency: str,
     student: RefittedStudent | None = None,
     progress: Callable[[int], None] = lambda asked: None,
@@ -65,7 +67,7 @@ def label_durably(
     StudyInterrupted
         After Ctrl-C, with everything settled.
     """
-    pricing = pricing_for(guarantee, aggregator, electorate, orders, conversion, adjacency, bounds)
+    pricing = pricing_for(guarantee, aggregator, electorate, orders, conversion, neighbours, bounds)
     path = folder.vault / "journal.jsonl"
     if not path.exists() and (folder.release / "labels.csv").exists():
         raise StudyMismatchError(
@@ -86,7 +88,14 @@ def label_durably(
     if max_queries is not None:
         n_queries = min(n_queries, max_queries)
     terms = JobTerms(
-        aggregator, electorate, guarantee, adjacency, noise.is_private, owners, n_queries
+        aggregator,
+        electorate,
+        guarantee,
+        neighbours,
+        adjacency,
+        noise.is_private,
+        owners,
+        n_queries,
     )
     keep_terms(folder, terms)
     with _interruptible() as should_stop:

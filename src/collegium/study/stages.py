@@ -19,7 +19,7 @@ from collegium.pate.students.selection import ACTIVE
 from collegium.pate.students.supervised import RefittedStudent
 from collegium.pate.teachers.ensemble import TeacherEnsemble
 from collegium.pate.voting.affordable import refuse_unaffordable
-from collegium.pate.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.histograms import NoisyHistograms, released_histograms
 from collegium.pate.voting.labelling import Labels
 from collegium.pate.voting.release import HISTOGRAM
@@ -257,7 +257,7 @@ class _Run:
         electorate = self._plan.electorate(self._seed)
         order = order_of_asking(self._config, self._folder, self._X_public)
         interactive = None
-        if isinstance(self._aggregator, InteractiveGNMax):
+        if self._aggregator.consults_student:
             interactive = RefittedStudent(
                 self._student, self._X_seen, votes.n_classes, self._notes.add
             )
@@ -288,6 +288,7 @@ class _Run:
             max_queries=max_queries,
             max_labels=self._config["aggregation.max_labels"],
             owners=self._data.budgets.group_sizes(),
+            neighbours=self._plan.neighbours(self._config["teachers.assignment"]),
             adjacency=self._plan.adjacency(self._config["teachers.assignment"]),
             student=interactive,
             progress=self._observer.advanced,
