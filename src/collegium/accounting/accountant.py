@@ -34,6 +34,7 @@ Cost = Event | SensitiveCurve
 
 #: What users call an account of public costs, and one that was computed from votes.
 PUBLIC, SENSITIVE = "worst-case", "data-dependent"
+_KEPT = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +103,7 @@ class Accountant(ABC):
         if len(self.names) != len(self):
             raise InputError(f"{len(self)} cohorts, but {len(self.names)} names: give one each")
         self.neighbours = neighbours
+        self._priced: dict[int, tuple[Event, Floats]] = {}  # a job charges the same few, often
 
     def __len__(self) -> int:
         return int(self.epsilon.size)
@@ -229,6 +231,17 @@ class Accountant(ABC):
 
     def _checked(self, cost: Cost) -> Floats:
         """Check that a cost is one for this account, and price it in the shape of ``_total``."""
+        known = self._priced.get(id(cost))
+        if known is not None and known[0] is cost:
+            return known[1]
+        part = self._checked_anew(cost)
+        if isinstance(cost, Event):
+            if len(self._priced) == _KEPT:
+                self._priced.clear()
+            self._priced[id(cost)] = (cost, part)
+        return part
+
+    def _checked_anew(self, cost: Cost) -> Floats:
         if not isinstance(cost, Event | SensitiveCurve):
             raise InputError(
                 f"{type(cost).__name__!r} is no cost: give an event that says what was noised; nothing was "

@@ -271,7 +271,6 @@ class RenyiAccountant(Accountant):
         self._total = np.zeros((len(self), self.orders.size))
         self._deltas = np.unique(self.delta)
         self._affordable = self._limits()  # also refuses an unknown conversion
-        self._last: tuple[Event, Floats] | None = None
 
     @property
     def sensitive_rdp(self) -> Floats:
@@ -295,9 +294,7 @@ class RenyiAccountant(Accountant):
             if not np.array_equal(cost.orders, self.orders):
                 raise InputError("a cost at other orders than the account's: nothing was charged")
             return cost.sensitive_rdp
-        if self._last is None or self._last[0] is not cost:  # a curve takes its time
-            self._last = (cost, cost.rdp(self.orders))
-        return self._last[1]
+        return cost.rdp(self.orders)
 
     def _touched(self, part: Floats) -> NDArray[np.bool_]:
         return np.asarray(part.any(axis=1))

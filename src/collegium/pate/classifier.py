@@ -99,7 +99,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     weight_rule : str, optional
         Weight rule of a personalisation given by name; default ``"exact"``.
     aggregator : Aggregator, optional
-        Default: :func:`default_aggregator`.
+        Default: :class:`ConfidentGNMax`. Noise that is not given follows ``n_teachers``.
     guarantee : {"worst-case", "data-dependent"}
         ``worst-case`` holds whatever the data are. ``data-dependent`` is the papers' account of this one
         data set: what it spends is sensitive, and so is the number of labels.

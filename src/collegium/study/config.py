@@ -198,8 +198,8 @@ def _check_together(config: StudyConfig, given: Mapping[str, Any]) -> None:
         _check_shares(privacy)
     config.personalisation()
     config.engine()
-    check_release(config["aggregation.release"], config.aggregator(), privacy["guarantee"])
     _check_answers(config)
+    check_release(config["aggregation.release"], config.aggregator(), privacy["guarantee"])
     if config["aggregation.query_order"] == ACTIVE:
         check_choosing(config.aggregator(), privacy["guarantee"])
     if config["student.targets"] is not None and config["aggregation.release"] == LABELS:
