@@ -11,10 +11,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from collegium.budgets import Budget
@@ -36,6 +38,15 @@ from collegium.personalisation import PERSONALISATIONS, Plan
 from collegium.personalisation.electorate import Electorate
 
 Floats = NDArray[np.float64]
+
+# The same examples on every machine, and no clock: a failure repeats, and a busy machine causes none
+# (the health check "too slow" measures seconds as well). Tests that say max_examples need more because
+# they are cheap, or fewer because they are not.
+_STEADY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("suite", derandomize=True, database=None, max_examples=50, **_STEADY)
+# New examples every time: pytest --hypothesis-profile=search
+settings.register_profile("search", derandomize=False, max_examples=500, **_STEADY)
+settings.load_profile("suite")
 
 
 class NoNoise:
@@ -231,14 +242,20 @@ def house() -> type[House]:
 
 
 @pytest.fixture
-def collegium(monkeypatch, capsys):
-    """Run the command line as the script does: exit code, standard output, standard error."""
+def command_line(monkeypatch, capsys):
+    """Run a command's main function as its script does: exit code, standard output, standard error."""
 
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
+    def call(name: str, main: Callable[[], None], *arguments: Any) -> tuple[int | str, str, str]:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
         return ended.value.code or 0, printed.out, printed.err
 
     return call
+
+
+@pytest.fixture
+def collegium(command_line):
+    """Run the command line of the package."""
+    return partial(command_line, "collegium", main)

@@ -194,8 +194,9 @@ def main() -> None:
     if options.quick:
         options.rows, options.teachers, options.public = 200_000, 100, 2_000
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from collegium.pate.observer import Observer
     from collegium.study.config import read_config
-    from collegium.study.stages import StudyObserver, run_study
+    from collegium.study.stages import run_study
 
     folder = Path(tempfile.mkdtemp(prefix="collegium-out-of-core-", dir=options.folder))
     try:
@@ -216,7 +217,7 @@ def main() -> None:
         )
         watch = Watch(folder)
 
-        class Told(StudyObserver):
+        class Told(Observer):
             def stage(self, name: str, total: int | None = None) -> None:
                 watch.begin(name)
 

@@ -105,7 +105,7 @@ def test_theorem_23_as_released_is_no_bound_near_its_limit():
     assert exact <= release_rdp(order, 1, ReleasePlan(beta, sigma, 0.5))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     order=st.floats(1.05, 60.0),
     share=st.floats(0.01, 0.45),

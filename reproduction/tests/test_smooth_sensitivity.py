@@ -230,7 +230,7 @@ weights = st.floats(0.3, 4.0)
 votes = st.lists(st.integers(0, 60), min_size=3, max_size=5)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     votes=votes,
     moved=st.floats(0, 1),
@@ -259,7 +259,6 @@ def test_any_change_of_any_real_weight(votes, moved, delta, source, target, sigm
     assert abs(math.log(s / t)) <= beta * (1 + 1e-9) if min(s, t) > 0 else s == t
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     values=st.lists(st.floats(-50.0, 50.0), min_size=1, max_size=4),
     moves=st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4),

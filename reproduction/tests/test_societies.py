@@ -14,7 +14,6 @@ from reproduction.society import Society, everybody, two_groups
     st.integers(20, 400),
     st.integers(0, 5),
 )
-@settings(max_examples=60, deadline=None)
 def test_shares_are_met(parts, n_records, seed):
     shares = tuple(part / sum(parts) for part in parts)
     society = Society(tuple(float(i + 1) for i in range(len(parts))), shares)
@@ -24,7 +23,7 @@ def test_shares_are_met(parts, n_records, seed):
 
 
 @given(st.floats(1.1, 9.0), st.floats(1.1, 9.0), st.integers(0, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_groups_do_not_depend_on_budgets(higher, other, seed):
     codes = np.arange(100) % 3
     one = two_groups(1.0, higher, 0.25).groups_of(codes, seed)
@@ -32,7 +31,7 @@ def test_groups_do_not_depend_on_budgets(higher, other, seed):
 
 
 @given(st.sampled_from([0.25, 0.5, 0.75, 1.0]), st.integers(0, 5))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_higher_budgets_of_one_class_only(share, seed):
     codes = np.arange(400) % 4
     groups = two_groups(1.0, 2.0, share, only_class=1).groups_of(codes, seed)

@@ -18,7 +18,6 @@ def history_of(sensitivities, n_queries=200):
 
 
 @given(st.lists(st.floats(0.1, 2.0), min_size=2, max_size=4, unique=True))
-@settings(max_examples=60, deadline=None)
 def test_sorting_changes_nothing_if_influence_follows_the_budgets(moves):
     budgets = np.arange(1.0, len(moves) + 1)
     history = history_of(sorted(moves))
@@ -26,7 +25,7 @@ def test_sorting_changes_nothing_if_influence_follows_the_budgets(moves):
 
 
 @given(st.permutations([0.4, 0.9, 1.5]))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_sorting_never_releases_fewer_labels(moves):
     budgets = np.array([1.0, 2.0, 3.0])
     history = history_of(moves, 400)

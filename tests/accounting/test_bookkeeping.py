@@ -66,7 +66,7 @@ def charged(account, cost):
 # ------------------------------------------------------------------------------------- adding often
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.tuples(st.floats(0, 1e3), st.floats(0, 1e3)), min_size=1, max_size=4),
     st.integers(0, 400),
@@ -99,7 +99,7 @@ def test_adding_repeatedly_keeps_infinity_and_nothing():
 
 
 @every_kind
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(before=st.integers(0, 3), strength=st.floats(0.15, 3.0), tilt=st.floats(0.0, 2.0))
 def test_how_many_is_exactly_as_often_as_charging_succeeds(kind, before, strength, tilt):
     new, cost_of = KINDS[kind]
@@ -173,7 +173,7 @@ def test_what_is_left_shrinks_from_the_whole_budget(kind):
     assert (last >= 0).all()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.floats(1e-6, 0.05), max_size=30), st.floats(0.05, 5.0))
 def test_what_is_left_in_mu_can_be_spent_and_not_much_more(costs, epsilon):
     account = GaussianAccountant([epsilon], 1e-5)
@@ -271,7 +271,7 @@ def test_states_of_other_orders_or_conversions_are_refused():
 
 
 @pytest.mark.parametrize("conversion", ["canonne", "mironov"])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     epsilon=st.one_of(st.floats(0.01, 20.0), st.just(math.inf)),
     delta=st.sampled_from([1e-10, 1e-5, 0.3]),

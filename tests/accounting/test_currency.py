@@ -35,7 +35,7 @@ ORACLE = [
     (0.01, 1, 100, (0.210, 0.243, 0.277), 0.198),
 ]
 INTERVAL = 1e-3  # the oracles are those of this grid
-SMALL = {"deadline": None, "max_examples": 40}
+SMALL = {"max_examples": 40}
 
 
 @cache

@@ -57,7 +57,7 @@ def test_published_oracle(epsilon, delta, mu):
     assert gdp_epsilon(mu, delta) == pytest.approx(epsilon, rel=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(epsilon=epsilons, delta=deltas)
 def test_mu_of_a_budget_is_rounded_down_by_less_than_a_part_in_1e12(epsilon, delta):
     mu = gdp_mu(epsilon, delta)
@@ -65,7 +65,7 @@ def test_mu_of_a_budget_is_rounded_down_by_less_than_a_part_in_1e12(epsilon, del
     assert exact_delta(mpmath.mpf(mu) * (1 + mpmath.mpf("1e-12")), epsilon) > mpmath.mpf(delta)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(mu=mus, delta=deltas)
 def test_epsilon_of_a_loss_is_rounded_up_by_less_than_a_part_in_1e12(mu, delta):
     epsilon = gdp_epsilon(mu, delta)
@@ -74,7 +74,7 @@ def test_epsilon_of_a_loss_is_rounded_up_by_less_than_a_part_in_1e12(mu, delta):
     assert lower < 0 or exact_delta(mu, lower) > mpmath.mpf(delta)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(mu=mus, epsilon=epsilons)
 def test_delta_is_rounded_up_by_less_than_a_part_in_1e12(mu, epsilon):
     exact = mpmath.log(exact_delta(mu, epsilon))
@@ -83,7 +83,6 @@ def test_delta_is_rounded_up_by_less_than_a_part_in_1e12(mu, epsilon):
     assert mpmath.exp(exact) <= mpmath.mpf(gdp_delta(mu, epsilon))
 
 
-@settings(max_examples=60, deadline=None)
 @given(epsilon0=powers_of_ten(-13, 1.8))
 def test_pure_to_gdp_is_rounded_up_by_less_than_a_part_in_1e12(epsilon0):
     exact = 2 * mpmath.sqrt(2) * mpmath.erfinv(mpmath.tanh(mpmath.mpf(epsilon0) / 2))
@@ -105,7 +104,6 @@ def test_gaussian_curve_lies_below_the_pure_trade_off_and_touches_it(epsilon0):
         assert touching - gaussian_curve(touching) < mpmath.mpf("1e-12") * mu
 
 
-@settings(max_examples=60, deadline=None)
 @given(mu=mus, delta=deltas)
 def test_epsilon_and_mu_invert_each_other_on_the_safe_side(mu, delta):
     epsilon = gdp_epsilon(mu, delta)
@@ -115,7 +113,6 @@ def test_epsilon_and_mu_invert_each_other_on_the_safe_side(mu, delta):
         assert gdp_epsilon(back, delta) <= epsilon * (1 + 1e-11)
 
 
-@settings(max_examples=60, deadline=None)
 @given(mu=mus, factor=st.floats(1.001, 10), delta=deltas)
 def test_epsilon_grows_with_mu_and_falls_with_delta(mu, factor, delta):
     assert gdp_epsilon(mu, delta) <= gdp_epsilon(mu * factor, delta)

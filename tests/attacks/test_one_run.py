@@ -19,7 +19,7 @@ from collegium.attacks.canaries import (
     insert_canaries,
     membership_scores,
 )
-from collegium.attacks.one_run import OneRunSettings, audit_study
+from collegium.attacks.one_run import OneRunSettings, audit_run
 from collegium.errors import InputError
 from collegium.study.config import config_from
 from collegium.study.stages import plan_study
@@ -55,7 +55,7 @@ def study(tmp_path_factory):
 
 
 def run(config, settings=SURE, **options):
-    return audit_study(config, settings, generator=np.random.default_rng(5), **options)
+    return audit_run(plan_study(config), settings, generator=np.random.default_rng(5), **options)
 
 
 class TestStudies:
@@ -96,7 +96,8 @@ class TestStudies:
 
 class TestCanaries:
     def test_inserting_changes_nothing_but_adds_the_included_owners(self, study):
-        plan, _, data = plan_study(study())
+        planned = plan_study(study())
+        plan, data = planned.plan, planned.records
         canaries = draw_canaries(data, plan, 30, np.random.default_rng(1))
         more = insert_canaries(data, canaries, canaries.included, 3)
         n = len(data.codes)
@@ -109,7 +110,8 @@ class TestCanaries:
         assert more.budgets.n_owners == data.budgets.n_owners + canaries.included.sum()
 
     def test_tables_get_canaries_too(self, study):
-        plan, _, data = plan_study(study())
+        planned = plan_study(study())
+        plan, data = planned.plan, planned.records
         canaries = draw_canaries(data, plan, 6, np.random.default_rng(1))
         table = pd.DataFrame(data.X)
         framed = replace(data, X=table, X_public=pd.DataFrame(data.X_public))

@@ -69,7 +69,7 @@ def reports(draw):
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=25)
 @given(reports())
 def test_every_report_is_a_sound_page(data):
     page = check(render_report(data))

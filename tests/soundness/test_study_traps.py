@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from collegium.errors import PrivacyWarning, StudyMismatchError
+from collegium.pate.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.journal import FileJournal
-from collegium.study.stages import StudyObserver, run_study
+from collegium.study.stages import run_study
 
 SETTINGS = """
 [data]
@@ -117,7 +118,7 @@ def test_publishing_the_statement_depends_on_private_data_through_outcomes_alone
 def test_publishing_what_an_observer_is_told_holds_no_sensitive_number(tmp_path):
     told = []
 
-    class Listener(StudyObserver):
+    class Listener(Observer):
         def stage(self, name, total=None):
             told.append((name, total))
 

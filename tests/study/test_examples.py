@@ -63,7 +63,8 @@ def test_no_patient_is_in_two_teachers_or_on_two_sides_at_full_size():
     config = StudyConfig({**config.values, "run": run}, config.folder)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyWarning)
-        plan, _, data = plan_study(config)
+        planned = plan_study(config)
+        plan, data = planned.plan, planned.records
     budgets = data.budgets
     assert 80_000 <= len(data.X) < 80_100
     assert budgets.n_owners < 0.8 * len(data.X)

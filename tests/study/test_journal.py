@@ -494,10 +494,10 @@ def note(name, line):
     os.write(descriptor, (line + "\\n").encode())
     os.close(descriptor)
 
-class SlowNoise(SecureNoise):
+class PermittedNoise(SecureNoise):
     def gaussian(self, sigma, size, *, query, purpose):
+        os.read(permits, 1)  # nothing, at once, when the parent has closed its end
         note("drawn", f"{query} {purpose}")
-        time.sleep(0.001)
         return super().gaussian(sigma, size, query=query, purpose=purpose)
 
 class Publisher(FileJournal):
@@ -514,7 +514,7 @@ def work():
     aggregator = ConfidentGNMax(threshold=6.5, sigma_threshold=2.0, sigma=3.0)
     pricing = WorstCasePricing(aggregator, electorate)
     job = LabellingJob(
-        VoteTable.from_predictions(votes, 2), electorate, aggregator, pricing, SlowNoise(),
+        VoteTable.from_predictions(votes, 2), electorate, aggregator, pricing, PermittedNoise(),
         np.arange(150)[::-1], journal=Publisher(folder / "journal"), block=4,
     )
     labels = job.run()
@@ -523,26 +523,26 @@ def work():
         note("final", f"{o.position} {o.query} {o.verdict} {o.label}")
 
 def drawn():
-    return os.path.getsize(folder / "drawn") if (folder / "drawn").exists() else 0
+    return (folder / "drawn").read_bytes().count(b"\\n") if (folder / "drawn").exists() else 0
 
 generator = np.random.default_rng(int(sys.argv[3]))
 for death in range(deaths + 1):
-    before = drawn()
+    permits, permit = os.pipe()
+    draws, before = int(generator.integers(1, 7)), drawn()
     child = os.fork()
     if child == 0:
+        os.close(permit)
         work()
         os._exit(0)
-    if death == deaths:
-        _, status = os.waitpid(child, 0)
-    else:  # let it begin, so that it dies at work
-        ended, status = 0, 0
-        while not ended and drawn() == before:
+    if death < deaths:  # it dies at work
+        os.write(permit, bytes(draws))
+        while drawn() < before + draws and not os.waitpid(child, os.WNOHANG)[0]:
             time.sleep(0.0005)
-            ended, status = os.waitpid(child, os.WNOHANG)
-        if not ended:
-            time.sleep(0.015 * generator.random())
-            os.kill(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
+        time.sleep(0.002 * generator.random())
+        os.kill(child, signal.SIGKILL)
+    os.close(permit)
+    _, status = os.waitpid(child, 0)
+    os.close(permits)
     note("deaths", str(os.waitstatus_to_exitcode(status)))
 """
 
@@ -554,19 +554,18 @@ def lines(path):
 def test_a_process_that_is_killed_again_and_again_charges_all_and_asks_nothing_twice(
     house, tmp_path
 ):
-    """Real processes, real files, SIGKILL at random times (the times vary from run to run)."""
+    """Real processes, real files, SIGKILL after a random number of draws and a random moment."""
     script = tmp_path / "labourer.py"
     script.write_text(LABOURER)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     subprocess.run(
         [sys.executable, str(script), str(tmp_path), "12", "1"],
         check=True,
-        timeout=120,
+        timeout=600,
         env=environment,
     )
     deaths = [int(code) for code in lines(tmp_path / "deaths")]
-    assert deaths[-1] == 0
-    assert deaths.count(-signal.SIGKILL) >= 5
+    assert deaths == 12 * [-signal.SIGKILL] + [0]
     final = [line.split() for line in lines(tmp_path / "final")]
     charged = [float(line) for line in lines(tmp_path / "charged")]
     assert charged[-1] == max(charged)

@@ -48,11 +48,11 @@ def test_teachers_are_stored_and_found_and_asked_from_there(folder, records):
     assert stored.missing() == [0, 1, 2, 3]
     ensemble = stored.ensemble(TeacherEnsemble, CutOff(), 0, Workers(), n_classes=2)
     X, y, assignment = records
-    assert ensemble.train(X, y, assignment, [1, 3]) == [stored.paths[1], stored.paths[3]]
+    assert ensemble.train(X, y, assignment, [1, 3]) == [stored.kept[1], stored.kept[3]]
     again = StoredTeachers(folder, 4)
-    assert again.missing() == [0, 2] and again.paths == stored.paths
-    assert ensemble.ask([again.paths[1], again.paths[3]], X[:5]).shape == (5, 2)
-    assert {path.parent for path in stored.paths} == {folder.vault / "teachers"}
+    assert again.missing() == [0, 2] and again.kept == stored.kept
+    assert ensemble.ask([again.kept[1], again.kept[3]], X[:5]).shape == (5, 2)
+    assert {path.parent for path in stored.kept} == {folder.vault / "teachers"}
 
 
 @pytest.mark.parametrize("share_files", [True, False])

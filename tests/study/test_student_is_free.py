@@ -59,12 +59,16 @@ def write(folder, student: str):
 def test_a_student_that_fails_costs_nothing_and_can_be_replaced(tmp_path, monkeypatch, capsys):
     path = write(tmp_path, 'model = "nearest-neighbours"\nparams = { n_neighbors = 50 }')
     code, shown = collegium(monkeypatch, capsys, "run", path)
+    assert code == 2 and "error: student.model" in shown  # 3 labels at most: known beforehand
+    assert not (tmp_path / "study").exists()
+    path.write_text(path.read_text().replace("max_labels = 3", ""))  # the budgets pay for 7
+    code, shown = collegium(monkeypatch, capsys, "run", path)
     assert code == 2
     assert "error: student.model" in shown
     assert "Traceback" not in shown
     journal = (tmp_path / "study/vault/journal.jsonl").read_bytes()
     labels = (tmp_path / "study/release/labels.csv").read_bytes()
-    path = write(tmp_path, 'model = "nearest-neighbours"\nparams = { n_neighbors = 1 }')
+    path.write_text(path.read_text().replace("n_neighbors = 50", "n_neighbors = 1"))
     code, _ = collegium(monkeypatch, capsys, "run", path)
     assert code == 0
     assert (tmp_path / "study/vault/journal.jsonl").read_bytes() == journal
@@ -227,15 +231,15 @@ def test_a_student_that_steered_may_be_replaced_once_voting_has_ended(
     tmp_path, monkeypatch, capsys, aggregation
 ):
     path = write(tmp_path, 'model = "nearest-neighbours"\nparams = { n_neighbors = 30 }')
-    text = path.read_text().replace("max_labels = 3", "max_labels = 25")
+    text = path.read_text().replace("max_labels = 3", "")  # sigma = 8 pays for some 25 labels
     if aggregation == "active":
-        text = text.replace("sigma = 6", 'sigma = 60\nquery_order = "active"')
+        text = text.replace("sigma = 6", 'sigma = 8\nquery_order = "active"')
     else:
         checked = 'aggregator = "interactive"\nthreshold = 5\nsigma_threshold = 60\nrefit_every = 5'
-        text = text.replace('aggregator = "gnmax"', checked).replace("sigma = 6", "sigma = 60")
+        text = text.replace('aggregator = "gnmax"', checked).replace("sigma = 6", "sigma = 8")
     path.write_text(text)
     code, shown = collegium(monkeypatch, capsys, "run", path)
-    # 30 neighbours among 25 labels: voting went on nevertheless, and what came of it was released.
+    # 30 neighbours among fewer labels: voting went on nevertheless, and what came of it was released.
     assert code == 2 and "student.model cannot be" in " ".join(shown.split())
     labels = (tmp_path / "study/release/labels.csv").read_bytes()
     journal = (tmp_path / "study/vault/journal.jsonl").read_bytes()

@@ -110,7 +110,7 @@ def test_coverage_follows_the_order_of_the_prepared_public_records_and_keeps_it(
     expected = query_order("coverage", PUBLIC / np.float32(255), seed=0)
     assert asked(result) == expected[:40].tolist()
     # Another machine that would round distances otherwise still goes on with the same order.
-    monkeypatch.setattr("collegium.study.question_order.query_order", lambda *args: expected[::-1])
+    monkeypatch.setattr("collegium.pate.question_order.query_order", lambda *args: expected[::-1])
     (tmp_path / "study/vault/aggregation.json").unlink()
     assert asked(run_study(config, tmp_path / "study")) == asked(result)
     np.save(tmp_path / "study/vault/order.npy", expected[1:])
@@ -166,7 +166,7 @@ def test_a_study_that_is_cut_off_goes_on_and_asks_about_nothing_twice(
     folder, tmp_path, monkeypatch, draws, release
 ):
     config = config_of(folder, aggregation={"query_order": "active", "release": release})
-    monkeypatch.setattr(running, "_noise", lambda config: PerQueryNoise(0))
+    monkeypatch.setattr("collegium.pate.recipe.Recipe.noise", lambda recipe: PerQueryNoise(0))
     monkeypatch.setattr(PerQueryNoise, "left", draws)
     with pytest.raises(KeyboardInterrupt):
         run_study(config, tmp_path / "study")
@@ -287,7 +287,7 @@ def test_coverage_is_allowed_under_a_data_dependent_guarantee(folder, tmp_path):
         aggregation={"query_order": "coverage"},
         privacy={"guarantee": "data-dependent"},
     )
-    assert plan_study(config)[0].n_teachers == 20
+    assert plan_study(config).plan.n_teachers == 20
     result = run_study(config, tmp_path / "study")
     assert (
         asked(result) == np.load(tmp_path / "study/vault/order.npy")[: len(asked(result))].tolist()
@@ -412,12 +412,9 @@ def test_the_students_view_may_change_later_and_costs_nothing(folder, tmp_path):
     assert type(student["preprocessing"][0]).__name__ == "ScatteringTransform"
 
 
-def test_the_students_own_kind_is_made_once_if_it_is_the_teachers(folder, monkeypatch, tmp_path):
-    made = []
-    real = running.fit_views
-    monkeypatch.setattr(running, "fit_views", lambda *a: made.append(views := real(*a)) or views)
-    run_study(config_of(folder, student={"preprocessing": "pixels"}), tmp_path / "study")
-    assert made[0][0] is made[0][1]
+def test_the_students_own_kind_is_made_once_if_it_is_the_teachers(folder):
+    run = plan_study(config_of(folder, student={"preprocessing": "pixels"}))
+    assert run.student_view is run.teachers_view
 
 
 def test_baselines_see_what_the_student_sees(folder):

@@ -144,7 +144,7 @@ def owners_by_side(table, data):
 
 
 @given(seed=st.integers(0, 50), table_seed=st.integers(0, 50), n=st.integers(95, 130))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_an_owner_is_on_one_side_of_a_split_only(tmp_path_factory, seed, table_seed, n):
     folder = tmp_path_factory.mktemp("split")
     table = people(n, seed=table_seed)
@@ -194,7 +194,7 @@ def test_one_owner_of_everything_leaves_no_public_records(tmp_path):
     cuts=st.tuples(st.floats(0.05, 0.45), st.floats(0.5, 0.95)),
     seed=st.integers(0, 9),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_shares_are_exact_and_given_to_owners(tmp_path_factory, n, cuts, seed):
     folder = tmp_path_factory.mktemp("shares")
     table = tables(folder, people(n))

@@ -10,10 +10,11 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from collegium.errors import ConfigError, PrivacyWarning, StudyMismatchError
+from collegium.pate.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
 from collegium.study.journal import FileJournal
-from collegium.study.stages import StudyObserver, run_study
+from collegium.study.stages import run_study
 
 CLASSES = ["cat", "dog", "owl"]
 
@@ -33,7 +34,7 @@ class Gatherer(ClassifierMixin, BaseEstimator):
         return (away**2).sum(axis=2).argmin(axis=1)
 
 
-class Notes(StudyObserver):
+class Notes(Observer):
     def __init__(self):
         self.lines = []
 

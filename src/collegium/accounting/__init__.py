@@ -1,1 +1,103 @@
-"""What answering costs whom: pure mathematics, without I/O, randomness or hidden state."""
+"""Pure accounting of privacy losses: exact conversions, Rényi bounds, and one currency for all mechanisms.
+
+Numbers in, numbers out: nothing here sees a record. A mechanism is an event, an accountant charges events.
+"""
+
+from typing import TYPE_CHECKING
+
+from collegium.lazy import lazily
+
+_HOMES = {
+    "collegium.accounting.accountants": [
+        "GaussianAccountant",
+        "PureAccountant",
+        "RenyiAccountant",
+    ],
+    "collegium.accounting.currency": [
+        "GaussianBound",
+        "gaussian_bound",
+        "laplace_bound",
+        "poisson_gaussian_bound",
+        "pure_bound",
+    ],
+    "collegium.accounting.events": [
+        "BoundedRange",
+        "Composition",
+        "Gaussian",
+        "Laplace",
+        "PoissonGaussian",
+        "PureNoise",
+    ],
+    "collegium.accounting.export": ["from_dp_event", "to_dp_event"],
+    "collegium.accounting.gaussian": [
+        "gdp_delta",
+        "gdp_epsilon",
+        "gdp_log_delta",
+        "gdp_mu",
+        "pure_to_gdp",
+    ],
+    "collegium.accounting.neighbours": ["Neighbours"],
+    "collegium.accounting.renyi": ["DEFAULT_ORDERS", "gaussian_rdp", "rdp_to_epsilon"],
+}
+
+if TYPE_CHECKING:
+    from collegium.accounting.accountants import (
+        GaussianAccountant,
+        PureAccountant,
+        RenyiAccountant,
+    )
+    from collegium.accounting.currency import (
+        GaussianBound,
+        gaussian_bound,
+        laplace_bound,
+        poisson_gaussian_bound,
+        pure_bound,
+    )
+    from collegium.accounting.events import (
+        BoundedRange,
+        Composition,
+        Gaussian,
+        Laplace,
+        PoissonGaussian,
+        PureNoise,
+    )
+    from collegium.accounting.export import from_dp_event, to_dp_event
+    from collegium.accounting.gaussian import (
+        gdp_delta,
+        gdp_epsilon,
+        gdp_log_delta,
+        gdp_mu,
+        pure_to_gdp,
+    )
+    from collegium.accounting.neighbours import Neighbours
+    from collegium.accounting.renyi import DEFAULT_ORDERS, gaussian_rdp, rdp_to_epsilon
+else:  # so that type checkers know every name, and that there are no others
+    __getattr__, __dir__ = lazily(__name__, _HOMES)
+
+__all__ = [
+    "DEFAULT_ORDERS",
+    "BoundedRange",
+    "Composition",
+    "Gaussian",
+    "GaussianAccountant",
+    "GaussianBound",
+    "Laplace",
+    "Neighbours",
+    "PoissonGaussian",
+    "PureAccountant",
+    "PureNoise",
+    "RenyiAccountant",
+    "from_dp_event",
+    "gaussian_bound",
+    "gaussian_rdp",
+    "gdp_delta",
+    "gdp_epsilon",
+    "gdp_log_delta",
+    "gdp_mu",
+    "laplace_bound",
+    "poisson_gaussian_bound",
+    "pure_bound",
+    "pure_to_gdp",
+    "rdp_to_epsilon",
+    "to_dp_event",
+]

@@ -15,12 +15,12 @@ from collegium.attacks.bounds import Guesses
 from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
 from collegium.errors import InputError, PrivacyWarning
+from collegium.pate.records import Records
 from collegium.pate.voting.affordable import answers_affordable
-from collegium.pate.voting.noisy_maxima import Aggregator
+from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
-from collegium.study.records import StudyData
 
 Floats = NDArray[np.float64]
 _OUTSIDE = 3.0  # how far outside canaries lie, in units of each feature's range
@@ -59,7 +59,7 @@ def affordable_canaries(aggregator: Aggregator, electorate: Electorate, most: in
 
 
 def draw_canaries(
-    data: StudyData, plan: Plan, number: int, generator: np.random.Generator
+    data: Records, plan: Plan, number: int, generator: np.random.Generator
 ) -> Canaries:
     """Choose public records, wrong labels and coins.
 
@@ -101,13 +101,13 @@ def _estranged(records: Any, public: Any, generator: np.random.Generator) -> Any
 
 
 def insert_canaries(
-    data: StudyData, canaries: Canaries, included: NDArray[np.bool_], copies: int
-) -> StudyData:
+    data: Records, canaries: Canaries, included: NDArray[np.bool_], copies: int
+) -> Records:
     """Add some canaries' records and owners to the private ones; change nothing else.
 
     Parameters
     ----------
-    data : StudyData
+    data : Records
     canaries : Canaries
     included : ndarray of bool, shape (n_canaries,)
         Which of them.

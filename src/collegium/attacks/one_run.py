@@ -34,21 +34,9 @@ from collegium.attacks.listening import ListeningNoise
 from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.noise.sources import NoiseSource, SecureNoise
-from collegium.pate.catalogue import build_model, build_preprocessing
+from collegium.pate.pipeline import PateRun
 from collegium.pate.students.supervised import RefittedStudent
-from collegium.pate.teachers.ensemble import TeacherEnsemble
-from collegium.pate.voting.aggregators import Aggregator
-from collegium.pate.voting.histograms import released_histograms
-from collegium.pate.voting.labelling import LabellingJob
-from collegium.pate.voting.pricing import pricing_for
 from collegium.pate.voting.release import HISTOGRAM
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation.assignment import Assignment
-from collegium.personalisation.electorate import Electorate
-from collegium.personalisation.plan import Plan
-from collegium.study.config import StudyConfig
-from collegium.study.records import StudyData
-from collegium.study.stages import plan_study
 
 Floats = NDArray[np.float64]
 MOST_CANARIES = 2_000
@@ -126,21 +114,21 @@ class OneRunSettings:
             raise InputError(f"observe must be {' or '.join(OBSERVATIONS)}, got {self.observe!r}")
 
 
-def audit_study(
-    config: StudyConfig,
+def audit_run(
+    run: PateRun,
     settings: OneRunSettings | None = None,
     *,
     noise: NoiseSource | None = None,
     generator: np.random.Generator | None = None,
     stage: Callable[[str], None] = lambda name: None,
 ) -> list[OneRunFinding]:
-    """Run a study once with canaries, in memory, and bound what it leaks about each group.
+    """Run PATE once with canaries, in memory, and bound what it leaks about each group.
 
     Parameters
     ----------
-    config : StudyConfig
-        The study. Its plan, teachers, aggregator, noise and budgets are used as they are; its
-        queries are the canaries' records instead of the public ones.
+    run : PateRun
+        Its plan, teachers, aggregator, noise and budgets are used as they are; its queries are the canaries'
+        records instead of the public ones.
     settings : OneRunSettings, optional
     noise : NoiseSource, optional
         Instead of cryptographic noise, to test the audit.
@@ -157,59 +145,53 @@ def audit_study(
     Raises
     ------
     InputError
-        If the study cannot be audited, or settings are not allowed.
+        If the run cannot be audited, or settings are not allowed.
 
     Notes
     -----
-    For each group the bound is conditional on everything about the other groups' canaries: the study
+    For each group the bound is conditional on everything about the other groups' canaries: the run
     is (ε_g, δ_g)-DP for each canary of group g, added or removed, which is what the theorem needs.
 
     The auditor may know everything but the coins: the votes of teachers without any canary are
     computed beforehand, and who would see which canary is public.
     """
     chosen = settings or OneRunSettings()
-    _refuse(config)
-    plan, aggregator, data = plan_study(config)
-    release = config["aggregation.release"]
-    noisy = chosen.observe == "noisy" or release == HISTOGRAM
+    _refuse(run)
+    plan, aggregator, electorate = run.plan, run.aggregator, run.electorate
+    queries, records = run.recipe.queries, run.records
+    noisy = chosen.observe == "noisy" or queries.release == HISTOGRAM
     noisy = noisy and pays_for_noisy_counts(aggregator)
     random = generator or np.random.default_rng()
-    electorate = plan.electorate(config["study.seed"])
-    most = min(data.X_public.shape[0], config["aggregation.max_queries"] or MOST_CANARIES)
+    most = min(records.X_public.shape[0], queries.max_queries or MOST_CANARIES)
     number = chosen.canaries or affordable_canaries(aggregator, electorate, most)
-    canaries = draw_canaries(data, plan, number, random)
-    order = random.permutation(number)[: config["aggregation.max_queries"]]
-    school = _School(config, plan, canaries, data)
+    canaries = draw_canaries(records, plan, number, random)
+    order = random.permutation(number)[: queries.max_queries]
+    X_asked = run.teachers_view.of(canaries.records)
     stage("teachers without canaries")
-    canaries, changes, counts = _expectations(school, electorate, data, order, chosen.copies)
+    canaries, changes, counts = _expectations(run, canaries, X_asked, order, chosen.copies)
     stage("teachers with canaries")
-    votes = school.votes(insert_canaries(data, canaries, canaries.included, chosen.copies))
+    votes = run.votes_on(
+        X_asked, insert_canaries(records, canaries, canaries.included, chosen.copies)
+    )
     stage("labels")
-    pricing = pricing_for("worst-case", aggregator, electorate)
     ear = ListeningNoise(noise or SecureNoise())
-    released = LabellingJob(
-        votes,
-        electorate,
-        aggregator,
-        pricing,
-        ear,
-        order,
-        student=_student(config, aggregator, school.X_queries, votes.n_classes),
-        max_labels=config["aggregation.max_labels"],
-        release=release,
-    ).run()
-    if release == HISTOGRAM:
-        shown = released_histograms(released, electorate, aggregator, votes.n_classes)
+    student = None
+    if aggregator.consults_student:
+        X_seen = run.student_view.of(canaries.records)
+        student = RefittedStudent(run.recipe.student, X_seen, votes.n_classes)
+    released = run.release_of(votes, order, student, ear)
+    labels = released.labels
+    if released.histograms is not None:
         observed = np.full(counts.shape, np.nan)
-        observed[shown.queries] = shown.counts
+        observed[released.histograms.queries] = released.histograms.counts
         observed -= counts
     elif noisy:
         observed = ear.heard(votes.n_queries, votes.n_classes)[1] - counts
     else:
         observed = np.full(counts.shape, np.nan)
-        observed[released.queries] = np.eye(votes.n_classes)[released.labels]
+        observed[labels.queries] = np.eye(votes.n_classes)[labels.labels]
     scores = membership_scores(changes, observed)
-    spent, cohorts = pricing.accountant.epsilon_spent(), np.array(electorate.cohort_groups)
+    spent = {row.group: row.epsilon_spent for row in released.privacy.groups}
     return [
         _finding(
             plan.groups[name].budget,
@@ -217,10 +199,10 @@ def audit_study(
             guess(
                 scores, canaries, canaries.groups == code, chosen.guess_share, 0.5 if noisy else 0.0
             ),
-            float(spent[cohorts == name].max()),
+            float(spent[name]),
             (1 - chosen.confidence) / len(plan.groups),
         )
-        for code, name in enumerate(data.budgets.group_names)
+        for code, name in enumerate(records.budgets.group_names)
         if name in plan.groups
     ]
 
@@ -233,73 +215,34 @@ def _finding(
     return OneRunFinding(group, budget, guesses, lower, claim, ceiling)
 
 
-def _refuse(config: StudyConfig) -> None:
-    if config["privacy.guarantee"] != "worst-case":
+def _refuse(run: PateRun) -> None:
+    guarantee, assignment = run.recipe.account.guarantee, run.recipe.assignment
+    if guarantee != "worst-case":
         raise InputError(
             "only a worst-case study claims something about neighbouring data sets: a data-dependent "
             "one cannot be audited; set privacy.guarantee = 'worst-case'"
         )
-    if config["teachers.assignment"] != "hash":
+    if assignment != "hash":
         raise InputError(
-            "the audit adds and removes owners, which teachers.assignment = 'balanced' does not protect: "
-            "set teachers.assignment = 'hash'"
+            f"the audit adds and removes owners, which teachers.assignment = {assignment!r} does not "
+            "protect: set teachers.assignment = 'hash'"
         )
-
-
-class _School:
-    """Trains the study's teachers on given records, and asks them about the canaries'."""
-
-    def __init__(
-        self, config: StudyConfig, plan: Plan, canaries: Canaries, data: StudyData
-    ) -> None:
-        self.canaries, self._config, self._plan = canaries, config, plan
-        preprocessing = build_preprocessing(
-            config["preprocessing.kind"],
-            categorical=config["preprocessing.categorical"],
-            components=config["preprocessing.components"],
-            random_state=config["study.seed"],
-        )
-        self._preprocessing = None if preprocessing is None else preprocessing.fit(data.X_public)
-        self.X_queries = self._prepared(canaries.records)
-
-    def _prepared(self, X: Any) -> Any:
-        return X if self._preprocessing is None else self._preprocessing.transform(X)
-
-    def assign(self, data: StudyData) -> Assignment:
-        """Partition the records as the study does."""
-        key = str(self._config["study.seed"]).encode()
-        return self._plan.assign(data.budgets, key, self._config["teachers.assignment"])
-
-    def votes(self, data: StudyData) -> VoteTable:
-        """Train on the records and ask. **Sensitive.**"""
-        config = self._config
-        model = build_model("teachers.model", config["teachers.model"], config["teachers.params"])
-        ensemble = TeacherEnsemble(model, config["study.seed"], config["run.jobs"])
-        teachers = ensemble.train(self._prepared(data.X), data.codes, self.assign(data))
-        table = ensemble.ask(teachers, self.X_queries)
-        return VoteTable.from_predictions(table, len(data.classes), allow_abstention=True)
 
 
 def _expectations(
-    school: _School, electorate: Electorate, data: StudyData, order: NDArray[np.intp], copies: int
+    run: PateRun, canaries: Canaries, X_asked: Any, order: NDArray[np.intp], copies: int
 ) -> tuple[Canaries, Floats, Floats]:
     """Choose labels; tell how each canary would move its query's counts, and these without canaries."""
-    canaries = school.canaries
-    everybody = insert_canaries(data, canaries, np.ones(canaries.number, dtype=bool), copies)
-    teachers = school.assign(everybody).owner_teachers[-canaries.number :]
-    sensitive_votes = school.votes(data)
-    weights = np.zeros((canaries.number, electorate.n_teachers))
+    everybody = insert_canaries(run.records, canaries, np.ones(canaries.number, dtype=bool), copies)
+    recipe = run.recipe
+    assignment = run.plan.assign(everybody.budgets, recipe.key, recipe.assignment)
+    teachers = assignment.owner_teachers[-canaries.number :]
+    sensitive_votes = run.votes_on(X_asked, run.records)
+    weights = np.zeros((canaries.number, run.electorate.n_teachers))
     for position, query in enumerate(order.tolist()):
-        weights[query] = electorate.ballot(position).weights
+        weights[query] = run.electorate.ballot(position).weights
     counts = sensitive_votes.counts(np.arange(canaries.number), weights)
     table, n_classes = sensitive_votes.sensitive_table, sensitive_votes.n_classes
     labels = contrary_labels(canaries, teachers, table, n_classes)
     canaries = replace(canaries, labels=labels)
     return canaries, expected_changes(canaries, teachers, table, weights, n_classes), counts
-
-
-def _student(config: StudyConfig, aggregator: Aggregator, X: Any, n_classes: int) -> Any:
-    if not aggregator.consults_student:
-        return None
-    student = build_model("student.model", config["student.model"], config["student.params"])
-    return RefittedStudent(student, X, n_classes)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from collegium.accounting.statement import budget_and_cost
-from collegium.budgets import Budget
 from collegium.cli.console import out, plan_sentence, plan_table, print_json
-from collegium.cli.left import MOST, show_export, show_left
 from collegium.errors import InputError
-from collegium.pate.voting.affordable import answers_affordable
-from collegium.pate.voting.aggregators import Aggregator, aggregator_from
-from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.personalisation import as_personalisation
-from collegium.personalisation.plan import Plan
+
+if TYPE_CHECKING:
+    from collegium.budgets import Budget
+    from collegium.pate.voting.aggregators import Aggregator
+    from collegium.personalisation.plan import Plan
 
 Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]
 SigmaThreshold = Annotated[float | None, typer.Option(help="Noise of the check.")]
@@ -81,6 +78,11 @@ def account(
 
     Example: collegium account --export study/ > composition.json
     """
+    from collegium.accounting.statement import budget_and_cost
+    from collegium.cli.left import MOST, show_export, show_left
+    from collegium.pate.voting.aggregators import aggregator_from
+    from collegium.personalisation import as_personalisation
+
     if [level, left, export].count(None) != 2:
         raise InputError(
             "give one of: --level (once for each level), --left FOLDER, --export FOLDER"
@@ -141,6 +143,10 @@ def account(
 
 def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int:
     """Count the queries that all budgets pay for if each is answered (at most ``MOST``)."""
+    from collegium.cli.left import MOST
+    from collegium.pate.voting.affordable import answers_affordable
+    from collegium.pate.voting.pricing import WorstCasePricing
+
     electorate = plan.electorate(seed)
     return answers_affordable(WorstCasePricing(aggregator, electorate), electorate, MOST)
 
@@ -159,6 +165,9 @@ def cost_of(
     checks, answers : int
         Queries asked (in order of the schedule), and how many of the first were answered.
     """
+    from collegium.budgets import Budget
+    from collegium.pate.voting.pricing import WorstCasePricing
+
     electorate = plan.electorate(seed)
     free = {name: Budget(float("inf"), b.delta) for name, b in electorate.groups.items()}
     pricing = WorstCasePricing(aggregator, replace(electorate, groups=free))
@@ -170,6 +179,8 @@ def cost_of(
 
 def parse_levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dict[str, int]]:
     """Read levels written as NAME=EPSILON:PEOPLE."""
+    from collegium.budgets import Budget
+
     budgets: dict[str, Budget] = {}
     sizes: dict[str, int] = {}
     for text in given:

@@ -4,59 +4,42 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from collegium.accounting.statement import statement
-from collegium.budgets import DEFAULT_DELTA, Budgets, as_budgets
+from collegium.accounting.statement import PrivacyStatement
+from collegium.budgets import Budgets, as_budgets
 from collegium.data.class_shares import as_class_shares
-from collegium.data.tables import as_records, encode_classes, like_private, warn_of_unseen_classes
-from collegium.errors import (
-    CollegiumError,
-    InputError,
-    NothingReleasedError,
-    PrivacyWarning,
-    StudentError,
-)
-from collegium.models.trial import one_line_about
-from collegium.noise.sources import SecureNoise, SeededNoise
-from collegium.pate.classifier_settings import SAME, check_settings
+from collegium.data.tables import as_records, encode_classes, like_private
+from collegium.errors import InputError, NothingReleasedError, PrivacyWarning, StudentError
+from collegium.parameters import Searchable
+from collegium.pate.classifier_settings import check_settings
 from collegium.pate.effects import (
     Effects,
     StudentAnswers,
     measure_effects,
     sensitive_teacher_effects,
 )
-from collegium.pate.rehearsal import rehearse_student, rehearse_teacher, try_student
-from collegium.pate.students.active_choice import ActiveChooser
-from collegium.pate.students.selection import (
-    ACTIVE,
-    COVERAGE,
-    RANDOM,
-    comparable_records,
-    query_order,
-)
-from collegium.pate.students.share_matching import match_shares, require_probabilities
-from collegium.pate.students.supervised import RefittedStudent, beliefs_of, fit_released
-from collegium.pate.students.targets import released_targets
+from collegium.pate.memory import Memory, TrainedTeachers
+from collegium.pate.observer import Observer
+from collegium.pate.pipeline import PateRun
+from collegium.pate.recipe import SAME, Recipe
+from collegium.pate.records import Records
+from collegium.pate.settings import Account, Queries
+from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.teachers.engines import Engine, running
-from collegium.pate.teachers.ensemble import TeacherEnsemble
-from collegium.pate.voting.affordable import refuse_unaffordable
-from collegium.pate.voting.aggregators import Aggregator
-from collegium.pate.voting.choosing import QueryChooser
-from collegium.pate.voting.histograms import released_histograms
-from collegium.pate.voting.labelling import LabellingJob, Labels
-from collegium.pate.voting.pricing import pricing_for
-from collegium.pate.voting.release import HISTOGRAM, LABELS
+from collegium.pate.views import View
+from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Personalisation, as_personalisation
 
@@ -66,6 +49,13 @@ ADVICE = "the statement in `privacy_` tells what was spent"
 def default_model() -> Any:
     """Logistic regression on standardised features: what is used where no model is given."""
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+
+
+_DEFAULTS: dict[str, Any] = {
+    "aggregator": ConfidentGNMax(),
+    "account": Account(),
+    "queries": Queries(),
+}
 
 
 def _student_has(method: str) -> Any:
@@ -96,26 +86,23 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Nominal number of teachers k, for which the aggregator's numbers are given.
     personalisation : {"uniform", "upsampling", "weighting", "vanishing"} or Personalisation
         How budgets become influence.
-    weight_rule : str, optional
-        Weight rule of a personalisation given by name; default ``"exact"``.
+        An object has settings of its own, such as ``Weighting(rule="exact")``.
     aggregator : Aggregator, optional
-        Default: :class:`ConfidentGNMax`. Noise that is not given follows ``n_teachers``.
-    guarantee : {"worst-case", "data-dependent"}
-        ``worst-case`` holds whatever the data are. ``data-dependent`` is the papers' account of this one
-        data set: what it spends is sensitive, and so is the number of labels.
+        How votes become labels. Default: ``ConfidentGNMax()``, with noise in proportion to ``n_teachers``.
+    account : Account, optional
+        Which guarantee, and how it is computed. Default: ``Account(guarantee="worst-case")``, which holds
+        whatever the data are. ``Account("data-dependent")`` is the papers' account of this one data set: what
+        it spends is sensitive, and so is the number of labels. Its ``delta`` is that of budgets given as
+        numbers.
+    queries : Queries, optional
+        What is asked, and what is shown of the answers: ``query_order`` (``"random"``; ``"coverage"``: public
+        records that represent the others best come first; ``"active"``: those of which the student, fitted
+        again and again to what was released, is least certain), ``max_queries``, ``max_labels``,
+        ``release`` (``"labels"``, or ``"histogram"``: the noisy counts of all classes, at the same price) and
+        ``targets`` (what the student learns from histograms: ``"mixture"``, ``"noise"``, ``"argmax"``).
     student : estimator, optional
         Any scikit-learn classifier, or a student with ``fit_released(X_public, queries, targets)``, which
         learns from all public records. Default: as ``teacher``'s.
-    release : {"labels", "histogram"}
-        What is shown of each answered query. ``histogram``: the noisy counts of all classes, at the same
-        price (worst-case guarantee and Gaussian or Laplace noise only).
-    targets : {"mixture", "noise", "argmax"}
-        What the student learns from histograms: see :mod:`collegium.pate.students.targets`.
-    query_order : {"random", "coverage", "active"}
-        Which public records are asked about first. ``coverage``: those that represent the others best.
-        ``active``: where the student, fitted again and again to what was released, is least certain
-        (worst-case guarantee only; costs nothing: :mod:`collegium.pate.voting.choosing`). The last two
-        compare public records by their distances after ``preprocessing``.
     preprocessing : transformer, optional
         Fitted on the public records only, applied to all.
     student_preprocessing : "same", None or transformer
@@ -129,22 +116,15 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         teacher sees its own shard in these shares (:mod:`collegium.pate.teachers.class_balance`); with the
         second, the student is corrected until its mean belief in each class, over the public records,
         is the class's share (:mod:`collegium.pate.students.share_matching`).
-    delta : float, default=1e-5
-        δ of budgets that are given as numbers.
     assignment : {"hash", "balanced"}
         ``hash``: adding or removing an owner changes that owner's teachers only. ``balanced``: shards of
         equal size, protecting against replacement only.
-    max_queries, max_labels : int, optional
-        Stop after so many queries or labels.
-    orders : array-like, optional
-        Rényi orders of the data-dependent account.
-    conversion : {"canonne", "mironov"}
-        From Rényi DP to (ε, δ), for the data-dependent account.
     noise_seed : int, optional
         Seeded noise for experiments: **the result is not private**. Default: noise from the operating
         system.
     random_state : int, RandomState or None
-        Public randomness: assignment of owners, training, order of the queries.
+        Public randomness: assignment of owners, training, order of the queries, and a student that has no
+        ``random_state`` of its own. The same number gives what a study with this ``seed`` gives.
     keep_sensitive : bool, default=False
         Keep ``sensitive_teachers_``, ``sensitive_votes_`` and, under a data-dependent guarantee, the
         amounts spent. An object that keeps them must not be published.
@@ -162,7 +142,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : ndarray, shape (n_classes,)
         Class labels.
     student_ : estimator
-        The student, trained on class numbers.
+        The student; it predicts classes of records as ``student_preprocessing_`` shows them.
     preprocessing_, student_preprocessing_ : transformer or None
         As fitted, for teachers and for the student.
     privacy_ : PrivacyStatement
@@ -219,24 +199,16 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         n_teachers: int = 250,
         personalisation: str | Personalisation = "weighting",
-        weight_rule: str | None = None,
         aggregator: Aggregator | None = None,
-        guarantee: str = "worst-case",
+        account: Account | None = None,
+        queries: Queries | None = None,
         student: Any = None,
-        release: str = LABELS,
-        targets: str = "mixture",
-        query_order: str = RANDOM,
         preprocessing: Any = None,
         student_preprocessing: Any = SAME,
         classes: ArrayLike | None = None,
         teacher_class_shares: Mapping[Any, float] | ArrayLike | None = None,
         student_class_shares: Mapping[Any, float] | ArrayLike | None = None,
-        delta: float = DEFAULT_DELTA,
         assignment: str = "hash",
-        max_queries: int | None = None,
-        max_labels: int | None = None,
-        orders: ArrayLike | None = None,
-        conversion: str = "canonne",
         noise_seed: int | None = None,
         random_state: Any = None,
         keep_sensitive: bool = False,
@@ -247,30 +219,43 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.teacher = teacher
         self.n_teachers = n_teachers
         self.personalisation = personalisation
-        self.weight_rule = weight_rule
         self.aggregator = aggregator
-        self.guarantee = guarantee
+        self.account = account
+        self.queries = queries
         self.student = student
-        self.release = release
-        self.targets = targets
-        self.query_order = query_order
         self.preprocessing = preprocessing
         self.student_preprocessing = student_preprocessing
         self.classes = classes
         self.teacher_class_shares = teacher_class_shares
         self.student_class_shares = student_class_shares
-        self.delta = delta
         self.assignment = assignment
-        self.max_queries = max_queries
-        self.max_labels = max_labels
-        self.orders = orders
-        self.conversion = conversion
         self.noise_seed = noise_seed
         self.random_state = random_state
         self.keep_sensitive = keep_sensitive
         self.n_jobs = n_jobs
         self.engine = engine
         self.verbose = verbose
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of frozen settings by ``name__field``, such as ``aggregator__sigma``."""
+        inner: dict[str, dict[str, Any]] = {}
+        for key in [key for key in params if "__" in key]:
+            name, _, field = key.partition("__")
+            current = params.get(name, getattr(self, name, None))
+            if isinstance(_DEFAULTS.get(name) if current is None else current, Searchable):
+                inner.setdefault(name, {})[field] = params.pop(key)
+        super().set_params(**params)
+        for name, fields in inner.items():
+            current = getattr(self, name)
+            try:
+                changed = replace(_DEFAULTS[name] if current is None else current, **fields)
+            except TypeError:
+                raise InputError(
+                    f"{name} has no parameter among {', '.join(fields)}: allowed are "
+                    f"{', '.join((_DEFAULTS[name] if current is None else current).get_params())}"
+                ) from None
+            setattr(self, name, changed)
+        return self
 
     def fit(
         self, X: Any, y: ArrayLike, *, budgets: Budgets | ArrayLike, X_public: Any
@@ -296,7 +281,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ------
         InputError
             If anything given cannot be used; nothing has been spent then. Teacher and student are tried on
-            public records with made-up classes first (:mod:`collegium.pate.rehearsal`).
+            public records with synthetic classes first (:mod:`collegium.pate.rehearsal`).
         NothingReleasedError
             If no label was released; ``privacy_`` tells what was spent.
         StudentError
@@ -304,179 +289,89 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             it. ``labels_``, ``labelled_indices_``, ``targets_`` and ``privacy_`` are kept then.
         """
         self._forget()
-        teacher, student = (
-            default_model() if model is None else model for model in (self.teacher, self.student)
+        recipe = self._recipe()
+        records = self._records(X, y, budgets, X_public, recipe.account.delta)
+        memory = _InProcess(bool(self.keep_sensitive))
+        run = PateRun(
+            recipe,
+            records,
+            memory,
+            _Warner(),
+            lambda: running(self.engine, self.n_jobs),
+            int(self.verbose),
         )
-        aggregator, generator = check_settings(self, teacher, student)
-        records = as_records(X, "private")
-        public = like_private(as_records(X_public, "public"), records)
-        self.classes_, codes = encode_classes(y, self.classes)
-        teacher_shares = self._shares("teacher_class_shares")
-        student_shares = self._shares("student_class_shares")
-        if student_shares is not None:
-            require_probabilities(student)
-        granted = as_budgets(budgets, self.delta)
-        for what, length in (("labels", len(codes)), ("budgets", len(granted))):
-            if length != records.shape[0]:
-                raise InputError(
-                    f"{records.shape[0]} private records, but {length} {what}: give one per record"
-                )
-        self._remember_features(X, records)
-        key_seed, training_seed, order_seed = generator.randint(2**31 - 1, size=3).tolist()
-        personalisation = as_personalisation(self.personalisation, self.weight_rule)
-        self.plan_ = personalisation.plan_for(granted, self.n_teachers)
-        aggregator = aggregator.resolved(self.n_teachers, self.plan_.electorate(key_seed))
-        refuse_unaffordable(aggregator, self.plan_, self.guarantee)
-        assignment = self.plan_.assign(granted, str(key_seed).encode(), self.assignment)
-        self.n_public_ = int(public.shape[0])
-        public, seen = self._fit_preprocessing(public)
-        interactive = None
-        if aggregator.consults_student:
-            interactive = RefittedStudent(student, seen, len(self.classes_))
-        points = (
-            None if self.query_order == RANDOM else comparable_records(public, self.query_order)
-        )
-        shard_size = -(-records.shape[0] // self.n_teachers)
-        rehearse_teacher(teacher, public, len(self.classes_), shard_size)
-        limits = [limit for limit in (self.max_queries, self.max_labels) if limit is not None]
-        rehearse_student(
-            student,
-            seen,
-            len(self.classes_),
-            most_labels=min(limits, default=None),
-            soft=self.release == HISTOGRAM and self.targets != "argmax",
-            tells_beliefs=interactive is not None or self.query_order == ACTIVE,
-            class_shares=student_shares,
-        )
-        if points is None:
-            order = np.random.default_rng(order_seed).permutation(public.shape[0])
-        else:
-            order = query_order(COVERAGE, points, order_seed)
-        with running(self.engine, self.n_jobs) as workers:
-            ensemble = TeacherEnsemble(
-                teacher,
-                training_seed,
-                verbose=self.verbose,
-                n_classes=len(self.classes_),
-                workers=workers,
-                class_shares=teacher_shares,
-            )
-            sensitive_teachers = ensemble.train(self._prepared_private(records), codes, assignment)
-            sensitive_votes = VoteTable.from_predictions(
-                ensemble.ask(sensitive_teachers, public), len(self.classes_), allow_abstention=True
-            )
-        warn_of_unseen_classes(codes, self.classes_)
+        self.plan_ = run.plan
+        self.n_public_ = int(records.X_public.shape[0])
+        self.preprocessing_ = run.teachers_view.transformer
+        self.student_preprocessing_ = run.student_view.transformer
+        run.rehearse()
+        votes = run.votes()
         if self.keep_sensitive:
-            self.sensitive_teachers_ = sensitive_teachers
-            self.sensitive_votes_ = sensitive_votes
-        labels = self._label(
-            sensitive_votes,
-            aggregator,
-            student,
-            interactive,
-            seen,
-            granted,
-            order,
-            points,
-            key_seed,
-        )
-        self.labelled_indices_ = labels.queries
-        self.labels_ = self.classes_[labels.labels]
-        self.n_queries_ = labels.n_asked
-        self.stop_reason_ = labels.stop_reason
-        self.targets_ = released_targets(
-            labels, len(self.classes_), getattr(self, "histograms_", None), self.targets
-        )
-        self.student_ = self._taught(student, seen, labels, student_shares)
-        return self
-
-    def _taught(
-        self, student: Any, seen: Any, labels: Labels, shares: NDArray[np.float64] | None
-    ) -> Any:
-        """Train the student on what was released, and try it: what fails now has been paid for."""
-        classes = np.arange(len(self.classes_))
+            self.sensitive_teachers_ = memory.sensitive_teachers
+            self.sensitive_votes_: VoteTable = votes
+        released = run.release(votes)
+        self.privacy_: PrivacyStatement = released.privacy
+        if released.histograms is not None:
+            self.histograms_ = released.histograms
+        self.labelled_indices_ = released.labels.queries
+        self.labels_ = self.classes_[released.labels.labels]
+        self.n_queries_ = released.labels.n_asked
+        self.stop_reason_ = released.labels.stop_reason
+        self.targets_ = run.targets(released)
         try:
-            fitted = fit_released(
-                student, seen, labels.queries, labels.labels, classes, self.targets_
-            )
-            if shares is not None:
-                fitted = match_shares(fitted, seen, classes, shares)
-            try_student(fitted, seen, len(classes))
+            student = run.teach(released)
+            run.try_student(student)
         except NothingReleasedError as error:
             raise NothingReleasedError(f"{error} ({ADVICE})") from None
         except Exception as error:
             reason = " ".join(str(error).split())[:300]
             raise StudentError(
-                f"the student ({type(student).__name__}) cannot learn from the labels that were released "
-                f"({type(error).__name__}: {reason}); they are kept in `labels_`, their records in "
+                f"the student ({type(recipe.student).__name__}) cannot learn from the labels that were "
+                f"released ({type(error).__name__}: {reason}); they are kept in `labels_`, their records in "
                 f"`labelled_indices_`: training another student on them costs nothing; {ADVICE}"
             ) from None
-        return fitted
+        self.student_ = student
+        return self
 
-    def _label(
-        self,
-        votes: VoteTable,
-        aggregator: Aggregator,
-        student: Any,
-        interactive: RefittedStudent | None,
-        seen: Any,
-        budgets: Budgets,
-        order: NDArray[np.intp],
-        points: NDArray[Any] | None,
-        seed: int,
-    ) -> Labels:
-        electorate = self.plan_.electorate(seed)
-        options: dict[str, Any] = {} if self.orders is None else {"orders": self.orders}
-        pricing = pricing_for(
-            self.guarantee,
-            aggregator,
-            electorate,
-            conversion=self.conversion,
-            neighbours=self.plan_.neighbours(self.assignment),
-            **options,
+    def _recipe(self) -> Recipe:
+        """Check every setting, whatever the records are."""
+        teacher, student = (
+            default_model() if model is None else model for model in (self.teacher, self.student)
         )
-        noise = SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
-        asking: NDArray[np.intp] | QueryChooser = order
-        if self.query_order == ACTIVE:
-            asking = ActiveChooser(
-                student,
-                seen,
-                points,
-                order,
-                electorate,
-                aggregator,
-                votes.n_classes,
-                release=self.release,
-                targets=self.targets,
-                tell=_warn,
-            )
-        job = LabellingJob(
-            votes,
-            electorate,
-            aggregator,
-            pricing,
-            noise,
-            asking,
-            student=interactive,
-            max_queries=self.max_queries,
-            max_labels=self.max_labels,
-            release=self.release,
+        given = {
+            name: default if getattr(self, name) is None else getattr(self, name)
+            for name, default in _DEFAULTS.items()
+        }
+        seed = check_settings(self, given)
+        return Recipe(
+            teacher=teacher,
+            student=student,
+            n_teachers=self.n_teachers,
+            personalisation=as_personalisation(self.personalisation),
+            assignment=self.assignment,
+            preprocessing=self.preprocessing,
+            student_preprocessing=self.student_preprocessing,
+            teacher_class_shares=self.teacher_class_shares,
+            student_class_shares=self.student_class_shares,
+            seed=seed,
+            noise_seed=self.noise_seed,
+            **given,
         )
-        labels = job.run()
-        if self.release == HISTOGRAM:
-            self.histograms_ = released_histograms(labels, electorate, aggregator, votes.n_classes)
-        sizes = budgets.group_sizes()
-        self.privacy_ = statement(
-            pricing.accountant,
-            owners=sizes,
-            budgets={name: group.budget for name, group in self.plan_.groups.items()},
-            adjacency=self.plan_.adjacency(self.assignment),
-            noise_is_private=noise.is_private,
-            released=self.release,
-        )
-        if self.guarantee != "worst-case" and not self.keep_sensitive:
-            self.privacy_ = self.privacy_.without_spending()
-        return labels
+
+    def _records(
+        self, X: Any, y: ArrayLike, budgets: Budgets | ArrayLike, X_public: Any, delta: float
+    ) -> Records:
+        private = as_records(X, "private")
+        public = like_private(as_records(X_public, "public"), private)
+        self.classes_, codes = encode_classes(y, self.classes)
+        granted = as_budgets(budgets, delta)
+        for what, length in (("labels", len(codes)), ("budgets", len(granted))):
+            if length != private.shape[0]:
+                raise InputError(
+                    f"{private.shape[0]} private records, but {length} {what}: give one per record"
+                )
+        self._remember_features(X, private)
+        return Records(private, codes, granted, self.classes_, public)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict with the student.
@@ -492,13 +387,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Class labels.
         """
         student, prepared = self._ready(X)
-        return np.asarray(self.classes_[np.asarray(student.predict(prepared), dtype=np.intp)])
+        return np.asarray(student.predict(prepared))
 
     @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict probabilities with the student, shape (n_records, n_classes)."""
         student, prepared = self._ready(X)
-        return beliefs_of(student, prepared, len(self.classes_))
+        return beliefs_of(student, prepared, self.classes_)
 
     def effects(
         self,
@@ -594,33 +489,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"{', '.join(map(str, names))}"
                 )
             records = records[list(names)]
-        return self.student_, _transformed(self.student_preprocessing_, records)
-
-    def _fit_preprocessing(self, public: Any) -> tuple[Any, Any]:
-        """Fit both to public records; these as teachers see them, and as the student does."""
-        self.preprocessing_, prepared = _fitted(self.preprocessing, public, "preprocessing")
-        if isinstance(self.student_preprocessing, str):
-            self.student_preprocessing_ = self.preprocessing_
-            return prepared, prepared
-        self.student_preprocessing_, seen = _fitted(
-            self.student_preprocessing, public, "student_preprocessing"
-        )
-        return prepared, seen
-
-    def _prepared_private(self, records: Any) -> Any:
-        """Show private records as teachers see them; what the preprocessing says of them is not shown."""
-        failure = ""
-        try:
-            return _transformed(self.preprocessing_, records)
-        except CollegiumError:
-            raise
-        except Exception as error:
-            failure = type(error).__name__
-        raise InputError(
-            f"preprocessing ({type(self.preprocessing).__name__}) could not transform the private records: "
-            f"{failure}, whose message is not shown because it may quote them; it is fitted on public "
-            "records: choose one that takes values and categories which those lack"
-        )
+        return self.student_, View(self.student_preprocessing_).of(records)
 
     def _remember_features(self, X: Any, records: Any) -> None:
         self.n_features_in_ = int(records.shape[1])
@@ -635,19 +504,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             delattr(self, name)
 
 
-def _fitted(preprocessing: Any | None, public: Any, name: str) -> tuple[Any | None, Any]:
-    """Fit a transformer to public records; it, and the records as it shows them."""
-    if preprocessing is None:
-        return None, public
-    with one_line_about(name, "fitted to the public records"):
-        fitted = clone(preprocessing, safe=False).fit(public)
-        return fitted, fitted.transform(public)
-
-
-def _transformed(preprocessing: Any | None, records: Any) -> Any:
-    return records if preprocessing is None else preprocessing.transform(records)
-
-
 def _one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDArray[Any]:
     """Take one thing for each record."""
     column = np.asarray(given)
@@ -657,5 +513,28 @@ def _one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDAr
     return column
 
 
-def _warn(line: str) -> None:
-    warnings.warn(line, PrivacyWarning, stacklevel=2)
+class _Warner(Observer):
+    """Warns of what the user should know."""
+
+    def note(self, line: str) -> None:
+        warnings.warn(line, PrivacyWarning, stacklevel=2)
+
+
+class _InProcess(Memory):
+    """Forgets what is sensitive, unless it is told to keep it."""
+
+    def __init__(self, keeps: bool) -> None:
+        self._keeps = keeps
+        self._teachers: TrainedTeachers | None = None
+
+    def teachers(self, n_teachers: int) -> TrainedTeachers:
+        self._teachers = TrainedTeachers(n_teachers)
+        return self._teachers
+
+    @property
+    def sensitive_teachers(self) -> list[Any]:
+        assert self._teachers is not None
+        return self._teachers.kept
+
+    def keep_spending(self, privacy: PrivacyStatement) -> PrivacyStatement:
+        return privacy if self._keeps else privacy.without_spending()

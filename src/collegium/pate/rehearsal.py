@@ -1,4 +1,4 @@
-"""Models tried on public records with made-up classes: what cannot work is refused before anything is spent.
+"""Models tried on public records with synthetic classes: what cannot work is refused in time.
 
 A rehearsal sees public records and numbers such as the length of the class list, and nothing else, so what
 a model says when it fails may be shown. It changes nothing: models are cloned, and NumPy's global random
@@ -34,7 +34,7 @@ TRIED = 200
 """Public records of a quick trial, besides those that lack values."""
 
 SOFT = 0.9
-"""Belief in the made-up class, where a student will learn from histograms."""
+"""Belief in the synthetic class, where a student will learn from histograms."""
 
 _NUMBERS_AT_ONCE = 2**22
 _NEVER_LACKING = "biuUS"  # kinds of NumPy types
@@ -86,7 +86,7 @@ def rehearse_teacher(
         else:
             trained = train_teacher(model, records, codes, 0)
             predicted = trained.sensitive_model.predict(records)
-        _refuse_other_than_classes(predicted, len(rows), n_classes, name)
+        _refuse_other_than_classes(predicted, len(rows), np.arange(n_classes), name)
 
     _try_in_turn(
         name,
@@ -102,15 +102,15 @@ def rehearse_teacher(
 def rehearse_student(
     student: Any,
     X_public: Any,
-    n_classes: int,
+    classes: NDArray[Any],
     *,
     most_labels: int | None = None,
     soft: bool = False,
     tells_beliefs: bool = False,
     class_shares: NDArray[np.float64] | None = None,
     name: str = "student",
-) -> None:
-    """Train and ask a student as it will be once labels are released, on made-up ones.
+) -> Any | None:
+    """Train and ask a student as it will be once labels are released, on synthetic ones.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ def rehearse_student(
         Not changed.
     X_public : array-like or DataFrame, shape (n_public, n_features)
         All public records as the student sees them.
-    n_classes : int
-        Length of the public list of classes.
+    classes : ndarray, shape (n_classes,)
+        The public list of classes.
     most_labels : int, optional
         How many labels can be released at most. Default: one for each public record.
     soft : bool
@@ -131,34 +131,43 @@ def rehearse_student(
     name : str
         What to call it in messages.
 
+    Returns
+    -------
+    object or None
+        The student that was trained; None where there was nothing to try.
+
     Raises
     ------
     InputError
-        If it cannot be trained or asked. Fewer than two labels are no trial.
+        If it cannot be trained or asked. Fewer than two labels, or classes, are no trial.
 
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> rehearse_student(LogisticRegression(), np.arange(20.0).reshape(-1, 1), 2)
+    >>> X = np.arange(20.0).reshape(-1, 1)
+    >>> sorted(rehearse_student(LogisticRegression(), X, np.array(["no", "yes"])).classes_.tolist())
+    ['no', 'yes']
     """
+    n_classes = len(classes)
     some = telling_rows(X_public)
     everything = _all_rows(X_public, some)
     most = len(everything) if most_labels is None else min(most_labels, len(everything))
-    if min(len(some), most) < 2:
-        return
-    classes = np.arange(n_classes)
+    if min(len(some), most, n_classes) < 2:
+        return None
+    trained: list[Any] = []
 
     def attempt(rows: Rows, n_used: int) -> None:
         seen = take_rows(X_public, rows)
-        queries, codes, targets = made_up_lesson(min(len(rows), most), n_classes, n_used, soft)
+        queries, codes, targets = synthetic_labels(min(len(rows), most), n_classes, n_used, soft)
         fitted = fit_released(
             _writing_nothing(student), seen, queries, codes, classes, targets, tell=_silently
         )
         if class_shares is not None:
             fitted = match_shares(fitted, seen, classes, class_shares)
         if tells_beliefs:
-            beliefs_of(fitted, seen, n_classes)
-        _refuse_other_than_classes(fitted.predict(seen), len(rows), n_classes, name)
+            beliefs_of(fitted, seen, classes)
+        _refuse_other_than_classes(fitted.predict(seen), len(rows), classes, name)
+        trained.append(fitted)
 
     _try_in_turn(
         name,
@@ -169,12 +178,13 @@ def rehearse_student(
             lambda: attempt(everything, 2),
         ],
     )
+    return trained[-1]
 
 
-def made_up_lesson(
+def synthetic_labels(
     n_labels: int, n_classes: int, n_used: int, soft: bool
 ) -> tuple[Rows, Rows, NDArray[np.float64]]:
-    """Make up what a student could be taught about the first public records: classes in turn.
+    """Make synthetic labels: what a student could be taught about the first public records: classes in turn.
 
     Parameters
     ----------
@@ -196,7 +206,7 @@ def made_up_lesson(
 
     Examples
     --------
-    >>> made_up_lesson(3, 2, 2, soft=True)[2].round(2).tolist()
+    >>> synthetic_labels(3, 2, 2, soft=True)[2].round(2).tolist()
     [[0.9, 0.1], [0.1, 0.9], [0.9, 0.1]]
     """
     queries = np.arange(n_labels)
@@ -207,28 +217,28 @@ def made_up_lesson(
     return queries, codes, targets
 
 
-def try_student(student: Any, X_public: Any, n_classes: int, name: str = "student") -> None:
+def try_student(student: Any, X_public: Any, classes: NDArray[Any], name: str = "student") -> None:
     """Ask a trained student about some public records.
 
     Parameters
     ----------
     student : classifier
-        Trained on class numbers.
+        Trained on the classes.
     X_public : array-like or DataFrame, shape (n_public, n_features)
         Public records as the student sees them.
-    n_classes : int
-        Length of the public list of classes.
+    classes : ndarray, shape (n_classes,)
+        The public list of classes.
     name : str
         What to call it in messages.
 
     Raises
     ------
     InputError
-        If it predicts something else than class numbers; what it raises itself is not caught.
+        If it predicts something else than classes; what it raises itself is not caught.
     """
     rows = telling_rows(X_public)
     predicted = student.predict(take_rows(X_public, rows))
-    _refuse_other_than_classes(predicted, len(rows), n_classes, name)
+    _refuse_other_than_classes(predicted, len(rows), classes, name)
 
 
 def telling_rows(X: Any) -> Rows:
@@ -350,13 +360,14 @@ def _writing_nothing(model: Any) -> Any:
     return copy.set_params(**dict.fromkeys(folders)) if folders else copy
 
 
-def _refuse_other_than_classes(predicted: Any, n_records: int, n_classes: int, name: str) -> None:
-    numbers = np.asarray(predicted)
-    fits = numbers.shape == (n_records,) and numbers.dtype.kind in "biuf"
-    if not (fits and np.isin(numbers, np.arange(n_classes)).all()):
+def _refuse_other_than_classes(
+    predicted: Any, n_records: int, classes: NDArray[Any], name: str
+) -> None:
+    given = np.asarray(predicted)
+    if given.shape != (n_records,) or not pd.Index(given).isin(pd.Index(classes)).all():
         raise InputError(
             f"{name} must predict one of the classes that it was taught for each record, but on public "
-            "records with made-up classes it predicted something else: give a classifier"
+            "records with synthetic classes it predicted something else: give a classifier"
         )
 
 

@@ -6,17 +6,16 @@ pays for, and the accuracy of a non-private model is a statement about private r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import clone
 
 from collegium.errors import NothingReleasedError
-from collegium.pate.catalogue import build_model
-from collegium.pate.classifier import PATEClassifier
+from collegium.pate.pipeline import PateRun
 from collegium.personalisation import Uniform
 from collegium.study.config import StudyConfig
-from collegium.study.preprocessed import SAME, preprocessing_of, student_kind
+from collegium.study.recipe import recipe_of
 from collegium.study.records import load_study_data
 
 
@@ -50,42 +49,20 @@ def measure_baselines(config: StudyConfig) -> Baselines:
     """
     data = load_study_data(config)
     assert data.X_test is not None and data.y_test is not None
-    seed = config["study.seed"]
-    student = build_model("student.model", config["student.model"], config["student.params"])
-    preprocessing = preprocessing_of(config, config["preprocessing.kind"])
-    own = preprocessing_of(config, student_kind(config))
-    same = student_kind(config) == config["preprocessing.kind"]
-    uniform = PATEClassifier(
-        build_model("teachers.model", config["teachers.model"], config["teachers.params"]),
-        n_teachers=config["teachers.number"],
-        personalisation=Uniform(),
-        aggregator=config.aggregator(
-            Uniform().plan_for(data.budgets.strictest(), config["teachers.number"])
-        ),
-        guarantee=config["privacy.guarantee"],
-        student=student,
-        release=config["aggregation.release"],
-        targets=config["student.targets"] or "mixture",
-        query_order=config["aggregation.query_order"],
-        preprocessing=preprocessing,
-        student_preprocessing=SAME if same else own,
-        classes=data.classes,
-        teacher_class_shares=config.class_shares("teachers", data.classes),
-        student_class_shares=config.class_shares("student", data.classes),
-        assignment=config["teachers.assignment"],
-        random_state=seed,
-        n_jobs=config["run.jobs"],
-    )
-    y = data.classes[data.codes]
+    strictest = replace(data, budgets=data.budgets.strictest())
+    recipe = replace(recipe_of(config), personalisation=Uniform())
+    run = PateRun(recipe, strictest, hire=config.engine().running)
+    run.rehearse()
+    released = run.release(run.votes())
     try:
-        uniform.fit(data.X, y, budgets=data.budgets.strictest(), X_public=data.X_public)
-        accuracy: float | None = float(uniform.score(data.X_test, data.y_test))
-        n_labels = len(uniform.labels_)
+        student = run.student_view.published(run.teach(released))
+        predicted = student.predict(data.X_test)
+        accuracy: float | None = float(np.mean(predicted == data.y_test))
     except NothingReleasedError:
-        accuracy, n_labels = None, 0
-    X, X_test = data.X, data.X_test
-    if own is not None:
-        fitted = clone(own).fit(data.X_public)
-        X, X_test = fitted.transform(X), fitted.transform(X_test)
-    predicted = clone(student).fit(X, y).predict(X_test)
-    return Baselines(n_labels, accuracy, float(np.mean(predicted == data.y_test)))
+        accuracy = None
+    view = run.student_view
+    clear = clone(recipe.student).fit(view.of(data.X), data.classes[data.codes])
+    predicted = clear.predict(view.of(data.X_test))
+    return Baselines(
+        len(released.labels.labels), accuracy, float(np.mean(predicted == data.y_test))
+    )

@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Iterator
 
+from collegium.pate.observer import Observer
 from collegium.study.folder import StudyFolder
 
 
-class KeptNotes:
-    """Lines for the report, each once, in the vault until it is written.
+class KeptNotes(Observer):
+    """An observer that passes everything on, and keeps each note once, in the vault, until it is published.
 
     Parameters
     ----------
     folder : StudyFolder
-        Of a study; nothing is written before the first line.
-    tell : callable
-        Told each new line.
+        Of a study; nothing is written before the first note.
+    observer : Observer
+        Is told everything.
     """
 
-    def __init__(self, folder: StudyFolder, tell: Callable[[str], None]) -> None:
+    def __init__(self, folder: StudyFolder, observer: Observer) -> None:
         self._folder = folder
-        self._tell = tell
+        self._observer = observer
+        self._apart: list[str] | None = None
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Pass it on."""
+        self._observer.stage(name, total)
+
+    def advanced(self, done: int, total: int | None = None) -> None:
+        """Pass it on."""
+        self._observer.advanced(done, total)
+
+    def skipped(self, name: str) -> None:
+        """Pass it on."""
+        self._observer.skipped(name)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All lines, in the order in which they came."""
+        """All notes, in the order in which they came."""
         path = self._folder.vault / "notes.json"
         return tuple(json.loads(path.read_text("utf-8"))) if path.exists() else ()
 
-    def add(self, line: str) -> None:
-        """Keep a line, and tell it."""
-        self._tell(line)
+    def note(self, line: str) -> None:
+        """Keep a note, and pass it on."""
+        self._observer.note(line)
+        if self._apart is not None:
+            self._apart.append(line)
+            return
         known = self.lines
         if line not in known:
             self._folder.write_json(self._folder.vault / "notes.json", [*known, line])
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[list[str]]:
+        """Collect what is noted in the block, which somebody else keeps."""
+        notes: list[str] = []
+        self._apart = notes
+        try:
+            yield notes
+        finally:
+            self._apart = None

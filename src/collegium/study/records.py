@@ -21,22 +21,19 @@ from collegium.data.tables import (
     take_rows,
 )
 from collegium.errors import ConfigError, InputError, PrivacyWarning
+from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
 
 
-@dataclass(frozen=True, eq=False)
-class StudyData:
-    """All records of a study.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StudyData(Records):
+    """All records of a study: those of a run, and what its results are measured with.
 
     Attributes
     ----------
-    X, codes, budgets
-        Private records, their class numbers, and who granted what. **Sensitive.**
-    classes : ndarray
-        Public list of classes.
-    X_public, y_public, X_test, y_test
-        Public records, and true classes where they are known (None otherwise).
+    X_test, y_test
+        Public test records and their classes, where there are any (None otherwise).
     test_groups : ndarray or None
         Name of the group that the level of each test record makes, where the test file has that column.
     public_rows : ndarray of int
@@ -47,12 +44,6 @@ class StudyData:
         Test records without a class: a student cannot be judged by them.
     """
 
-    X: Any
-    codes: NDArray[np.intp]
-    budgets: Budgets
-    classes: NDArray[Any]
-    X_public: Any
-    y_public: NDArray[Any] | None
     X_test: Any | None
     y_test: NDArray[Any] | None
     test_groups: NDArray[Any] | None

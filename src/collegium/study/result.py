@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.pate.effects import Effects, StudentAnswers, measure_effects
+from collegium.pate.recipe import Recipe
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.history import spending_history
 from collegium.pate.voting.labelling import LOST, REINFORCED, Labels
@@ -66,7 +67,7 @@ class StudyResult:
 
 
 def measured_effects(
-    config: StudyConfig, plan: Plan, data: StudyData, labels: Labels, student: Any
+    recipe: Recipe, plan: Plan, data: StudyData, labels: Labels, student: Any
 ) -> tuple[Effects, float | None, float | None]:
     """Compare labels and student with public truth, where it is known.
 
@@ -87,9 +88,9 @@ def measured_effects(
         predicted = np.asarray(student.predict(data.X_test))
         answers = StudentAnswers(data.y_test, predicted, data.test_groups)
         student_accuracy = float(np.mean(predicted == data.y_test))
-    shares = config.class_shares("student", data.classes)
+    shares = recipe.class_shares("student", data.classes)
     if shares is None:
-        shares = config.class_shares("teachers", data.classes)
+        shares = recipe.class_shares("teacher", data.classes)
     effects = measure_effects(plan, data.classes, named, truth, answers, shares)
     return effects, label_accuracy, student_accuracy
 

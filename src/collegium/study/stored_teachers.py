@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import joblib
-
-from collegium.errors import InputError
 from collegium.pate.catalogue import keep_checkpoints
+from collegium.pate.memory import Ensemble, TrainedTeachers
 from collegium.pate.teachers.engines import Workers
-from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble
+from collegium.pate.teachers.ensemble import Teacher
 from collegium.study.folder import StudyFolder
+from collegium.study.stored_models import load_model
 
-_Ensemble = TypeVar("_Ensemble", bound=TeacherEnsemble)
 
-
-class StoredTeachers:
+class StoredTeachers(TrainedTeachers):
     """Teachers of a study, each in a file of its vault: one that is there is not trained again.
 
     Parameters
@@ -29,23 +26,24 @@ class StoredTeachers:
 
     Attributes
     ----------
-    paths : list of Path
+    kept : list of Path
         Where each teacher lies.
     """
 
     def __init__(self, folder: StudyFolder, n_teachers: int) -> None:
+        super().__init__(n_teachers)
         self._folder = folder
         self._place = folder.vault / "teachers"
         self._place.mkdir(exist_ok=True)
-        self.paths = [_teacher_path(self._place, number) for number in range(n_teachers)]
+        self.kept = [_teacher_path(self._place, number) for number in range(n_teachers)]
 
     def missing(self) -> list[int]:
         """Numbers of the teachers that are not there."""
-        return [number for number, path in enumerate(self.paths) if not path.exists()]
+        return [number for number, path in enumerate(self.kept) if not path.exists()]
 
     def ensemble(
-        self, kind: type[_Ensemble], teacher: Any, seed: int, workers: Workers, **settings: Any
-    ) -> _Ensemble:
+        self, kind: type[Ensemble], teacher: Any, seed: int, workers: Workers, **settings: Any
+    ) -> Ensemble:
         """Make the ensemble that trains teachers into their files, and asks them from there.
 
         Parameters
@@ -67,6 +65,9 @@ class StoredTeachers:
         keep = partial(store_teacher, self._folder, self._place)
         return kind(teacher, seed, keep=keep, fetch=fetch_teacher, workers=workers, **settings)
 
+    def take(self, trained: list[Any]) -> None:
+        """Do nothing: each was written when it was trained."""
+
 
 def _teacher_path(place: Path, number: int) -> Path:
     return place / f"{number:06d}.joblib"
@@ -84,13 +85,3 @@ def fetch_teacher(kept: Any) -> Teacher:
     teacher = load_model(kept)
     assert isinstance(teacher, Teacher)
     return teacher
-
-
-def load_model(path: Path) -> Any:
-    """Read a model; a damaged file is named in one line."""
-    try:
-        return joblib.load(path)
-    except Exception as error:  # unpickling may raise anything
-        raise InputError(
-            f"{path} cannot be read ({type(error).__name__}): delete it and run again"
-        ) from None

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from collegium.data.sharding import (
     Granted,
@@ -18,13 +17,13 @@ from collegium.data.sharding import (
     scan,
 )
 from collegium.data.tables import as_records, like_private, warn_of_unseen_classes
-from collegium.errors import ConfigError
+from collegium.errors import ConfigError, InputError
+from collegium.pate.records import Teaching
 from collegium.pate.teachers.shard_ensemble import ShardEnsemble
-from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of, open_votes
+from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
 from collegium.study.config import StudyConfig
-from collegium.study.folder import StudyFolder
 from collegium.study.records import (
     MarkedMissing,
     StudyData,
@@ -33,10 +32,6 @@ from collegium.study.records import (
     truth_about,
     warn_of_private_classes,
 )
-from collegium.study.stored_teachers import StoredTeachers
-
-if TYPE_CHECKING:
-    from collegium.study.stages import StudyObserver
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,15 +82,67 @@ class PrivateStream:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class StreamedStudyData(StudyData):
     """Records of a study whose private ones are streamed.
 
     ``X`` is a :class:`PrivateStream`, ``budgets`` count owners without holding them, and ``codes`` are the
     numbers of the classes that occur.
+
+    Attributes
+    ----------
+    n_jobs : int
+        Processes that read files on this machine.
     """
 
     X: PrivateStream
+    n_jobs: int
+
+    def votes(self, teaching: Teaching) -> VoteTable:
+        """Partition private records, train teachers on shards and ask them block by block; all resumable.
+
+        The shards are a second copy of the private records: they are removed once the votes are there.
+        """
+        recipe, memory, observer = teaching.recipe, teaching.memory, teaching.observer
+        if memory.folder is None:
+            raise InputError(
+                "streamed records need a folder for their shards: run the study with one"
+            )
+        path, shards = memory.folder / "votes.npy", memory.folder / "shards"
+        n_teachers, n_classes = teaching.plan.n_teachers, len(self.classes)
+        size = (teaching.X_asked.shape[0], n_teachers, n_classes)
+        known = memory.votes(*size)
+        if known is not None:
+            observer.skipped("teachers")
+            shutil.rmtree(shards, ignore_errors=True)
+            return known
+        warn_of_unseen_classes(self.codes, self.classes)
+        teachers = memory.teachers(n_teachers)
+        missing = teachers.missing()
+        with teaching.hire() as workers:
+            ensemble = teachers.ensemble(
+                ShardEnsemble,
+                recipe.teacher,
+                recipe.seed,
+                workers,
+                progress=observer.advanced,
+                n_classes=n_classes,
+                class_shares=recipe.class_shares("teacher", self.classes),
+            )
+            if missing:
+                observer.stage("shards")
+                store = self.X.shards(teaching.plan, shards, self.n_jobs, observer.advanced)
+                observer.stage("teachers", len(missing))
+                ensemble.train_stored(store, teaching.view.transformer, missing)
+            observer.stage("votes", n_teachers)
+            votes = ask_in_blocks(
+                path,
+                lambda block: ensemble.ask(teachers.kept, block),
+                blocks_of(teaching.X_asked, n_teachers),
+                *size,
+            )
+        shutil.rmtree(shards, ignore_errors=True)
+        return votes
 
 
 def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
@@ -151,6 +198,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         public_rows=public.rows,
         fingerprints=fingerprints,
         n_tests_left_out=0 if test is None else n_tests - len(test.rows),
+        n_jobs=_jobs_here(config),
     )
 
 
@@ -185,65 +233,3 @@ def _refuse_what_needs_memory(config: StudyConfig) -> None:
     for given, reason in wrong:
         if given:
             raise ConfigError(f"run.streaming reads private records piece by piece, but {reason}")
-
-
-def streamed_votes(
-    config: StudyConfig,
-    folder: StudyFolder,
-    plan: Plan,
-    data: StreamedStudyData,
-    teacher: Any,
-    preprocessing: Any | None,
-    X_public: Any,
-    observer: StudyObserver,
-) -> VoteTable:
-    """Partition private records, train teachers on shards and ask them block by block; all resumable.
-
-    The shards are a second copy of the private records: they are removed once the votes are there.
-
-    Parameters
-    ----------
-    config, folder, plan, data
-        The study.
-    teacher : object with ``fit`` and ``predict``
-        The model of every teacher.
-    preprocessing : transformer or None
-        Fitted on public records.
-    X_public : array-like
-        Public records, preprocessed.
-    observer : StudyObserver
-        Is told how it gets on.
-    """
-    path, shards = folder.vault / "votes.npy", folder.vault / "shards"
-    size = (X_public.shape[0], plan.n_teachers, len(data.classes))
-    if path.exists():
-        observer.skipped("teachers")
-        shutil.rmtree(shards, ignore_errors=True)
-        return open_votes(path, *size)
-    warn_of_unseen_classes(data.codes, data.classes)
-    stored = StoredTeachers(folder, plan.n_teachers)
-    missing = stored.missing()
-    with config.engine().running() as workers:
-        ensemble = stored.ensemble(
-            ShardEnsemble,
-            teacher,
-            config["study.seed"],
-            workers,
-            progress=observer.advanced,
-            n_classes=len(data.classes),
-            class_shares=config.class_shares("teachers", data.classes),
-        )
-        if missing:
-            observer.stage("shards")
-            store = data.X.shards(plan, shards, _jobs_here(config), observer.advanced)
-            observer.stage("teachers", len(missing))
-            ensemble.train_stored(store, preprocessing, missing)
-        observer.stage("votes", plan.n_teachers)
-        votes = ask_in_blocks(
-            path,
-            lambda block: ensemble.ask(stored.paths, block),
-            blocks_of(X_public, plan.n_teachers),
-            *size,
-        )
-    shutil.rmtree(shards, ignore_errors=True)
-    return votes

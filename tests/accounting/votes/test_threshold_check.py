@@ -61,7 +61,6 @@ def test_both_directions_against_mpmath():
     assert differ > 30
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     value=st.floats(-30, 30),
     moves=st.floats(0.01, 10),
@@ -80,7 +79,7 @@ def test_no_shift_between_the_end_points_is_worse(value, moves, noise, order):
             assert worst <= bound[0, 0, 0] * (1 + 1e-9) + 1e-12
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     value=st.floats(-200, 450), moves=st.just(0.0) | st.floats(1e-6, 20), noise=st.floats(5, 300)
 )
@@ -95,7 +94,6 @@ def test_never_above_the_papers_bound_nor_the_independent_cost(value, moves, noi
 
 
 @given(value=st.floats(-200, 450), moves=st.floats(0.01, 20), factor=st.floats(1, 5))
-@settings(max_examples=60, deadline=None)
 def test_more_influence_never_costs_less(value, moves, factor):
     both = threshold_rdp_exact([value], 200.0, [moves, moves * factor], 150.0, DEFAULT_ORDERS)[0]
     assert (both[0] <= both[1] * (1 + 1e-11)).all()

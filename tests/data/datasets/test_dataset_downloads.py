@@ -5,7 +5,6 @@ import hashlib
 import http.server
 import io
 import threading
-import time
 import zipfile
 from pathlib import Path
 
@@ -122,9 +121,7 @@ class TestObtain:
 
     def test_silent_server(self, server, tmp_path):
         source = ZipArchive(server.url + "/silent.zip", seconds_without_data=0.2)
-        started = time.monotonic()
         assert "timed out" in one_line(lambda: obtain([FILE], tmp_path, source, download=True))
-        assert time.monotonic() - started < 10
 
     def test_time_in_total(self, server, tmp_path):
         source = ZipArchive(server.url + "/good.zip", seconds_in_total=0)

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collegium.budgets import Budgets, Policy
@@ -181,9 +181,7 @@ def test_folders_named_key_value_are_columns_and_categories_stay_categories(tmp_
 
 
 @pytest.mark.parametrize("personalisation", PERSONALISATIONS, ids=lambda p: p.name)
-@settings(
-    max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_an_owner_more_changes_the_files_of_that_owners_teachers_only(
     tmp_path_factory, personalisation, data
@@ -293,7 +291,6 @@ def test_a_store_is_reopened_by_path_and_refuses_to_be_another(tmp_path):
 # Counting owners
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     names=st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=60),
     cuts=st.integers(1, 9),

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.attacks.one_run import audit_study
+from collegium.attacks.one_run import audit_run
 from collegium.cli.main import main as command_line
 from collegium.data.sharding import build as building
 from collegium.errors import ConfigError, InputError, PrivacyWarning
@@ -216,7 +216,7 @@ def test_what_needs_memory_is_refused_before_anything_is_read(study, old, new, m
 
 def test_an_audit_says_that_it_needs_the_records_in_memory(study):
     with pytest.raises(InputError, match=r"set run\.streaming = false"):
-        audit_study(read_config(study(True, **{'noise = "seeded"': 'noise = "secure"'})))
+        audit_run(plan_study(read_config(study(True, **{'noise = "seeded"': 'noise = "secure"'}))))
 
 
 def test_streaming_must_be_true_or_false(study):

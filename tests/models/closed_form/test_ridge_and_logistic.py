@@ -201,7 +201,7 @@ class TestBatchedEqualsAlone:
         assert (votes == near.predict(NEW)).mean() > 0.97
 
     @given(scale=st.floats(1e-3, 1e3), shift=st.floats(-10, 10))
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     def test_units_do_not_matter(self, scale, shift):
         for kernel in ("linear", "rbf"):
             plain = RidgeTeachers(kernel=kernel).fit(X[:60], Y[:60]).predict(NEW)

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
@@ -136,7 +136,8 @@ def test_tiny_shards_learn_something(size, scale):
 def test_constant_columns_and_equal_records_do_no_harm():
     X, y = shards(1)[0]
     public = shards(1, 100, seed=3)[0][0]
-    widened = lambda A: np.hstack([A, np.full((len(A), 2), 3.0)])  # noqa: E731
+    # The second differs by rounding of its own values alone.
+    widened = lambda A: np.hstack([A, np.full((len(A), 1), 3.0), 15 + 1e-13 * A[:, :1]])  # noqa: E731
     for scale in ("given", "shard"):
         plain = TabularTeachers(scale=scale).fit(X, y).predict_proba(public)
         padded = TabularTeachers(scale=scale).fit(widened(X), y).predict_proba(widened(public))
@@ -216,20 +217,25 @@ def test_trained_teachers_can_be_pickled():
     assert (pickle.loads(pickle.dumps(model)).scores(X) == model.scores(X)).all()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.floats(0.01, 100.0), st.floats(-50.0, 50.0), st.integers(0, 5))
+@example(factor=0.01, shift=15.0, seed=0)
 def test_units_and_origin_do_not_matter(factor, shift, seed):
-    """All columns in other units (scale given), or each in its own (scale shard)."""
+    """All columns in other units (scale given), or each in its own (scale shard).
+
+    An origin lies within 50 of a column's own units. One that is 1e12 deviations away rounds the column to
+    a constant, which no model can undo.
+    """
     X, y = shards(1, 30, seed=seed)[0]
     public = shards(1, 40, seed=seed + 100)[0][0]
     plain = TabularTeachers().fit(X, y).predict_proba(public)
     moved = TabularTeachers().fit(factor * X + shift, y).predict_proba(factor * public + shift)
-    np.testing.assert_allclose(plain, moved, atol=1e-3)
+    np.testing.assert_allclose(plain, moved, atol=1e-6)
     units = factor ** np.arange(X.shape[1])
     own = TabularTeachers(scale="shard")
     plain = clone(own).fit(X, y).predict_proba(public)
-    moved = clone(own).fit(units * X + shift, y).predict_proba(units * public + shift)
-    np.testing.assert_allclose(plain, moved, atol=1e-3)
+    moved = clone(own).fit(units * (X + shift), y).predict_proba(units * (public + shift))
+    np.testing.assert_allclose(plain, moved, atol=1e-6)
 
 
 def test_it_beats_forests_where_records_are_few():

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -17,7 +17,6 @@ PRIVATE = np.random.default_rng(1).normal(size=(25, 6))
 
 
 @given(arrays(np.float32, (5, 4), elements=st.floats(-1e3, 1e3, width=32)))
-@settings(deadline=None)
 def test_lengths_become_one_and_zero_stays(table):
     made = Embeddings().fit(table).transform(table)
     lengths = np.linalg.norm(made.astype(float), axis=1)

@@ -36,7 +36,7 @@ def test_many_features_are_solved_well_enough():
 
 
 @given(whiten=st.floats(0.05, 1))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_whitening_flattens_and_keeps_the_mean_variance_at_one(whiten):
     plain = PublicComponents(5).fit(PUBLIC).transform(PUBLIC).std(axis=0)
     flat = PublicComponents(5, whiten=whiten).fit(PUBLIC).transform(PUBLIC).std(axis=0)

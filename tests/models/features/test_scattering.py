@@ -104,7 +104,7 @@ class TestValues:
 
 class TestProperties:
     @given(seed=st.integers(0, 2**32 - 1), smooth=st.integers(0, 2), shift=st.integers(1, 3))
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     def test_non_expansive(self, seed, smooth, shift):
         generator = np.random.default_rng(seed)
         X = generator.normal(size=(2, 28, 28))
@@ -117,7 +117,7 @@ class TestProperties:
         assert moved <= np.linalg.norm(padded[0] - padded[1]) * (1 + 1e-5)
 
     @given(seed=st.integers(0, 1000))
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     def test_a_shift_of_one_pixel_moves_features_less_than_pixels(self, seed):
         generator = np.random.default_rng(seed)
         stroke = np.zeros((1, 28, 28), dtype=np.float32)
@@ -131,7 +131,7 @@ class TestProperties:
         )
 
     @given(factor=st.floats(0.01, 100))
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     def test_features_scale_with_the_image(self, factor):
         X = images(CASES[0])
         np.testing.assert_allclose(

@@ -93,7 +93,7 @@ def differences(network, shape, sizes, seed):
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     chain=chains(),
     sizes=st.sampled_from([(5,), (4, 4), (6, 3, 5)]),

@@ -9,7 +9,8 @@ torch = pytest.importorskip("torch")
 from collegium.errors import ModelError  # noqa: E402
 from collegium.models.neural import groups as module  # noqa: E402
 from collegium.models.neural.blueprint import draw_up  # noqa: E402
-from collegium.models.neural.groups import Machine, Shard, in_threads, train_in_groups  # noqa: E402
+from collegium.models.neural.groups import Shard, in_threads, train_in_groups  # noqa: E402
+from collegium.models.neural.machine import Machine  # noqa: E402
 from collegium.models.neural.networks import mlp, seed_cnn  # noqa: E402
 from collegium.models.neural.recipes import Recipe  # noqa: E402
 
@@ -69,7 +70,7 @@ def test_on_a_processor_teachers_are_trained_alone_unless_groups_are_asked_for()
 def test_threads_are_given_back_and_failures_come_out():
     before = torch.get_num_threads()
     seen = set()
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=300)
 
     def work(numbers):
         both.wait()  # only two at a time get past

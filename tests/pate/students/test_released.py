@@ -62,7 +62,7 @@ def test_evidence_is_zero_where_nothing_was_released():
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.floats(0.2, 3))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_evidence_is_the_likelihood_whatever_the_shares(seed, n_classes, sharpness):
     generator = np.random.default_rng(seed)
     shares = generator.dirichlet(np.full(n_classes, 5.0))

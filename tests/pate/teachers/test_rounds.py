@@ -94,7 +94,7 @@ def innocent_are_received(batches, hopeless, once, ahead, tries_again):
     assert workers.calls <= 60
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     batches=ensembles(),
     data=st.data(),

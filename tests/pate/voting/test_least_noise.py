@@ -30,7 +30,7 @@ def answers(electorate, sigma, most):
     return len(job.run().labels)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.sampled_from(KINDS),
     st.lists(st.floats(0.2, 8), min_size=1, max_size=3, unique=True),

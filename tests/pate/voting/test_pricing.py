@@ -6,7 +6,7 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collegium.errors import InputError
@@ -194,7 +194,6 @@ def ballots():
 
 
 @each_aggregator
-@settings(max_examples=40, deadline=None)
 @given(ballot=ballots(), factor=st.floats(0.01, 100.0))
 def test_scaling_weights_and_noise_together_leaves_prices(aggregator, ballot, factor):
     scaled = Ballot(
@@ -211,7 +210,6 @@ def test_scaling_weights_and_noise_together_leaves_prices(aggregator, ballot, fa
 
 
 @each_aggregator
-@settings(max_examples=40, deadline=None)
 @given(ballot=ballots(), factor=st.floats(1.0, 10.0))
 def test_more_noise_never_costs_more_and_more_influence_never_less(aggregator, ballot, factor):
     noisier = {

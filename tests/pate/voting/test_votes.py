@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from collegium.errors import InputError
@@ -19,7 +19,6 @@ def counted_by_hand(predictions, queries, weights, n_classes):
     return counts
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(1, 9), st.booleans())
 def test_counts_are_the_weighted_sums_of_the_votes(seed, n_classes, n_teachers, per_query):
     generator = np.random.default_rng(seed)

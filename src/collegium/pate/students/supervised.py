@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import clone
@@ -327,20 +328,20 @@ def released_beliefs(
     student = fit_released(
         estimator, X_public, queries, labels, np.arange(n_classes), targets, tell=lambda line: None
     )
-    return beliefs_of(student, X_public, n_classes)
+    return beliefs_of(student, X_public, np.arange(n_classes))
 
 
-def beliefs_of(student: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
-    """Ask a student of class numbers about records, with a column for every class.
+def beliefs_of(student: Any, X: Any, classes: ArrayLike) -> NDArray[np.float64]:
+    """Ask a student about records, with a column for every class.
 
     Parameters
     ----------
     student : classifier with ``predict_proba``
-        Fitted; its ``classes_`` are class numbers.
+        Fitted; its ``classes_`` are some of the classes.
     X : array-like or DataFrame, shape (n, n_features)
         Any records.
-    n_classes : int
-        Number of classes.
+    classes : array-like, shape (n_classes,)
+        The public list of classes.
 
     Returns
     -------
@@ -348,8 +349,9 @@ def beliefs_of(student: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
         Probabilities; 0 for classes that the student has not seen.
     """
     predicted = np.asarray(student.predict_proba(X), dtype=np.float64)
-    beliefs = np.zeros((len(predicted), n_classes))
-    beliefs[:, np.asarray(student.classes_, dtype=np.intp)] = predicted
+    known = pd.Index(np.asarray(classes))
+    beliefs = np.zeros((len(predicted), len(known)))
+    beliefs[:, known.get_indexer(pd.Index(student.classes_))] = predicted
     return beliefs
 
 

@@ -1,4 +1,4 @@
-"""Which public records a study asks about, and in which order."""
+"""Which public records are asked about, and in which order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.errors import StudyMismatchError
+from collegium.pate.memory import Memory
+from collegium.pate.recipe import Recipe
 from collegium.pate.students.active_choice import ActiveChooser, require_beliefs
 from collegium.pate.students.selection import (
     ACTIVE,
@@ -20,19 +21,15 @@ from collegium.pate.students.selection import (
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import QueryChooser
 from collegium.personalisation.electorate import Electorate
-from collegium.study.config import StudyConfig
-from collegium.study.folder import StudyFolder
 
 
-def check_asking(config: StudyConfig, student: Any, X_public: Any) -> None:
+def check_order(recipe: Recipe, X_public: Any) -> None:
     """Refuse, before anything is trained or spent, an order that cannot be made.
 
     Parameters
     ----------
-    config : StudyConfig
-        The study's.
-    student : estimator
-        Not fitted.
+    recipe : Recipe
+        The run's.
     X_public : array-like
         Public records as the teachers see them.
 
@@ -41,25 +38,25 @@ def check_asking(config: StudyConfig, student: Any, X_public: Any) -> None:
     InputError
         If records cannot be compared, or the student cannot say how sure it is.
     """
-    kind = config["aggregation.query_order"]
+    kind = recipe.queries.query_order
     if kind != RANDOM:
         comparable_records(X_public, kind)
     if kind == ACTIVE:
-        require_beliefs(student)
+        require_beliefs(recipe.student)
 
 
-def order_of_asking(config: StudyConfig, folder: StudyFolder, X_public: Any) -> NDArray[np.intp]:
-    """Find the public order of a study, fixed before its first question.
+def order_of_asking(recipe: Recipe, memory: Memory, X_public: Any) -> NDArray[np.intp]:
+    """Find the public order of a run, fixed before its first question.
 
-    An order by coverage is kept in the vault: nearly equal distances may be rounded differently by another
-    machine, and a study that is gone on with must follow the order that it began with.
+    An order by coverage is remembered: nearly equal distances may be rounded differently by another
+    machine, and a run that is gone on with must follow the order that it began with.
 
     Parameters
     ----------
-    config : StudyConfig
-        The study's.
-    folder : StudyFolder
-        Open.
+    recipe : Recipe
+        The run's.
+    memory : Memory
+        What is kept of it.
     X_public : array-like
         Public records as the teachers see them.
 
@@ -73,30 +70,24 @@ def order_of_asking(config: StudyConfig, folder: StudyFolder, X_public: Any) -> 
     StudyMismatchError
         If the kept order is damaged.
     """
-    kind, seed, n_public = config["aggregation.query_order"], config["study.seed"], len(X_public)
+    kind, n_public = recipe.queries.query_order, int(X_public.shape[0])
     if kind == RANDOM:
-        return np.random.default_rng([seed, 3]).permutation(n_public)
-    path = folder.vault / "order.npy"
-    if not path.exists():
-        order = query_order(COVERAGE, comparable_records(X_public, kind), seed)
-        folder.write_array(path, order)
-        return order
-    try:
-        kept = np.load(path, allow_pickle=False)
-        whole = np.array_equal(np.sort(kept), np.arange(n_public))
-    except (ValueError, OSError, EOFError):
-        whole = False
-    if not whole:
-        raise StudyMismatchError(
-            f"{path} holds no order of the {n_public} public records: it is damaged, and nothing was asked; "
-            "restore it from a backup"
-        )
-    return np.asarray(kept, dtype=np.intp)
+        return random_order(recipe.seed, n_public)
+    known = memory.order(n_public)
+    if known is not None:
+        return known
+    order = query_order(COVERAGE, comparable_records(X_public, kind), recipe.seed)
+    memory.keep_order(order)
+    return order
+
+
+def random_order(seed: int, n_public: int) -> NDArray[np.intp]:
+    """Shuffle public records, by public randomness."""
+    return np.random.default_rng([seed, 3]).permutation(n_public)
 
 
 def chooser_of(
-    config: StudyConfig,
-    student: Any,
+    recipe: Recipe,
     X_seen: Any,
     X_public: Any,
     order: NDArray[np.intp],
@@ -109,10 +100,8 @@ def chooser_of(
 
     Parameters
     ----------
-    config : StudyConfig
-        The study's.
-    student : estimator
-        Not fitted.
+    recipe : Recipe
+        The run's.
     X_seen, X_public : array-like
         Public records as the student sees them, and as the teachers do, for distances.
     order : ndarray of int, shape (n_public,)
@@ -122,17 +111,17 @@ def chooser_of(
     tell : callable
         Told, in one line, what the user should know.
     """
-    if config["aggregation.query_order"] != ACTIVE:
+    if recipe.queries.query_order != ACTIVE:
         return order
     return ActiveChooser(
-        student,
+        recipe.student,
         X_seen,
         comparable_records(X_public, ACTIVE),
         order,
         electorate,
         aggregator,
         n_classes,
-        release=config["aggregation.release"],
-        targets=config["student.targets"] or "mixture",
+        release=recipe.queries.release,
+        targets=recipe.queries.targets,
         tell=tell,
     )

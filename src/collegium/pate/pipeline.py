@@ -1,0 +1,448 @@
+"""The one pipeline of PATE: plan, rehearsal, teachers, votes, labels, student.
+
+The estimator, studies (in memory and streamed), votes from elsewhere, audits and reproductions are thin faces
+of it: they hand over a :class:`~collegium.pate.recipe.Recipe`, :class:`~collegium.pate.records.Records`, a
+:class:`~collegium.pate.memory.Memory` and an observer. Everything that decides on a result is in the first
+two, and every random number but the privacy noise follows from the recipe's seed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.statement import PrivacyStatement, statement
+from collegium.errors import InputError
+from collegium.models.trial import one_line_about
+from collegium.noise.sources import NoiseSource
+from collegium.pate.memory import Memory
+from collegium.pate.observer import Observer
+from collegium.pate.question_order import check_order, chooser_of, order_of_asking
+from collegium.pate.recipe import Recipe
+from collegium.pate.records import Hire, Records, Teaching
+from collegium.pate.rehearsal import rehearse_student, rehearse_teacher, try_student
+from collegium.pate.settings import Account, Queries
+from collegium.pate.students.share_matching import match_shares, require_probabilities
+from collegium.pate.students.supervised import RefittedStudent, fit_released
+from collegium.pate.students.targets import released_targets
+from collegium.pate.teachers.engines import Workers
+from collegium.pate.views import View, fitted_view
+from collegium.pate.voting.affordable import refuse_unaffordable
+from collegium.pate.voting.aggregators import Aggregator
+from collegium.pate.voting.choosing import QueryChooser
+from collegium.pate.voting.histograms import NoisyHistograms, released_histograms
+from collegium.pate.voting.labelling import LabellingJob, Labels
+from collegium.pate.voting.pricing import pricing_for
+from collegium.pate.voting.release import HISTOGRAM
+from collegium.pate.voting.vote_table import VoteTable
+from collegium.personalisation.electorate import Electorate
+from collegium.personalisation.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """What voting released, and what it cost.
+
+    Attributes
+    ----------
+    labels : Labels
+        Outcomes of all questions.
+    privacy : PrivacyStatement
+        Budgets and spending by group; without spending where that is sensitive.
+    electorate : Electorate
+        Who voted.
+    aggregator : Aggregator
+        The mechanism.
+    histograms : NoisyHistograms or None
+        Noisy counts, where they are released.
+    n_classes : int
+        Length of the public list of classes.
+    """
+
+    labels: Labels
+    privacy: PrivacyStatement
+    electorate: Electorate
+    aggregator: Aggregator
+    histograms: NoisyHistograms | None
+    n_classes: int
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[Workers]:
+    yield Workers()
+
+
+class PateRun:
+    """One run of PATE.
+
+    Making it plans and checks, trains nothing and spends nothing.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What to do.
+    records : Records
+        With what.
+    memory : Memory, optional
+        What outlives the process; default: nothing.
+    observer : Observer, optional
+        Is told how it gets on.
+    hire : callable, optional
+        ``with hire() as workers:`` lends those who train and ask; default: this process.
+    verbose : int
+        Of training, as in joblib.
+
+    Attributes
+    ----------
+    plan : Plan
+        From public numbers only.
+    aggregator : Aggregator
+        With all its numbers.
+
+    Raises
+    ------
+    InputError
+        If anything that was given cannot be used, or no group could afford an answer.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        records: Records,
+        memory: Memory | None = None,
+        observer: Observer | None = None,
+        hire: Hire = _alone,
+        verbose: int = 0,
+    ) -> None:
+        self.recipe = recipe
+        self.records = records
+        self.memory = Memory() if memory is None else memory
+        self.observer = Observer() if observer is None else observer
+        self._hire = hire
+        self._verbose = verbose
+        self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
+        for whose in ("teacher", "student"):
+            shares = recipe.class_shares(whose, records.classes)
+            if whose == "student" and shares is not None:
+                require_probabilities(recipe.student)
+        self.electorate: Electorate = self.plan.electorate(recipe.seed)
+        self.aggregator: Aggregator = recipe.aggregator.resolved(recipe.n_teachers, self.electorate)
+        self._refuse_more_answers_than_questions()
+        refuse_unaffordable(self.aggregator, self.plan, recipe.account.guarantee, recipe.seed)
+
+    def _refuse_more_answers_than_questions(self) -> None:
+        """Refuse noise for answers that nobody will ask for: most of the budgets would buy nothing."""
+        wanted, queries = getattr(self.recipe.aggregator, "answers", None), self.recipe.queries
+        limits = {
+            "public records": int(self.records.X_public.shape[0]),
+            "max_queries": queries.max_queries,
+            "max_labels": queries.max_labels,
+        }
+        for name, limit in limits.items():
+            if wanted is not None and limit is not None and wanted > limit:
+                raise InputError(
+                    f"answers = {wanted:,} is more than can be asked ({name}: {limit:,}): lower it, and each "
+                    "answer gets less noise"
+                )
+
+    @cached_property
+    def teachers_view(self) -> View:
+        """What teachers see of records."""
+        recipe = self.recipe
+        return fitted_view(
+            recipe.preprocessing, self.records.X_public, recipe.names["preprocessing"]
+        )
+
+    @cached_property
+    def student_view(self) -> View:
+        """What the student sees of records: the same object, where both see the same."""
+        recipe = self.recipe
+        if recipe.same_view:
+            return self.teachers_view
+        name = recipe.names["student_preprocessing"]
+        return fitted_view(recipe.student_preprocessing, self.records.X_public, name)
+
+    @cached_property
+    def X_asked(self) -> Any:  # noqa: N802
+        """Public records as teachers see them."""
+        return self.teachers_view.of(self.records.X_public, self.memory.folder)
+
+    @cached_property
+    def X_seen(self) -> Any:  # noqa: N802
+        """Public records as the student sees them."""
+        if self.student_view is self.teachers_view:
+            return self.X_asked
+        return self.student_view.of(self.records.X_public, self.memory.folder)
+
+    def rehearse(self, X_test: Any = None) -> None:
+        """Train both models on some public records with synthetic labels: a typo must cost nothing.
+
+        Parameters
+        ----------
+        X_test : array-like or DataFrame, optional
+            Public records that the student will be asked about.
+
+        Raises
+        ------
+        InputError
+            If one of them fails: nothing has been spent.
+        """
+        recipe, classes = self.recipe, self.records.classes
+        check_order(recipe, self.X_asked)
+        people = sum(self.records.budgets.group_sizes().values())
+        rehearse_teacher(
+            recipe.teacher,
+            self.X_asked,
+            len(classes),
+            -(-people // recipe.n_teachers),
+            recipe.names["teacher"],
+        )
+        queries = recipe.queries
+        limits = [limit for limit in (queries.max_queries, queries.max_labels) if limit is not None]
+        student = rehearse_student(
+            recipe.student,
+            self.X_seen,
+            classes,
+            most_labels=min(limits, default=None),
+            soft=queries.release == HISTOGRAM and queries.targets != "argmax",
+            tells_beliefs=self.aggregator.consults_student or self._is_chosen,
+            class_shares=recipe.class_shares("student", classes),
+            name=recipe.names["student"],
+        )
+        if X_test is not None and student is not None:
+            with one_line_about(recipe.names["test"], "predicted"):
+                self.student_view.published(student).predict(X_test)
+
+    @property
+    def _is_chosen(self) -> bool:
+        return self.recipe.queries.query_order == "active"
+
+    def votes(self) -> VoteTable:
+        """Train teachers and let them vote on the public records. **Sensitive.**"""
+        return self.votes_on(self.X_asked, self.records)
+
+    def votes_on(self, X_asked: Any, records: Records) -> VoteTable:
+        """Train teachers on some private records, and let them vote on others. **Sensitive.**
+
+        Parameters
+        ----------
+        X_asked : array-like
+            As teachers see them.
+        records : Records
+            Whose private ones are learnt; the run's, but in an audit.
+        """
+        return records.votes(
+            Teaching(
+                self.recipe,
+                self.plan,
+                self.teachers_view,
+                X_asked,
+                self._hire,
+                self.memory,
+                self.observer,
+                self._verbose,
+            )
+        )
+
+    def release(self, votes: VoteTable) -> Released:
+        """Ask about public records until a budget, or what may be asked, runs out.
+
+        Raises
+        ------
+        StudyInterrupted
+            After Ctrl-C, where the memory is durable.
+        """
+        recipe, observer = self.recipe, self.observer
+        order = order_of_asking(recipe, self.memory, self.X_asked)
+        student = None
+        if self.aggregator.consults_student:
+            student = RefittedStudent(recipe.student, self.X_seen, votes.n_classes, observer.note)
+        asking = chooser_of(
+            recipe,
+            self.X_seen,
+            self.X_asked,
+            order,
+            self.electorate,
+            self.aggregator,
+            votes.n_classes,
+            observer.note,
+        )
+        observer.stage("labels", len(order[: recipe.queries.max_queries]))
+        return self.release_of(votes, asking, student, recipe.noise())
+
+    def release_of(
+        self,
+        votes: VoteTable,
+        asking: NDArray[np.intp] | QueryChooser,
+        student: RefittedStudent | None,
+        noise: NoiseSource,
+    ) -> Released:
+        """Ask in a given order, with given noise; see :func:`release`."""
+        return release(
+            votes,
+            self.electorate,
+            self.aggregator,
+            asking,
+            account=self.recipe.account,
+            queries=self.recipe.queries,
+            student=student,
+            noise=noise,
+            neighbours=self.plan.neighbours(self.recipe.assignment),
+            adjacency=self.plan.adjacency(self.recipe.assignment),
+            owners=self.records.budgets.group_sizes(),
+            memory=self.memory,
+            observer=self.observer,
+        )
+
+    def teach(self, released: Released) -> Any:
+        """Train the student on what was released, and try it. Costs nobody anything.
+
+        Returns
+        -------
+        object
+            It predicts the classes of records as :attr:`student_view` shows them.
+
+        Raises
+        ------
+        NothingReleasedError
+            If there is no label.
+        Exception
+            Whatever a student raises that cannot learn from these labels.
+        """
+        recipe, classes, labels = self.recipe, self.records.classes, released.labels
+        student = fit_released(
+            recipe.student,
+            self.X_seen,
+            labels.queries,
+            labels.labels,
+            classes,
+            self.targets(released),
+            tell=self.observer.note,
+        )
+        shares = recipe.class_shares("student", classes)
+        if shares is not None:
+            student = match_shares(student, self.X_seen, classes, shares)
+        return student
+
+    def try_student(self, student: Any) -> None:
+        """Ask a trained student about some public records; what it raises is not caught."""
+        try_student(student, self.X_seen, self.records.classes, self.recipe.names["student"])
+
+    def targets(self, released: Released) -> NDArray[np.float64]:
+        """What the student learns of each label, shape (n_labels, n_classes)."""
+        method = self.recipe.queries.targets
+        return released_targets(
+            released.labels, len(self.records.classes), released.histograms, method
+        )
+
+
+def release(
+    votes: VoteTable,
+    electorate: Electorate,
+    aggregator: Aggregator,
+    asking: NDArray[np.intp] | QueryChooser,
+    *,
+    account: Account,
+    queries: Queries,
+    noise: NoiseSource,
+    neighbours: Neighbours,
+    adjacency: str,
+    owners: dict[str, int],
+    student: RefittedStudent | None = None,
+    memory: Memory | None = None,
+    observer: Observer | None = None,
+) -> Released:
+    """Let votes become labels; where the memory is durable, a finished job is only read again.
+
+    Parameters
+    ----------
+    votes : VoteTable
+        **Sensitive.**
+    electorate, aggregator
+        Who votes, with which weight, and how votes become labels.
+    account, queries
+        Which guarantee; what is asked, and what is shown.
+    asking : ndarray of int, or QueryChooser
+        Which public records, in which order.
+    noise : NoiseSource
+        Of the mechanism.
+    neighbours : Neighbours
+        What the guarantee hides about an owner.
+    adjacency : str
+        What the statement says of it.
+    owners : dict of str to int
+        Number of owners of each group.
+    student : RefittedStudent, optional
+        For an aggregator that consults one.
+    memory, observer
+        As for :class:`PateRun`.
+    """
+    memory = Memory() if memory is None else memory
+    observer = Observer() if observer is None else observer
+    pricing = pricing_for(
+        account.guarantee,
+        aggregator,
+        electorate,
+        account.renyi_orders,
+        account.conversion,
+        neighbours,
+        account.bounds,
+    )
+    shows = queries.release == HISTOGRAM
+    journal = memory.journal(votes.n_classes + 1 if shows else 0)
+    ended = memory.ended()
+    max_queries = queries.max_queries if ended is None else ended[0]
+    n_queries = votes.n_queries if isinstance(asking, QueryChooser) else len(asking)
+    if max_queries is not None:
+        n_queries = min(n_queries, max_queries)
+    memory.begin(
+        aggregator,
+        electorate,
+        guarantee=account.guarantee,
+        neighbours=neighbours,
+        adjacency=adjacency,
+        private_noise=noise.is_private,
+        owners=owners,
+        n_queries=n_queries,
+    )
+    with memory.asking() as should_stop:
+        labels = LabellingJob(
+            votes,
+            electorate,
+            aggregator,
+            pricing,
+            noise,
+            asking,
+            student=student,
+            max_queries=max_queries,
+            max_labels=queries.max_labels,
+            journal=journal,
+            should_stop=should_stop,
+            progress=observer.advanced,
+            release=queries.release,
+        ).run()
+    if ended is not None:
+        labels = Labels(labels.outcomes, labels.queries, labels.labels, ended[1])
+    else:
+        memory.end(labels)
+    privacy = statement(
+        pricing.accountant,
+        owners,
+        dict(electorate.groups),
+        adjacency,
+        noise.is_private,
+        queries.release,
+    )
+    if not privacy.may_publish_spending:
+        privacy = memory.keep_spending(privacy)
+    histograms = None
+    if shows:
+        histograms = released_histograms(labels, electorate, aggregator, votes.n_classes)
+    return Released(labels, privacy, electorate, aggregator, histograms, votes.n_classes)

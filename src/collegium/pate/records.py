@@ -1,0 +1,114 @@
+"""The records of a run, and how teachers learn from those that are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.budgets import Budgets
+from collegium.data.tables import warn_of_unseen_classes
+from collegium.pate.memory import Memory
+from collegium.pate.observer import Observer
+from collegium.pate.recipe import Recipe
+from collegium.pate.teachers.engines import Workers
+from collegium.pate.teachers.ensemble import TeacherEnsemble
+from collegium.pate.views import View
+from collegium.pate.voting.vote_table import VoteTable
+from collegium.personalisation.plan import Plan
+
+Hire = Callable[[], AbstractContextManager[Workers]]
+
+
+@dataclass(frozen=True, eq=False)
+class Teaching:
+    """What the records of a run are given when teachers learn from them.
+
+    Attributes
+    ----------
+    recipe, plan
+        The run's.
+    view : View
+        What teachers see of records.
+    X_asked : array-like
+        The public records that they vote on, seen so.
+    hire : callable
+        ``with hire() as workers:`` lends those who train and ask.
+    memory, observer
+        The run's.
+    verbose : int
+        As in joblib.
+    """
+
+    recipe: Recipe
+    plan: Plan
+    view: View
+    X_asked: Any
+    hire: Hire
+    memory: Memory
+    observer: Observer
+    verbose: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Private records in memory, and the public ones.
+
+    Attributes
+    ----------
+    X, codes, budgets
+        Private records, their class numbers, and who granted what. **Sensitive.**
+    classes : ndarray
+        Public list of classes.
+    X_public : array-like or DataFrame
+        Public records.
+    y_public : ndarray or None
+        Their true classes, where they are known: only measured with, never learnt from.
+    """
+
+    X: Any
+    codes: NDArray[np.intp]
+    budgets: Budgets
+    classes: NDArray[Any]
+    X_public: Any
+    y_public: NDArray[Any] | None = None
+
+    def votes(self, teaching: Teaching) -> VoteTable:
+        """Train teachers on their shards, and let them vote. **Sensitive.**
+
+        What the memory holds already is neither trained nor asked again.
+        """
+        recipe, plan, memory = teaching.recipe, teaching.plan, teaching.memory
+        n_classes = len(self.classes)
+        known = memory.votes(teaching.X_asked.shape[0], plan.n_teachers, n_classes)
+        if known is not None:
+            teaching.observer.skipped("teachers")
+            return known
+        assignment = plan.assign(self.budgets, recipe.key, recipe.assignment)
+        memory.keep_assignment(assignment.owner_teachers)
+        warn_of_unseen_classes(self.codes, self.classes)
+        teachers = memory.teachers(assignment.n_teachers)
+        missing = teachers.missing()
+        teaching.observer.stage("teachers", len(missing))
+        with teaching.hire() as workers:
+            ensemble = teachers.ensemble(
+                TeacherEnsemble,
+                recipe.teacher,
+                recipe.seed,
+                workers,
+                progress=teaching.observer.advanced,
+                verbose=teaching.verbose,
+                n_classes=n_classes,
+                class_shares=recipe.class_shares("teacher", self.classes),
+            )
+            seen = teaching.view.of_private(self.X, memory.folder)
+            teachers.take(ensemble.train(seen, self.codes, assignment, missing))
+            teaching.observer.stage("votes", assignment.n_teachers)
+            table = ensemble.ask(teachers.kept, teaching.X_asked)
+        votes = VoteTable.from_predictions(table, n_classes, allow_abstention=True)
+        memory.keep_votes(table, n_classes)
+        return votes

@@ -1,0 +1,44 @@
+"""Writing what voting released: labels, histograms, and the privacy statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.pate.pipeline import Released
+from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder
+
+
+def write_release(
+    folder: StudyFolder,
+    released: Released,
+    classes: NDArray[Any],
+    public_rows: NDArray[np.intp],
+    about: dict[str, Any],
+) -> None:
+    """Write labels, histograms and the statement. All is durable in the journal already.
+
+    Histograms go into a Parquet file, where doubles stay exact: see
+    :meth:`~collegium.pate.voting.histograms.NoisyHistograms.to_frame`.
+    """
+    labels = released.labels
+    table = pd.DataFrame({"row": public_rows[labels.queries], "label": classes[labels.labels]})
+    folder.write_bytes(folder.release / "labels.csv", table.to_csv(index=False).encode())
+    if released.histograms is not None:
+        content = released.histograms.to_frame(classes, public_rows).to_parquet(index=False)
+        folder.write_bytes(folder.release / HISTOGRAMS_FILE, content)
+    folder.write_json(folder.release / "privacy.json", {**summary(released), **about})
+
+
+def summary(released: Released) -> dict[str, Any]:
+    """Sum up what was released, for JSON."""
+    labels = released.labels
+    return {
+        **released.privacy.to_dict(),
+        "queries_asked": labels.n_asked,
+        "labels_released": len(labels.labels),
+        "stopped_by": labels.stop_reason,
+    }

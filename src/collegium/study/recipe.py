@@ -1,0 +1,79 @@
+"""From a study's settings to the recipe of its run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from collegium.pate.catalogue import build_model, build_preprocessing
+from collegium.pate.recipe import SAME, Recipe
+from collegium.pate.settings import Account, Queries
+from collegium.study.config import StudyConfig
+
+_NAMES = {
+    "teacher": "teachers.model",
+    "student": "student.model",
+    "preprocessing": "preprocessing",
+    "student_preprocessing": "student.preprocessing",
+    "teacher_class_shares": "teachers.class_shares",
+    "student_class_shares": "student.class_shares",
+    "test": "data.test",
+}
+
+
+def recipe_of(config: StudyConfig) -> Recipe:
+    """Build the models and everything else that decides on a study's result.
+
+    Raises
+    ------
+    ConfigError
+        If a model cannot be built.
+    """
+    teachers, student = config.values["teachers"], config.values["student"]
+    privacy, aggregation = config.values["privacy"], config.values["aggregation"]
+    seeded = aggregation["noise"] == "seeded"
+    return Recipe(
+        teacher=build_model("teachers.model", teachers["model"], teachers["params"]),
+        student=build_model("student.model", student["model"], student["params"]),
+        n_teachers=teachers["number"],
+        personalisation=config.personalisation(),
+        aggregator=config.aggregator(),
+        account=Account(
+            guarantee=privacy["guarantee"],
+            conversion=privacy["conversion"],
+            orders=privacy["orders"],
+            bounds=privacy["bounds"],
+            delta=privacy["delta"],
+        ),
+        queries=Queries(
+            query_order=aggregation["query_order"],
+            max_queries=aggregation["max_queries"],
+            max_labels=aggregation["max_labels"],
+            release=aggregation["release"],
+            targets=student["targets"] or Queries().targets,
+        ),
+        assignment=teachers["assignment"],
+        preprocessing=_preprocessing(config, config["preprocessing.kind"]),
+        student_preprocessing=_student_preprocessing(config),
+        teacher_class_shares=teachers["class_shares"],
+        student_class_shares=student["class_shares"],
+        seed=config["study.seed"],
+        noise_seed=aggregation["noise_seed"] if seeded else None,
+        names=_NAMES,
+    )
+
+
+def _student_preprocessing(config: StudyConfig) -> Any:
+    own: str = config["student.preprocessing"]
+    if own in (SAME, config["preprocessing.kind"]):
+        return SAME
+    return _preprocessing(config, own)
+
+
+def _preprocessing(config: StudyConfig, kind: str) -> Any | None:
+    return build_preprocessing(
+        kind,
+        categorical=config["preprocessing.categorical"],
+        components=config["preprocessing.components"],
+        normalise=config["preprocessing.normalise"],
+        random_state=config["study.seed"],
+    )

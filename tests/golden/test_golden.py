@@ -1,0 +1,41 @@
+"""What was recorded before the inner structure changed is what comes out today, to the last bit."""
+
+import json
+
+import pytest
+from cases import society
+from drivers import ESTIMATOR_HAS_SEEDS_OF_A_STUDY, shared_with_study
+from record import RECORD, differences, entries, plain, run, versions
+
+KNOWN = json.loads(RECORD.read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def records():
+    return society()
+
+
+@pytest.mark.parametrize(
+    ("name", "driver", "case"), [pytest.param(*entry, id=entry[0]) for entry in entries()]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_the_same_to_the_last_bit(name, driver, case, records):
+    now, before = plain(run(driver, case, records)), KNOWN[name]
+    if driver == "estimator" and ESTIMATOR_HAS_SEEDS_OF_A_STUDY:
+        now = shared_with_study(now)
+        before = {key: value for key, value in KNOWN[f"study/{case.id}"].items() if key in now}
+    found = differences(before, now)
+    assert not found, "\n".join(
+        [f"{name} is not what it was; fields that differ:", *found, _other_machine()]
+    )
+
+
+def test_every_case_is_recorded_and_no_other():
+    assert {name for name, _, _ in entries()} == set(KNOWN) - {"versions"}
+
+
+def _other_machine():
+    found = differences(KNOWN["versions"], versions())
+    return (
+        "recorded with other software or on another processor: " + "; ".join(found) if found else ""
+    )
