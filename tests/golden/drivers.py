@@ -128,6 +128,10 @@ def command(case: CommandCase, records: Society, folder: Path) -> Entry:
         for key in ("labels", "histograms"):  # where they are, not what
             if isinstance(content.get(key), str):
                 del content[key]
+        if "--export" in case.command:  # newer than the record: whole events beside what was there
+            del content["neighbours"]
+            for use in (use for uses in content["groups"].values() for use in uses):
+                del use["event"]
         entry["printed"] = _exact(content)
     else:
         entry["printed"] = printed.splitlines()
@@ -261,6 +265,7 @@ def _on_disk(out: Path) -> Entry:
     said = json.loads((release / "privacy.json").read_text("utf-8"))
     settings = _as_called_before(said.pop("config", said.pop("settings", None)))
     terms = json.loads((vault / "terms.json").read_text("utf-8"))
+    terms.pop("neighbours", None)  # newer than the record; derived from the sentence in older files
     entry: Entry = {
         "labels": _labels(labels["row"].to_numpy(), labels["label"].to_numpy()),
         "verdicts": dict(sorted(Counter(row[2] for row in settled).items())),
@@ -305,8 +310,11 @@ def _as_called_before(settings: Any) -> Any:
 def _account(out: Path) -> Entry:
     """Charge the journal again, as the terms say."""
     terms, outcomes = read_job(out)
-    account = replay(terms.aggregator, terms.electorate, outcomes, terms.adjacency).account
-    state = _exact(account.state())
+    account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
+    state = account.state()
+    # As accounts said it before neighbours had names and accounts a notion.
+    del state["notion"], state["neighbours"]
+    state = _exact({**state, "adjacency": terms.adjacency})
     return {
         "state": _digest(json.dumps(state, sort_keys=True).encode()),
         "mu_squared": [_float(value) for value in account.mu_squared.tolist()[:_FIRST]],

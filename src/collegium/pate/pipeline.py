@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.errors import InputError
 from collegium.models.trial import one_line_about
@@ -293,6 +294,7 @@ class PateRun:
             queries=self.recipe.queries,
             student=student,
             noise=noise,
+            neighbours=self.plan.neighbours(self.recipe.assignment),
             adjacency=self.plan.adjacency(self.recipe.assignment),
             owners=self.records.budgets.group_sizes(),
             memory=self.memory,
@@ -350,6 +352,7 @@ def release(
     account: Account,
     queries: Queries,
     noise: NoiseSource,
+    neighbours: Neighbours,
     adjacency: str,
     owners: dict[str, int],
     student: RefittedStudent | None = None,
@@ -370,8 +373,10 @@ def release(
         Which public records, in which order.
     noise : NoiseSource
         Of the mechanism.
+    neighbours : Neighbours
+        What the guarantee hides about an owner.
     adjacency : str
-        What the statement says of neighbours.
+        What the statement says of it.
     owners : dict of str to int
         Number of owners of each group.
     student : RefittedStudent, optional
@@ -387,7 +392,7 @@ def release(
         electorate,
         account.renyi_orders,
         account.conversion,
-        adjacency,
+        neighbours,
         account.bounds,
     )
     shows = queries.release == HISTOGRAM
@@ -401,6 +406,7 @@ def release(
         aggregator,
         electorate,
         guarantee=account.guarantee,
+        neighbours=neighbours,
         adjacency=adjacency,
         private_noise=noise.is_private,
         owners=owners,

@@ -147,7 +147,7 @@ def report_data(
         title=config.study.name,
         privacy=result.privacy,
         plan=result.plan,
-        aggregator={"name": aggregator.name, **vars(aggregator)},
+        aggregator=aggregator.settings(),
         scale=float(np.mean(scales)),
         stop_reason=labels.stop_reason,
         n_public=len(data.X_public),

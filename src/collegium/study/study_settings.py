@@ -15,10 +15,9 @@ from collegium.budgets import Policy
 from collegium.data.class_shares import as_class_shares
 from collegium.parameters import settings_of
 from collegium.pate.teachers.engines import Engine
-from collegium.pate.voting.aggregators import Aggregator
-from collegium.personalisation.plan import Plan
-from collegium.study.mechanism import mechanism_of
+from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.study.sections import (
+    BELONGING,
     SECTIONS,
     Aggregation,
     Data,
@@ -101,19 +100,11 @@ class StudyConfig:
             address = str(self.folder / address)
         return Engine(self.run.engine, address, self.run.n_jobs)
 
-    def aggregator(self, plan: Plan | None = None) -> Aggregator:
-        """Build the aggregator, with defaults that follow the number of teachers.
-
-        Parameters
-        ----------
-        plan : Plan, optional
-            Of the study; needed where the number of answers decides on the noise, which is left at its
-            default without it.
-        """
-        electorate = None
-        if plan is not None and self.aggregation.answers is not None:
-            electorate = plan.electorate(self.study.seed)
-        return mechanism_of(self.aggregation, self.teachers.n_teachers, electorate)
+    def aggregator(self) -> Aggregator:
+        """Build the aggregator; numbers that were left out follow the teachers when a run resolves it."""
+        chosen = self.aggregation
+        names = BELONGING["aggregation.aggregator"][chosen.aggregator]
+        return aggregator_from(chosen.aggregator, **{name: getattr(chosen, name) for name in names})
 
 
 def _plain(value: Any) -> Any:
