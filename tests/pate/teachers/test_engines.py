@@ -251,7 +251,7 @@ def test_public_records_travel_once_not_with_every_task(name, engine, data, expe
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_a_failing_teacher_is_reported_in_one_line_and_no_log_quotes_it(
-    name, engine, data, capfd, dask_cluster
+    name, engine, data, capfd, request
 ):
     X, y, assignment, _ = data
     with (
@@ -262,7 +262,7 @@ def test_a_failing_teacher_is_reported_in_one_line_and_no_log_quotes_it(
     assert "\n" not in str(error.value)
     printed = "".join(capfd.readouterr())
     if name == "dask":
-        printed += str(dask_cluster.get_logs())
+        printed += str(request.getfixturevalue("dask_cluster").get_logs())
         assert len(printed) > 100
     assert "Secret" not in printed
     assert str(X[0, 0])[:6] not in printed
