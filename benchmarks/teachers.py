@@ -34,7 +34,7 @@ from collegium.models.neural.augmentation import Augmentation
 from collegium.models.neural.blueprint import draw_up
 from collegium.models.neural.networks import seed_cnn
 from collegium.models.neural.neural_classifier import NeuralClassifier
-from collegium.models.neural.recipes import Recipe
+from collegium.models.neural.recipes import TrainingRecipe
 from collegium.models.neural.stacks import StepInput
 
 Shard = tuple[np.ndarray, np.ndarray]
@@ -64,7 +64,7 @@ def train_one(shard: Shard, seed: int, epochs: int, device: str = "cpu") -> nn.M
     X, y = (torch.from_numpy(array).to(device) for array in shard)
     for _ in range(epochs):
         order = torch.randperm(len(X), generator=generator).to(device)
-        for rows in order.split(Recipe().batch_sizes(len(X))):
+        for rows in order.split(TrainingRecipe().batch_sizes(len(X))):
             optimiser.zero_grad()
             F.cross_entropy(network(augment(X[rows], generator)), y[rows]).backward()
             optimiser.step()
@@ -105,7 +105,7 @@ def floors(teachers: int, records: int, epochs: int) -> None:
     operations += 3 * (2 * flat * hidden + 2 * hidden * N_CLASSES)
     passes = teachers * records * epochs
     parameters = sum(parameter.numel() for parameter in seed_cnn(N_CLASSES).parameters())
-    steps = teachers * epochs * len(Recipe().batch_sizes(records))
+    steps = teachers * epochs * len(TrainingRecipe().batch_sizes(records))
     # Weights are read forwards and backwards and their gradient is written; Adam reads weight,
     # gradient and two moments, and writes all but the gradient.
     moved = 4 * parameters * (3 + 7)
@@ -233,7 +233,7 @@ def growth(options: argparse.Namespace) -> None:
         took = seconds(
             lambda shards=shards: ours(epochs).fit_shards(shards, range(len(shards)), N_CLASSES)
         )
-        steps = count * epochs * len(Recipe().batch_sizes(records))
+        steps = count * epochs * len(TrainingRecipe().batch_sizes(records))
         print(
             f"  {count:5} teachers × {records:4} images {took:8.2f} s {1000 * took / steps:8.2f} ms",
             flush=True,

@@ -6,7 +6,7 @@ import pytest
 
 from collegium.personalisation import Weighting
 from collegium.study.config import config_from
-from collegium.study.records import load_study_data
+from collegium.study.study_data import load_study_data
 
 
 def table(n: int) -> pd.DataFrame:

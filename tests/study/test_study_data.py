@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.study.config import config_from
-from collegium.study.records import load_study_data
+from collegium.study.study_data import load_study_data
 
 CLASSES = ["no", "maybe", "yes"]
 

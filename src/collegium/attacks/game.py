@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.gaussian import gdp_mu
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
-from collegium.attacks.events import Lens, Runs, choose_events
+from collegium.attacks.distinguishers import Lens, Runs, choose_events
 from collegium.attacks.listening import ListeningNoise
 from collegium.attacks.mechanism import AuditedMechanism
 from collegium.budgets import Budget

@@ -15,8 +15,8 @@ from collegium.errors import NothingReleasedError
 from collegium.pate.pipeline import PateRun
 from collegium.personalisation import Uniform
 from collegium.study.config import StudyConfig
-from collegium.study.recipe import recipe_of
-from collegium.study.records import load_study_data
+from collegium.study.from_settings import recipe_of
+from collegium.study.study_data import load_study_data
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from collegium.personalisation.plan import Plan
 from collegium.report.report_data import ReportData
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder, versions
-from collegium.study.records import StudyData
+from collegium.study.study_data import StudyData
 
 _SHOWN_LEVELS = 3
 

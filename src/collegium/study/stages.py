@@ -13,12 +13,11 @@ from collegium.pate.voting.vote_table import VoteTable
 from collegium.report.page import render_report
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder, versions
+from collegium.study.from_settings import recipe_of
 from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
 from collegium.study.kept import FolderMemory
 from collegium.study.notes import KeptNotes
 from collegium.study.published import write_release
-from collegium.study.recipe import recipe_of
-from collegium.study.records import StudyData, load_study_data
 from collegium.study.result import (
     StudyResult,
     measured_effects,
@@ -27,6 +26,7 @@ from collegium.study.result import (
 )
 from collegium.study.streaming import load_streamed_data
 from collegium.study.student import StudentStage
+from collegium.study.study_data import StudyData, load_study_data
 
 
 def plan_study(
@@ -46,7 +46,7 @@ def plan_study(
     Returns
     -------
     PateRun
-        Its ``records`` are a :class:`~collegium.study.records.StudyData`.
+        Its ``records`` are a :class:`~collegium.study.study_data.StudyData`.
 
     Raises
     ------

@@ -19,6 +19,8 @@ _MOVED = {
     "collegium.teachers.ridge": "collegium.models.closed_form.ridge",
     "collegium.teachers.tabular": "collegium.models.closed_form.tabular",
     "collegium.teachers": "collegium.pate.teachers",
+    "collegium.students.neighbours": "collegium.pate.students.nearest",
+    "collegium.neural.memory": "collegium.models.neural.device_memory",
     "collegium.students.fitted": "collegium.pate.students.fitted_student",
     "collegium.students.neural": "collegium.pate.students.neural_student",
     "collegium.students": "collegium.pate.students",
@@ -34,6 +36,8 @@ _MOVED = {
 _RENAMED = {
     ("collegium.pate.students.regression", "_View"): "_Columns",
     ("collegium.models.closed_form.tabular", "_View"): "_Weighting",
+    ("collegium.pate.students.nearest", "Neighbours"): "NearestRecords",
+    ("collegium.models.neural.recipes", "Recipe"): "TrainingRecipe",
     ("collegium.pate.students.released", "Released"): "ReleasedAnswers",
 }
 

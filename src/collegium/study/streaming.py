@@ -24,7 +24,7 @@ from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
 from collegium.study.config import StudyConfig
-from collegium.study.records import (
+from collegium.study.study_data import (
     MarkedMissing,
     StudyData,
     groups_of_test_records,

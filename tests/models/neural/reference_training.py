@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from collegium.models.neural.augmentation import Augmentation
-from collegium.models.neural.recipes import Recipe
+from collegium.models.neural.recipes import TrainingRecipe
 
 
 def train_plainly(
@@ -20,7 +20,7 @@ def train_plainly(
     y: Tensor,
     seed: int,
     n_classes: int,
-    recipe: Recipe,
+    recipe: TrainingRecipe,
 ) -> nn.Module:
     """Train as the library promises to, without anything of it but augmentation and settings.
 

@@ -12,7 +12,7 @@ from collegium.models.neural.blueprint import draw_up  # noqa: E402
 from collegium.models.neural.groups import Shard, train_in_groups  # noqa: E402
 from collegium.models.neural.machine import Machine  # noqa: E402
 from collegium.models.neural.networks import mlp, seed_cnn, small_cnn  # noqa: E402
-from collegium.models.neural.recipes import Recipe  # noqa: E402
+from collegium.models.neural.recipes import TrainingRecipe  # noqa: E402
 
 CPU = torch.device("cpu")
 EQUAL, UNEQUAL = (40, 40, 40), (41, 16, 33, 5, 2)
@@ -77,15 +77,23 @@ class TwoWays(nn.Module):
 # Adam divides by |g| + epsilon, so that with a small epsilon the rounding of a gradient that is nearly 0
 # becomes a step of the size of the learning rate. With a larger one, rounding stays rounding.
 CASES = {
-    "seed cnn": (seed_cnn, (1, 10, 10), Recipe(epochs=3, epsilon=1e-4)),
-    "small cnn": (small_cnn, (2, 12, 11), Recipe(epochs=3, schedule="one-cycle", epsilon=1e-4)),
-    "tiny cnn": (tiny_cnn, (3, 10, 12), Recipe(epochs=3, label_smoothing=0.1, epsilon=1e-4)),
+    "seed cnn": (seed_cnn, (1, 10, 10), TrainingRecipe(epochs=3, epsilon=1e-4)),
+    "small cnn": (
+        small_cnn,
+        (2, 12, 11),
+        TrainingRecipe(epochs=3, schedule="one-cycle", epsilon=1e-4),
+    ),
+    "tiny cnn": (
+        tiny_cnn,
+        (3, 10, 12),
+        TrainingRecipe(epochs=3, label_smoothing=0.1, epsilon=1e-4),
+    ),
     "perceptron": (
         lambda n, shape: mlp(n, shape, (12, 6), dropout=0.25),
         (7,),
-        Recipe(epochs=5, augment=False, weight_decay=0.1, epsilon=1e-4),
+        TrainingRecipe(epochs=5, augment=False, weight_decay=0.1, epsilon=1e-4),
     ),
-    "two ways": (TwoWays, (6,), Recipe(epochs=4, augment=False, epsilon=1e-4)),
+    "two ways": (TwoWays, (6,), TrainingRecipe(epochs=4, augment=False, epsilon=1e-4)),
 }
 
 
@@ -133,7 +141,7 @@ def test_the_general_path_agrees_with_layers_by_hand(case):
 def test_teachers_stop_on_their_own():
     """Early stopping really stops some teachers before others, and before the last epoch."""
     shards = shards_of((40, 40, 40, 40), (7,))
-    recipe = Recipe(epochs=40, augment=False, patience=2, learning_rate=0.02)
+    recipe = TrainingRecipe(epochs=40, augment=False, patience=2, learning_rate=0.02)
     epochs = {}
 
     def watch(number, describe):
@@ -156,7 +164,7 @@ def test_a_neighbour_of_another_shard_changes_nothing():
     """Not one bit flows from one shard to another, in values as well as in random numbers."""
     shards = shards_of((24, 30, 24), (7,))
     other = [shards[0], shards_of((30,), (7,), seed=5)[0], shards[2]]
-    recipe = Recipe(epochs=4, augment=False, patience=2)
+    recipe = TrainingRecipe(epochs=4, augment=False, patience=2)
     blueprint = draw_up(lambda n, s: mlp(n, s, dropout=0.2), 3, (7,))
     machine = Machine(CPU, 1, group_size=3)
     before = train_in_groups(blueprint, recipe, shards, machine)
@@ -174,7 +182,7 @@ def test_the_size_of_another_shard_changes_not_one_bit(changed, patience):
     sizes = (24, 30, 50)
     shards = shards_of(sizes, (7,))
     others = [shards[0], *(shards_of(changed, (7,), seed=5) if changed else []), shards[2]]
-    recipe = Recipe(epochs=60, augment=False, patience=patience)
+    recipe = TrainingRecipe(epochs=60, augment=False, patience=patience)
     blueprint = draw_up(mlp, 3, (7,))
     before = train_in_groups(blueprint, recipe, shards, Machine(CPU, 2))
     after = train_in_groups(blueprint, recipe, others, Machine(CPU, 2))
@@ -208,7 +216,7 @@ class Branching(nn.Module):
 @pytest.mark.parametrize("factory", [Noisy, Branching])
 def test_what_cannot_be_mapped_is_trained_one_by_one(factory, caplog):
     shards = shards_of((20, 12, 20), (5,))
-    recipe = Recipe(epochs=3, augment=False)
+    recipe = TrainingRecipe(epochs=3, augment=False)
     blueprint, together = trained(factory, shards, recipe, group_size=3)
     assert blueprint.method == "singly"
     assert "one after another" in caplog.text
@@ -248,7 +256,7 @@ def smooth(n_classes, input_shape):
 )
 def test_bfloat16_is_close_and_not_the_same(factory, by_hand):
     shards = shards_of((40, 40), (1, 10, 10))
-    recipe = Recipe(epochs=4)
+    recipe = TrainingRecipe(epochs=4)
     x = shards_of((30,), (1, 10, 10), seed=9)[0].X
     _, exact = trained(factory, shards, recipe)
     blueprint = draw_up(factory, 3, (1, 10, 10), torch.bfloat16, by_hand)
@@ -268,7 +276,7 @@ def test_precision_that_cannot_be_mapped_is_not_used(caplog):
 
 def test_results_do_not_depend_on_the_global_generator():
     shards = shards_of((20, 20), (7,))
-    recipe = Recipe(epochs=2, augment=False)
+    recipe = TrainingRecipe(epochs=2, augment=False)
     torch.manual_seed(1)
     _, first = trained(mlp, shards, recipe)
     torch.manual_seed(2)
@@ -280,7 +288,7 @@ def test_results_do_not_depend_on_the_global_generator():
 
 
 def test_batches_are_a_tenth_of_the_shard():
-    recipe = Recipe()
+    recipe = TrainingRecipe()
     for records in (1, 2, 15, 16, 17, 100, 159, 240, 241, 1000, 5000):
         sizes = recipe.batch_sizes(records)
         assert sum(sizes) == records

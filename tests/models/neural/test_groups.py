@@ -12,10 +12,10 @@ from collegium.models.neural.blueprint import draw_up  # noqa: E402
 from collegium.models.neural.groups import Shard, in_threads, train_in_groups  # noqa: E402
 from collegium.models.neural.machine import Machine  # noqa: E402
 from collegium.models.neural.networks import mlp, seed_cnn  # noqa: E402
-from collegium.models.neural.recipes import Recipe  # noqa: E402
+from collegium.models.neural.recipes import TrainingRecipe  # noqa: E402
 
 CPU = torch.device("cpu")
-RECIPE = Recipe(epochs=2, augment=False)
+RECIPE = TrainingRecipe(epochs=2, augment=False)
 
 
 def shards(count=7):
@@ -62,7 +62,7 @@ def test_not_even_one_fits(monkeypatch):
 
 def test_on_a_processor_teachers_are_trained_alone_unless_groups_are_asked_for():
     machine = Machine(CPU, 1)
-    assert machine.group_size_for(draw_up(seed_cnn, 10, (1, 28, 28)), Recipe(), 240) == 1
+    assert machine.group_size_for(draw_up(seed_cnn, 10, (1, 28, 28)), TrainingRecipe(), 240) == 1
     assert machine.group_size_for(draw_up(mlp, 2, (14,)), RECIPE, 149) == 1
     assert Machine(CPU, 1, 5).group_size_for(draw_up(mlp, 2, (14,)), RECIPE, 149) == 5
 

@@ -14,7 +14,7 @@ from collegium.errors import InputError, NothingReleasedError
 from collegium.pate.students.embedding import PublicEmbedding
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
 from collegium.pate.students.graph import METHODS, GraphStudent
-from collegium.pate.students.neighbours import nearest, similarity_graph
+from collegium.pate.students.nearest import nearest, similarity_graph
 from collegium.pate.students.smoothing import averaging, harmonic, normalised, posterior, spreading
 
 IMAGES, DIGITS = load_digits(return_X_y=True)

@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from collegium.errors import InputError, NothingReleasedError
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
 from collegium.pate.students.graph import GraphStudent
-from collegium.pate.students.neighbours import nearest
+from collegium.pate.students.nearest import nearest
 from collegium.pate.students.regression import RegressionStudent
 from collegium.pate.students.released import (
     SHARE_COUNT,

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from collegium.errors import InputError
-from collegium.pate.students.neighbours import similarity_graph
+from collegium.pate.students.nearest import similarity_graph
 from collegium.pate.students.selection import ORDERS, next_queries, query_order
 
 IMAGES, DIGITS = load_digits(return_X_y=True)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.errors import InputError, ModelError
 from collegium.models.batched import Shard
-from collegium.models.features.checks import dense_table
+from collegium.models.features.dense_tables import dense_table
 from collegium.models.threads import in_threads
 
 Floats = NDArray[np.floating[Any]]

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from collegium.errors import InputError
-from collegium.models.features.checks import dense_table, finite_numbers
+from collegium.models.features.dense_tables import dense_table, finite_numbers
 
 NORMALISATIONS = ("none", "length", "public")
 _ROWS = 1024  # records that a model is given together

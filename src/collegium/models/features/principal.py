@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.checks import check_share, check_whole
 from collegium.errors import InputError
-from collegium.models.features.checks import dense_table
+from collegium.models.features.dense_tables import dense_table
 
 _ROWS = 1024  # records that are handled together
 _MANY_FEATURES = 1000

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from collegium.checks import check_whole
 from collegium.errors import InputError
 from collegium.models.features.cascade import Cascade, n_channels
-from collegium.models.features.checks import finite_numbers
+from collegium.models.features.dense_tables import finite_numbers
 from collegium.models.threads import in_threads
 
 #: Changes when the same parameters give other numbers: caches of older ones are then void.

@@ -15,9 +15,9 @@ from torch import Tensor
 from collegium.errors import ModelError
 from collegium.models.neural.blueprint import Blueprint
 from collegium.models.neural.checkpoints import Checkpoints, digest
+from collegium.models.neural.device_memory import Room, in_parts
 from collegium.models.neural.machine import Machine
-from collegium.models.neural.memory import Room, in_parts
-from collegium.models.neural.recipes import Recipe
+from collegium.models.neural.recipes import TrainingRecipe
 from collegium.models.neural.training import GroupTraining, Learner, Rows, State
 
 _LOGGER = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Shard:
 
 def train_in_groups(
     blueprint: Blueprint,
-    recipe: Recipe,
+    recipe: TrainingRecipe,
     shards: Sequence[Shard],
     machine: Machine,
     checkpoints: Checkpoints | None = None,
@@ -46,7 +46,7 @@ def train_in_groups(
     ----------
     blueprint : Blueprint
         Their kind of network.
-    recipe : Recipe
+    recipe : TrainingRecipe
         How they are trained.
     shards : sequence of Shard
         One per teacher.
@@ -109,7 +109,7 @@ class _Work:
     def __init__(
         self,
         blueprint: Blueprint,
-        recipe: Recipe,
+        recipe: TrainingRecipe,
         shards: Sequence[Shard],
         machine: Machine,
         checkpoints: Checkpoints | None,

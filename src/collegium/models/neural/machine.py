@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import torch
 
     from collegium.models.neural.blueprint import Blueprint
-    from collegium.models.neural.recipes import Recipe
+    from collegium.models.neural.recipes import TrainingRecipe
 
 DEVICES = ("auto", "cpu", "cuda")
 _SHARE_OF_GPU = 0.5
@@ -37,7 +37,7 @@ class Machine:
     threads: int
     group_size: int | None = None
 
-    def group_size_for(self, blueprint: Blueprint, recipe: Recipe, shard_size: int) -> int:
+    def group_size_for(self, blueprint: Blueprint, recipe: TrainingRecipe, shard_size: int) -> int:
         """Choose how many teachers are trained side by side.
 
         Notes

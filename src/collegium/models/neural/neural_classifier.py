@@ -15,23 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 from collegium.errors import InputError
 from collegium.models.neural.inputs import as_class_numbers, as_records, record_shape
 from collegium.models.neural.machine import find_machine, require_torch
-from collegium.models.neural.recipes import SETTINGS, Recipe
+from collegium.models.neural.recipes import SETTINGS, TrainingRecipe
 from collegium.models.neural.trained_network import TrainedNetwork
 
 if TYPE_CHECKING:
     import torch
 
-_NAMED: dict[str, tuple[str, bool, Recipe]] = {
-    "seed-cnn": ("seed_cnn", True, Recipe(epochs=40)),
+_NAMED: dict[str, tuple[str, bool, TrainingRecipe]] = {
+    "seed-cnn": ("seed_cnn", True, TrainingRecipe(epochs=40)),
     "small-cnn": (
         "small_cnn",
         True,
-        Recipe(learning_rate=2e-2, schedule="one-cycle", label_smoothing=0.1, epsilon=1e-8),
+        TrainingRecipe(learning_rate=2e-2, schedule="one-cycle", label_smoothing=0.1, epsilon=1e-8),
     ),
     "mlp": (
         "mlp",
         False,
-        Recipe(learning_rate=1e-2, schedule="one-cycle", augment=False, epsilon=1e-8),
+        TrainingRecipe(learning_rate=1e-2, schedule="one-cycle", augment=False, epsilon=1e-8),
     ),
 }
 NETWORKS = tuple(_NAMED)
@@ -310,7 +310,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         machine = find_machine(self.device, self.n_threads)
         return [logits.argmax(axis=1) for logits in ask_networks(models, X_public, machine)]
 
-    def _kind(self) -> tuple[Callable[..., Any], bool, Recipe]:
+    def _kind(self) -> tuple[Callable[..., Any], bool, TrainingRecipe]:
         """Return the factory, whether it takes images, and its recipe."""
         from collegium.models.neural import networks
 
@@ -324,7 +324,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             name, images, recipe = _NAMED[self.network]
             factory = getattr(networks, name)
         elif callable(self.network):
-            factory, images, recipe = self.network, False, Recipe(augment=False)
+            factory, images, recipe = self.network, False, TrainingRecipe(augment=False)
         else:
             raise InputError(
                 f"network={self.network!r} was given; allowed are {', '.join(NETWORKS)}, or a callable "
@@ -334,7 +334,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             factory = partial(factory, **self.network_params)
         return factory, images, recipe
 
-    def _recipe(self, recipe: Recipe, shape: tuple[int, ...]) -> Recipe:
+    def _recipe(self, recipe: TrainingRecipe, shape: tuple[int, ...]) -> TrainingRecipe:
         recipe = recipe.but({name: getattr(self, name) for name in SETTINGS})
         if recipe.augment and len(shape) != 3:
             raise InputError(

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from collegium.errors import ModelError
 from collegium.models.neural.blueprint import Blueprint, draw_up
+from collegium.models.neural.device_memory import Room, in_parts
 from collegium.models.neural.groups import in_threads
 from collegium.models.neural.inputs import as_records
 from collegium.models.neural.machine import Machine
-from collegium.models.neural.memory import Room, in_parts
 
 _LOGGER = logging.getLogger(__name__)
 _CACHE_BYTES = 2 * 2**20

@@ -13,7 +13,7 @@ SCHEDULES = ("constant", "one-cycle")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingRecipe:
     """Settings of training.
 
     Parameters
@@ -77,7 +77,7 @@ class Recipe:
         check_movement(self.rotation, self.shift)
         check_number("validation_share", self.validation_share, above=0, below=1, error=ModelError)
 
-    def but(self, settings: dict[str, Any]) -> Recipe:
+    def but(self, settings: dict[str, Any]) -> TrainingRecipe:
         """Return the recipe with the settings that are not None."""
         return replace(
             self, **{name: value for name, value in settings.items() if value is not None}
@@ -88,9 +88,9 @@ class Recipe:
 
         Examples
         --------
-        >>> Recipe().batch_sizes(240)
+        >>> TrainingRecipe().batch_sizes(240)
         [24, 24, 24, 24, 24, 24, 24, 24, 24, 24]
-        >>> Recipe().batch_sizes(33), Recipe().batch_sizes(5)
+        >>> TrainingRecipe().batch_sizes(33), TrainingRecipe().batch_sizes(5)
         ([11, 11, 11], [5])
         """
         wanted = self.batch_size or min(max(round(records / 10), 16), 64)
@@ -107,7 +107,7 @@ class Recipe:
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (done - rise) / (1 - rise)))
 
 
-SETTINGS = tuple(field.name for field in fields(Recipe))
+SETTINGS = tuple(field.name for field in fields(TrainingRecipe))
 
 
 def check_movement(rotation: Any, shift: Any) -> None:

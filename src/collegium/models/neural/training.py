@@ -15,7 +15,7 @@ from torch import Tensor
 from collegium.models.neural.augmentation import Augmentation, move_images
 from collegium.models.neural.blueprint import Blueprint
 from collegium.models.neural.optimiser import StackedAdam
-from collegium.models.neural.recipes import Recipe
+from collegium.models.neural.recipes import TrainingRecipe
 from collegium.models.neural.stacks import StepInput
 
 Rows = tuple[Tensor, Tensor]
@@ -60,7 +60,7 @@ class Learner:
         self.starts = [sum(self.sizes[:step]) for step in range(len(self.sizes))]
 
     @classmethod
-    def of(cls, number: int, X: Tensor, y: Tensor, seed: int, recipe: Recipe) -> Learner:
+    def of(cls, number: int, X: Tensor, y: Tensor, seed: int, recipe: TrainingRecipe) -> Learner:
         """Split a shard by the teacher's own generator, if records are to be held out."""
         generator = torch.Generator().manual_seed(seed)
         held_out = None
@@ -82,7 +82,7 @@ class GroupTraining:
     ----------
     blueprint : Blueprint
         Their kind of network.
-    recipe : Recipe
+    recipe : TrainingRecipe
         How they are trained.
     learners : sequence of Learner
         At least one.
@@ -95,7 +95,7 @@ class GroupTraining:
     def __init__(
         self,
         blueprint: Blueprint,
-        recipe: Recipe,
+        recipe: TrainingRecipe,
         learners: Sequence[Learner],
         first_weights: Sequence[Rows],
         device: torch.device,

@@ -20,7 +20,7 @@ class EvenScattering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Scattering features in which faint channels count almost as much as strong ones.
 
     Each channel (a sequence of scales and orientations) is divided by its public root mean square to the
-    power ``evenness``. Neighbours in these features are more often of one class.
+    power ``evenness``. NearestRecords in these features are more often of one class.
 
     Parameters
     ----------

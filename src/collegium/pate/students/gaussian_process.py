@@ -41,7 +41,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         Principal components that the process sees (the graph: the first 200); 0: all features, centred;
         None: the records are points of a :class:`~collegium.pate.students.embedding.PublicEmbedding` already.
     n_neighbors : int, default=10
-        Neighbours that each record chooses.
+        NearestRecords that each record chooses.
     n_landmarks : int, default=1500
         Public records, drawn at random, whose kernel functions span the process.
     length_scale : float, default=0.5

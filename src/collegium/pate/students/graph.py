@@ -13,7 +13,7 @@ from collegium.checks import check_choice, check_number, check_whole
 from collegium.errors import InputError
 from collegium.pate.students.couplings import COUPLINGS, choose_coupling
 from collegium.pate.students.embedding import PublicEmbedding
-from collegium.pate.students.neighbours import local_scales, nearest, similarities, similarity_graph
+from collegium.pate.students.nearest import local_scales, nearest, similarities, similarity_graph
 from collegium.pate.students.released import Floats, ReleasedAnswers
 from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 from collegium.pate.students.smoothing import averaging, harmonic, normalised, posterior, spreading
@@ -32,7 +32,7 @@ class GraphStudent(SemiSupervisedStudent):
     n_components : int, default=200
         Principal components in which neighbours are sought; 0: all features as they are.
     n_neighbors : int, default=10
-        Neighbours that each record chooses (as many as there are, where there are fewer).
+        NearestRecords that each record chooses (as many as there are, where there are fewer).
     method : {"posterior", "harmonic", "spreading"}
         ``posterior``: mean-field posterior of a Potts model, which knows that a record has one class; best.
         ``harmonic``: Gaussian process on the graph (Zhu et al. 2003, with noise). ``spreading``: local and

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from collegium.checks import check_choice, check_whole
 from collegium.errors import InputError
-from collegium.pate.students.neighbours import similarity_graph
+from collegium.pate.students.nearest import similarity_graph
 from collegium.pate.students.released import as_numbers
 
 RANDOM, COVERAGE, ACTIVE = "random", "coverage", "active"

@@ -99,7 +99,7 @@ class Lens:
 
 
 @dataclass(frozen=True, eq=False)
-class Event:
+class LinearTest:
     """A linear score above a threshold."""
 
     direction: Floats
@@ -112,7 +112,7 @@ class Event:
 
 def choose_events(
     without: Floats, with_it: Floats, delta: float, error: float
-) -> tuple[Event, Event]:
+) -> tuple[LinearTest, LinearTest]:
     """Learn the best events for bounding ε and μ from training runs.
 
     Parameters
@@ -127,7 +127,7 @@ def choose_events(
 
     Returns
     -------
-    for_epsilon, for_mu : Event
+    for_epsilon, for_mu : LinearTest
     """
     direction = _discriminant(without, with_it)
     alarms, hits = np.sort(without @ direction), np.sort(with_it @ direction)
@@ -139,8 +139,8 @@ def choose_events(
     best_epsilon = int(np.argmax(epsilon_from_rates(hit_low, alarm_high, delta)))
     best_mu = int(np.argmax(mu_from_rates(hit_low, alarm_high)))
     return (
-        Event(direction, float(thresholds[best_epsilon])),
-        Event(direction, float(thresholds[best_mu])),
+        LinearTest(direction, float(thresholds[best_epsilon])),
+        LinearTest(direction, float(thresholds[best_mu])),
     )
 
 

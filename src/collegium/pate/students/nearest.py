@@ -20,7 +20,7 @@ _LOCAL = 7  # the neighbour whose distance is the local scale (Zelnik-Manor & Pe
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class NearestRecords:
     """The nearest records of each record, nearest first.
 
     Attributes
@@ -37,7 +37,7 @@ class Neighbours:
 
 def nearest(
     X: NDArray[Any], among: NDArray[Any], n_neighbors: int, *, skip_self: bool = False
-) -> Neighbours:
+) -> NearestRecords:
     """Find the exact nearest neighbours: blocks of ‖x‖² + ‖y‖² − 2xy, one matrix product each.
 
     Parameters
@@ -53,7 +53,7 @@ def nearest(
 
     Returns
     -------
-    Neighbours
+    NearestRecords
 
     Raises
     ------
@@ -93,7 +93,7 @@ def nearest(
         lengths = np.einsum("ij,ij->i", block, block)[:, None]
         rows[first : first + len(block)] = best
         squared[first : first + len(block)] = np.take_along_axis(found, order, axis=1) + lengths
-    return Neighbours(rows, np.maximum(squared, 0.0))
+    return NearestRecords(rows, np.maximum(squared, 0.0))
 
 
 def _centred(points: NDArray[Any], centre: Floats) -> NDArray[np.float32]:
@@ -102,7 +102,7 @@ def _centred(points: NDArray[Any], centre: Floats) -> NDArray[np.float32]:
     return where
 
 
-def local_scales(neighbours: Neighbours) -> Floats:
+def local_scales(neighbours: NearestRecords) -> Floats:
     """Distance of each record to its seventh neighbour (its last, if there are fewer), shape (n,)."""
     place = min(_LOCAL, neighbours.rows.shape[1]) - 1
     scales = np.sqrt(neighbours.squared[:, place])
@@ -111,12 +111,12 @@ def local_scales(neighbours: Neighbours) -> Floats:
     return np.asarray(np.maximum(scales, positive.min() if positive.size else 1.0))
 
 
-def similarities(neighbours: Neighbours, own: Floats, theirs: Floats) -> Floats:
+def similarities(neighbours: NearestRecords, own: Floats, theirs: Floats) -> Floats:
     """Self-tuning similarities exp(−d²/(s_i·s_j)), shape (n, n_neighbors).
 
     Parameters
     ----------
-    neighbours : Neighbours
+    neighbours : NearestRecords
         Of n records.
     own : ndarray, shape (n,)
         Local scales of these records.
