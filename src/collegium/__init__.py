@@ -14,6 +14,8 @@ _HOME = {
     "Budgets": "budgets",
     "Policy": "budgets",
     "PATEClassifier": "pate.classifier",
+    "Account": "pate.settings",
+    "Queries": "pate.settings",
     "PrivacyStatement": "accounting.statement",
     "Uniform": "personalisation",
     "Upsampling": "personalisation",
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from collegium.data.datasets import load_dataset
     from collegium.errors import CollegiumError, PrivacyWarning
     from collegium.pate.classifier import PATEClassifier
+    from collegium.pate.settings import Account, Queries
     from collegium.pate.voting.aggregators import (
         ConfidentGNMax,
         ExponentialMax,
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
 
 __all__ = [
+    "Account",
     "Budget",
     "Budgets",
     "CollegiumError",
@@ -62,6 +66,7 @@ __all__ = [
     "Policy",
     "PrivacyStatement",
     "PrivacyWarning",
+    "Queries",
     "Uniform",
     "Upsampling",
     "Vanishing",

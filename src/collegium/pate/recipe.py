@@ -19,6 +19,7 @@ from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.pate.settings import Account, Queries
 from collegium.pate.students.active_choice import require_beliefs
 from collegium.pate.students.selection import ACTIVE
+from collegium.pate.students.supervised import require_comparable
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import check_choosing
 from collegium.pate.voting.release import check_release
@@ -101,6 +102,8 @@ class Recipe:
         check_together(self.aggregator, self.account, self.queries)
         if self.queries.query_order == ACTIVE:
             require_beliefs(self.student)
+        if self.aggregator.consults_student:
+            require_comparable(self.student)
         for name in ("preprocessing", "student_preprocessing"):
             _check_transformer(self.names[name], getattr(self, name), name != "preprocessing")
         object.__setattr__(self, "student", _seeded(self.student, self.seed))

@@ -7,10 +7,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium import GNMax, InteractiveGNMax, PATEClassifier, Policy
+from collegium import Account, GNMax, InteractiveGNMax, PATEClassifier, Policy, Queries
 from collegium.errors import InputError
 from collegium.models.closed_form.ridge import RidgeTeachers
-from collegium.pate import classifier as pate
+from collegium.pate import classifier, pipeline
 from collegium.pate.teachers.engines import Engine
 
 RECORDS = np.random.default_rng(0).normal(size=(90, 2))
@@ -18,20 +18,24 @@ LABELS = (RECORDS[:, 0] > 0).astype(int)
 
 WRONG = {
     "n_teachers": ["x", 0, 40.0, True, None],
-    "max_queries": [0, "x", 1.5, -1, True],
-    "max_labels": [0, "x", 1.5, -1, True],
+    "queries__max_queries": [0, "x", 1.5, -1, True],
+    "queries__max_labels": [0, "x", 1.5, -1, True],
     "aggregator": ["gnmax", GNMax, 5],
-    "guarantee": ["x", None, 1],
-    "release": ["x", None],
-    "targets": ["x", None],
-    "query_order": ["x", None],
+    "account": ["worst-case", Account, 5, Queries()],
+    "account__guarantee": ["x", None, 1],
+    "queries": ["random", Queries, 5, Account()],
+    "queries__release": ["x", None],
+    "queries__targets": ["x", None],
+    "queries__query_order": ["x", None],
     "teacher": ["svm", 5, LogisticRegression, StandardScaler(), RidgeTeachers(teachers_at_once=0)],
     "student": ["graph", 5, LogisticRegression, StandardScaler()],
     "preprocessing": ["tabular", "same", StandardScaler, 5, LogisticRegression()],
     "student_preprocessing": ["pca", StandardScaler, 5, LogisticRegression()],
-    "delta": ["x", 0, 1, -1.0, None, float("nan"), True],
-    "orders": ["x", [], [1], [2, "x"], [[2, 3]], [float("nan")]],
-    "conversion": ["x", None, 3],
+    "personalisation": ["x", None, 3],
+    "account__delta": ["x", 0, 1, -1.0, None, float("nan"), True],
+    "account__orders": ["x", [], [1], [2, "x"], [[2, 3]], [float("nan")]],
+    "account__conversion": ["x", None, 3],
+    "account__bounds": ["x", 3],
     "noise_seed": ["x", -1, 1.5, True],
     "keep_sensitive": ["x", None, 1],
     "random_state": ["x", -1, 2**32, 1.5, [1], np.random.default_rng(0)],
@@ -45,7 +49,7 @@ def budgets():
     return Policy({"all": 1e5}).assign(["all"] * 60)
 
 
-def classifier(**settings):
+def model_with(**settings):
     defaults = {
         "teacher": DecisionTreeClassifier(max_depth=2),
         "n_teachers": 4,
@@ -53,7 +57,7 @@ def classifier(**settings):
         "noise_seed": 1,
         "random_state": 0,
     }
-    return PATEClassifier(**{**defaults, **settings})
+    return PATEClassifier(**defaults).set_params(**settings)
 
 
 def fit(model):
@@ -65,12 +69,12 @@ def test_a_wrong_setting_is_refused_in_one_line_before_records_are_looked_at(nam
     def look(*args):
         raise AssertionError("records were looked at")
 
-    monkeypatch.setattr(pate, "as_records", look)
+    monkeypatch.setattr(classifier, "as_records", look)
     for value in WRONG[name]:
         for guarantee in ("worst-case", "data-dependent"):
-            model = classifier(**{"guarantee": guarantee, name: value})
+            model = model_with(account=Account(guarantee))
             with pytest.raises(InputError) as error:
-                fit(model)
+                fit(model.set_params(**{name: value}))
             told = str(error.value)
             assert "\n" not in told and len(told) < 400
             assert name.split("_")[-1] in told or repr(value) in told
@@ -80,22 +84,24 @@ def test_a_wrong_setting_is_refused_in_one_line_before_records_are_looked_at(nam
 @pytest.mark.parametrize(
     "settings",
     [
-        {"n_teachers": np.int64(4), "max_queries": np.int32(9), "max_labels": None},
+        {"n_teachers": np.int64(4), "queries": Queries(max_queries=np.int32(9), max_labels=None)},
+        {"aggregator": None, "aggregator__threshold": 2, "aggregator__sigma": 0.5},
         {"noise_seed": np.int64(0), "verbose": False, "keep_sensitive": np.bool_(True)},
-        {"orders": [1.5, 2, 30], "conversion": "mironov", "guarantee": "data-dependent"},
-        {"orders": range(2, 9)},
+        {"account": Account("data-dependent", "mironov", [1.5, 2, 30])},
+        {"account__orders": range(2, 9), "account__bounds": "papers"},
+        {"account": None, "queries": None, "account__guarantee": "data-dependent"},
         {"random_state": np.random.RandomState(1), "n_jobs": np.int64(1)},
         {"random_state": None, "n_jobs": -1, "engine": "threading"},
         {"random_state": 2**32 - 1, "n_jobs": -2},
         {"engine": Engine("sequential", workers=1), "n_jobs": 3},
         {"preprocessing": StandardScaler(), "student_preprocessing": None},
         {"preprocessing": None, "student_preprocessing": StandardScaler()},
-        {"teacher": None, "student": None, "delta": np.float64(1e-6)},
+        {"teacher": None, "student": None, "account__delta": np.float64(1e-6)},
     ],
 )
 def test_what_is_allowed_is_taken(settings):
     with parallel_config("threading"):
-        model = fit(classifier(**settings))
+        model = fit(model_with(**settings))
     assert set(model.predict(RECORDS)) <= {0, 1}
 
 
@@ -103,7 +109,8 @@ def test_what_a_setting_needs_of_another_is_looked_at_before_anything_is_trained
     def train(*args):
         raise AssertionError("teachers were trained")
 
-    monkeypatch.setattr(pate, "rehearse_teacher", train)
+    monkeypatch.setattr(pipeline, "rehearse_teacher", train)
+    unsure = Account("data-dependent")
     mute = DecisionTreeClassifier.__mro__[-1]  # object: neither fit nor predict
     for settings, message in [
         ({"student": mute()}, "student must have fit and predict"),
@@ -114,13 +121,14 @@ def test_what_a_setting_needs_of_another_is_looked_at_before_anything_is_trained
             },
             "has no predict_proba",
         ),
-        ({"student": Silent(), "query_order": "active"}, "has no predict_proba"),
+        ({"student": Silent(), "queries": Queries("active")}, "has no predict_proba"),
         ({"student": Silent(), "student_class_shares": [0.5, 0.5]}, "has no predict_proba"),
-        ({"query_order": "active", "guarantee": "data-dependent"}, "cannot be chosen actively"),
-        ({"release": "histogram", "guarantee": "data-dependent"}, "cannot be released"),
+        ({"queries": Queries("active"), "account": unsure}, "cannot be chosen actively"),
+        ({"queries": Queries(release="histogram"), "account": unsure}, "cannot be released"),
+        ({"assignment": "best"}, "allowed are hash, balanced"),
     ]:
         with pytest.raises(InputError, match=message) as error:
-            fit(classifier(**settings))
+            fit(model_with(**settings))
         assert "\n" not in str(error.value)
 
 
@@ -137,8 +145,8 @@ class Silent:
 def test_a_subclass_with_settings_of_its_own_is_checked_as_well():
     class Mine(PATEClassifier):
         def __init__(self, depth=2):
-            super().__init__(DecisionTreeClassifier(max_depth=depth), n_teachers=4, delta="x")
+            super().__init__(DecisionTreeClassifier(max_depth=depth), n_teachers="x")
             self.depth = depth
 
-    with pytest.raises(InputError, match="delta must be a number"):
+    with pytest.raises(InputError, match="n_teachers must be a whole number"):
         fit(Mine())
