@@ -11,6 +11,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -241,14 +242,20 @@ def house() -> type[House]:
 
 
 @pytest.fixture
-def collegium(monkeypatch, capsys):
-    """Run the command line as the script does: exit code, standard output, standard error."""
+def command_line(monkeypatch, capsys):
+    """Run a command's main function as its script does: exit code, standard output, standard error."""
 
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
+    def call(name: str, main: Callable[[], None], *arguments: Any) -> tuple[int | str, str, str]:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
         return ended.value.code or 0, printed.out, printed.err
 
     return call
+
+
+@pytest.fixture
+def collegium(command_line):
+    """Run the command line of the package."""
+    return partial(command_line, "collegium", main)

@@ -32,8 +32,8 @@ from torch import nn
 from collegium.data.datasets import load_dataset
 from collegium.models.neural.augmentation import Augmentation
 from collegium.models.neural.blueprint import draw_up
-from collegium.models.neural.classifier import NeuralClassifier
 from collegium.models.neural.networks import seed_cnn
+from collegium.models.neural.neural_classifier import NeuralClassifier
 from collegium.models.neural.recipes import Recipe
 from collegium.models.neural.stacks import StepInput
 

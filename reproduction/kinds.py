@@ -57,7 +57,7 @@ def _named_student(name: str, **params: Any) -> Callable[[Split], Any]:
 
 def _network(name: str, **params: Any) -> Callable[[Split], Any]:
     def make(split: Split) -> Any:
-        from collegium.models.neural.classifier import NeuralClassifier
+        from collegium.models.neural.neural_classifier import NeuralClassifier
 
         return NeuralClassifier(name, **params)
 

@@ -1,23 +1,120 @@
-"""What `import collegium` offers, and how quickly."""
+"""What is public: three tiers, one page that lists them, and how little importing them costs."""
 
+import doctest
+import inspect
+import re
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
 
 import collegium
 
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "public-names.md").read_text(encoding="utf-8")
+TIERS = {
+    module: re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    for module, section in re.findall(r"^## `([\w.]+)`\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S)
+}
+NAMES = [(module, name) for module, names in TIERS.items() for name in names]
+HEAVY = {"numpy", "pandas", "scipy", "sklearn", "torch", "pyarrow", "matplotlib", "joblib"}
+INSIDE = ("accounting", "datasets", "features", "students", "teachers")
 
-def test_every_public_name_is_listed_for_tab_completion_and_can_be_imported():
-    listed = dir(collegium)
-    assert set(collegium.__all__) <= set(listed)
-    assert not {"Any", "TYPE_CHECKING"} & set(listed)
+
+def test_the_page_names_the_three_tiers():
+    assert list(TIERS) == [
+        "collegium", "collegium.teachers", "collegium.students", "collegium.features",
+        "collegium.datasets", "collegium.accounting",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("module", TIERS)
+def test_the_page_lists_what_a_module_offers(module):
+    offered = import_module(module).__all__
+    assert sorted(TIERS[module]) == sorted(offered)
+    assert len(set(offered)) == len(offered)
+    star: dict[str, object] = {}
+    exec(f"from {module} import *", star)
+    assert set(offered) <= set(star)
+
+
+@pytest.mark.parametrize("module", TIERS)
+def test_every_public_name_is_listed_for_tab_completion_and_nothing_else(module):
+    listed = dir(import_module(module))
     assert listed == sorted(listed)
-    for name in listed:
-        getattr(collegium, name)
+    plain = {name for name in listed if not name.startswith("__")}
+    rooms = INSIDE if module == "collegium" else ()
+    assert plain == {*TIERS[module], *rooms} - {"__version__"}
+    assert set(TIERS[module]) <= set(listed)
 
 
-def test_listing_names_imports_nothing():
-    code = (
-        "import sys, collegium; before = set(sys.modules); names = dir(collegium); "
-        "assert 'PATEClassifier' in names; assert set(sys.modules) == before"
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_every_public_name_says_what_it_is_and_has_an_example_that_runs(module, name):
+    found = getattr(import_module(module), name)
+    if not callable(found):
+        assert name in ("__version__", "DEFAULT_ORDERS")
+        return
+    about = inspect.getdoc(found) or ""
+    assert re.match(r"[A-Z*].*\S", about), "a docstring"
+    examples = " ".join(example.source for example in doctest.DocTestParser().get_examples(PAGE))
+    assert ">>>" in about or re.search(rf"\b{name}\b", examples)
+
+
+def test_the_examples_of_the_page_run():
+    results = doctest.testfile(str(ROOT / "docs" / "public-names.md"), module_relative=False)
+    assert results.attempted > 15
+    assert not results.failed
+
+
+def test_readme_and_guides_use_public_names_only():
+    guides = ["README.md", "docs/teachers.md", "docs/clusters.md", "docs/currency.md"]
+    for guide in guides:
+        text = (ROOT / guide).read_text(encoding="utf-8")
+        assert set(re.findall(r"\bcg\.(\w+)", text)) <= {*TIERS["collegium"], *INSIDE}, guide
+        for module, names in re.findall(r"^ *from (collegium[\w.]*) import (.+)$", text, re.M):
+            assert set(re.findall(r"\w+", names)) <= set(TIERS[module]), guide
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'PateClassifier'"):
+        _ = collegium.PateClassifier
+
+
+def loaded_after(code: str) -> set[str]:
+    """Run code in a process of its own; return the modules that it imported."""
+    code = f"import sys\n{code}\nprint('\\nMODULES', *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.rpartition("MODULES")[2].split())
+
+
+@pytest.mark.parametrize("module", TIERS)
+def test_importing_and_listing_a_public_module_imports_nothing_heavy(module):
+    loaded = loaded_after(f"import {module}\ndir({module})\n" + "import collegium.teachers")
+    assert "collegium.teachers" in loaded
+    assert not loaded & HEAVY
+
+
+COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account", "audit")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], *([command, "--help"] for command in COMMANDS)]
+)
+def test_help_and_version_import_nothing_heavy(arguments):
+    loaded = loaded_after(
+        f"sys.argv = ['collegium', *{arguments}]\n"
+        "from collegium.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert "collegium.cli.main" in loaded
+    assert not loaded & HEAVY
+
+
+def test_the_classifier_needs_neither_torch_nor_arrow_nor_matplotlib():
+    """Beyond what pandas imports for itself, which may be the core of Arrow."""
+    of_pandas = loaded_after("import pandas")
+    loaded = loaded_after("import collegium.pate.classifier") - of_pandas
+    assert "collegium.pate.classifier" in loaded
+    assert not {name.partition(".")[0] for name in loaded} & {"torch", "pyarrow", "matplotlib"}

@@ -1,9 +1,9 @@
 """Vanishing with secret random participation, against public participation and weighting.
 
 Every answer and every check draws anew, in secret, who takes part: teachers of group g with probability
-p_g, independently. ``docs/vanishing.md`` derives the account; here it is computed with privacy-loss
-distributions (dp-accounting's, all rounded up). Published MNIST votes: 250 teachers, 54/37/9 %,
-ε = 1, 2, 3, δ = 1e-5, T = 200, σ_T = 150, σ = 40, scaled to the expected vote weight.
+p_g, independently. ``reproduction/docs/secret-participation.md`` derives the account; here it is computed
+with privacy-loss distributions (dp-accounting's, all rounded up). Published MNIST votes: 250 teachers,
+54/37/9 %, ε = 1, 2, 3, δ = 1e-5, T = 200, σ_T = 150, σ = 40, scaled to the expected vote weight.
 
     python -m reproduction.benchmarks.secret_participation --data-dir DATA [--seeds 20]
 """

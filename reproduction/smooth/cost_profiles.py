@@ -33,16 +33,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 
-from collegium.accounting._inputs import (
-    FloatArray,
-    as_counts,
-    as_floats,
-    as_nonnegative,
-    as_positive_scalar,
-)
-from collegium.accounting.votes._margins import SLACK, Margins, Window, rounding_of
 from collegium.accounting.votes.noisy_max import gnmax_log_q, gnmax_rdp, threshold_rdp
 from collegium.errors import InputError
+from reproduction.smooth.inputs import Floats, nonnegative, numbers, positive
+from reproduction.smooth.margins import SLACK, Margins, Window, rounding_of
 from reproduction.smooth.smooth_sensitivity import CostProfile, Owners
 
 __all__ = ["answer_profile", "check_profile", "constant_profile"]
@@ -90,21 +84,22 @@ def answer_profile(
     >>> profile.worst_case
     array([0.025])
     """
-    table = as_counts(counts)
-    bound = as_positive_scalar("total", total)
-    noise = as_positive_scalar("sigma", sigma)
+    bound = positive("total", total)
+    noise = positive("sigma", sigma)
+    log_q = gnmax_log_q(counts, noise)  # refuses what is no table of votes
+    table = np.asarray(counts, dtype=np.float64)
     if (table.sum(axis=1) > bound * (1 + 1e-9)).any():
         raise InputError("counts exceed the total weight of votes; pass the public total.")
     scale = math.sqrt(2) * noise
     log_others = math.log(table.shape[1] - 1)
     log_cap = math.log1p(-1 / table.shape[1])
 
-    def cost(margin: FloatArray, delta: float, order: float) -> FloatArray:
+    def cost(margin: Floats, delta: float, order: float) -> Floats:
         log_q = np.minimum(log_others + log_ndtr(-margin / scale), log_cap)
         return gnmax_rdp(log_q, [delta], noise, [order])[:, 0, 0]
 
     rounding = rounding_of(bound, noise)
-    margin = -scale * ndtri_exp(gnmax_log_q(table, noise) - log_others)
+    margin = -scale * ndtri_exp(log_q - log_others)
     margins = Margins(
         np.clip(margin - rounding, 0.0, bound), bound, reach=2.0, rounding=rounding, cost=cost
     )
@@ -155,10 +150,10 @@ def check_profile(
     >>> check_profile([249.0, 90.0], owners, 200.0, 150.0, total=250.0).worst_case.round(6)
     array([0.000889])
     """
-    largest = np.atleast_1d(as_floats("max_count", max_count))
-    bound = as_positive_scalar("total", total)
-    noise = as_positive_scalar("sigma_threshold", sigma_threshold)
-    limit = as_floats("threshold", threshold)
+    largest = np.atleast_1d(numbers("max_count", max_count))
+    bound = positive("total", total)
+    noise = positive("sigma_threshold", sigma_threshold)
+    limit = numbers("threshold", threshold)
     if limit.ndim or not np.isfinite(limit):
         raise InputError(f"threshold must be one finite number, got {threshold}.")
     if largest.ndim != 1 or not (np.abs(largest) <= bound * (1 + 1e-9)).all():
@@ -167,7 +162,7 @@ def check_profile(
             "pass one per query, and the public total."
         )
 
-    def cost(margin: FloatArray, delta: float, order: float) -> FloatArray:
+    def cost(margin: Floats, delta: float, order: float) -> Floats:
         return threshold_rdp(log_ndtr(-margin / noise), [delta], noise, [order])[:, 0, 0]
 
     furthest = bound + abs(float(limit))
@@ -203,7 +198,7 @@ def constant_profile(cost: ArrayLike, owners: Owners) -> CostProfile:
     >>> constant_profile([0.25], Owners([1.0], 20.0)).sensitive_cost
     array([0.25])
     """
-    public = as_nonnegative("cost", cost)
+    public = nonnegative("cost", cost)
     orders, steps = np.asarray(owners.orders), np.asarray(owners.steps)
     if public.shape != orders.shape:
         raise InputError(f"cost must be one per group ({orders.size}), got shape {public.shape}.")
@@ -212,7 +207,7 @@ def constant_profile(cost: ArrayLike, owners: Owners) -> CostProfile:
 
 
 def _profile(
-    margins: Margins, owners: Owners, worst: FloatArray, charged: ArrayLike | None
+    margins: Margins, owners: Owners, worst: Floats, charged: ArrayLike | None
 ) -> CostProfile:
     moves, orders = np.asarray(owners.sensitivity), np.asarray(owners.orders)
     n_queries, n_groups = margins.sensitive.size, moves.size
@@ -232,7 +227,7 @@ def _profile(
         single = margins.cost(margins.sensitive, delta, order)
         cost[groups] = single @ counted[:, groups]
         window = Window(margins, owners.step)
-        share: FloatArray = np.stack(
+        share: Floats = np.stack(
             [np.bincount(window.cell_of, counted[:, group].astype(np.float64)) for group in groups]
         )
         for mover, moved in enumerate(movers):
@@ -251,11 +246,11 @@ def _profile(
 
 def _changes(
     window: Window,
-    share: FloatArray,
+    share: Floats,
     moved: float,
     kind: tuple[float, float],
     n_distances: int,
-) -> FloatArray:
+) -> Floats:
     """Change of the total cost at each distance, shape (n_groups of this kind, n_distances)."""
     falls = window.falls(moved, *kind)
     found = np.empty((share.shape[0], n_distances))

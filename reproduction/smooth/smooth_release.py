@@ -8,8 +8,8 @@ with S the smooth bound of :func:`~reproduction.smooth.smooth_sensitivity.smooth
 is below the total cost with probability `failure`, whatever the data are. The offset z sigma S is
 data-dependent, so it counts as part of what is published; S itself never leaves.
 
-Its own Rényi cost (derived in ``docs/smooth-sensitivity.md``; exact for the worst pair). For an owner
-who counts as c steps, with b = beta c and kappa = alpha - (alpha - 1) exp(2 b) > 0,
+Its own Rényi cost (derived in ``reproduction/docs/smooth-sensitivity.md``; exact for the worst pair). For an
+owner who counts as c steps, with b = beta c and kappa = alpha - (alpha - 1) exp(2 b) > 0,
 
     alpha (c + z sigma (exp(b) - 1))^2 / (2 sigma^2 kappa) - b - log(kappa) / (2 (alpha - 1)).
 
@@ -40,15 +40,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from collegium.accounting._inputs import (
-    FloatArray,
-    as_delta,
-    as_floats,
-    as_nonnegative,
-    as_positive_scalar,
-)
 from collegium.accounting.renyi import CONVERSIONS, rdp_to_epsilon, validate_orders
 from collegium.errors import InputError
+from reproduction.smooth.inputs import Floats, nonnegative, numbers, positive
 from reproduction.smooth.smooth_sensitivity import CostProfile, smooth_sensitivity
 
 __all__ = [
@@ -106,9 +100,10 @@ class ReleasePlan:
     conversion: str = "canonne"
 
     def __post_init__(self) -> None:
-        as_positive_scalar("beta", self.beta)
-        as_positive_scalar("sigma", self.sigma)
-        as_delta(self.delta)
+        positive("beta", self.beta)
+        positive("sigma", self.sigma)
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta must lie between 0 and 1, got {self.delta}; try 1e-5.")
         if not 0 < self.failure <= 0.5:
             raise InputError(f"failure must lie in (0, 1/2], got {self.failure}; try 1e-6.")
         if self.conversion not in CONVERSIONS:
@@ -140,14 +135,14 @@ class SanitisedEpsilon:
     plan : ReleasePlan
     """
 
-    epsilon: FloatArray
-    rdp: FloatArray
-    release_rdp: FloatArray
-    orders: FloatArray
+    epsilon: Floats
+    rdp: Floats
+    release_rdp: Floats
+    orders: Floats
     plan: ReleasePlan
 
 
-def release_rdp(order: float, steps: ArrayLike, plan: ReleasePlan) -> FloatArray:
+def release_rdp(order: float, steps: ArrayLike, plan: ReleasePlan) -> Floats:
     """Rényi cost, at one order, of publishing one number; independent of the data.
 
     Parameters
@@ -174,7 +169,7 @@ def release_rdp(order: float, steps: ArrayLike, plan: ReleasePlan) -> FloatArray
     array([0.    , 0.1938, 1.0172])
     """
     alpha = float(validate_orders([order])[0])
-    moved = as_nonnegative("steps", steps)
+    moved = nonnegative("steps", steps)
     smoothness = plan.beta * moved + _SMOOTHNESS_ERROR
     limit = -math.log1p(-1 / alpha) / 2
     if (smoothness >= limit).any():
@@ -189,7 +184,7 @@ def release_rdp(order: float, steps: ArrayLike, plan: ReleasePlan) -> FloatArray
     return np.where(moved == 0, 0.0, cost * (1 + 1e-12))
 
 
-def noise_scale(profile: CostProfile, plan: ReleasePlan) -> FloatArray:
+def noise_scale(profile: CostProfile, plan: ReleasePlan) -> Floats:
     """Standard deviation of the noise on each group's published cost. **Sensitive.**
 
     Draw it exactly, rounded to RESOLUTION, fresh and independently for each group; for example
@@ -244,7 +239,7 @@ def release_epsilon(profile: CostProfile, plan: ReleasePlan, noise: ArrayLike) -
     always valid: post-processing. All groups' numbers together cost an owner the sum of as many
     release costs (Mironov 2017, arXiv 1702.07476v3, Proposition 1), also added to the labels' cost.
     """
-    drawn = as_floats("noise", noise)
+    drawn = numbers("noise", noise)
     if drawn.shape != profile.orders.shape:
         raise InputError(
             f"noise must be one number per group, shape {profile.orders.shape}, got {drawn.shape}."

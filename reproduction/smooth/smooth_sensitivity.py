@@ -4,7 +4,7 @@ A data-dependent cost is computed from raw votes and must not be published as it
 bounds, for every number of changed owners ("distance"), how much one more owner can change the
 total cost of a group, and turns that into a smooth bound, the scale of the noise with which
 :mod:`reproduction.smooth.smooth_release` publishes the total. Costs and bounds of the mechanisms:
-:mod:`reproduction.smooth.cost_profiles`. Proofs: ``docs/smooth-sensitivity.md``.
+:mod:`reproduction.smooth.cost_profiles`. Proofs: ``reproduction/docs/smooth-sensitivity.md``.
 
 Neighbours differ in all records of one owner, who moves at most Delta votes of *every* query: takes
 up to Delta votes away from classes and gives up to Delta to others (or to none: abstaining). An
@@ -26,16 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.accounting._inputs import (
-    FloatArray,
-    as_floats,
-    as_nonnegative,
-    as_positive_scalar,
-)
 from collegium.accounting.renyi import validate_orders
-from collegium.accounting.votes._margins import SLACK
-from collegium.accounting.votes._outcomes import per_group
 from collegium.errors import InputError
+from reproduction.smooth.inputs import Floats, nonnegative, numbers, one_per_group, positive
+from reproduction.smooth.margins import SLACK
 
 __all__ = [
     "CostProfile",
@@ -68,7 +62,7 @@ def owner_steps(sensitivity: ArrayLike, most: int = 64) -> NDArray[np.int64]:
     >>> owner_steps([0.5, 1.0, 1.25])
     array([1, 2, 3])
     """
-    moves = per_group(sensitivity)
+    moves = one_per_group("sensitivity", sensitivity)
     positive = moves[moves > 0]
     if not positive.size:
         return np.zeros(moves.size, dtype=np.int64)
@@ -109,10 +103,10 @@ class Owners:
     n_distances: int = 512
 
     def __post_init__(self) -> None:
-        moves = per_group(self.sensitivity)
+        moves = one_per_group("sensitivity", self.sensitivity)
         given = self.steps
-        steps = as_nonnegative("steps", owner_steps(moves) if given is None else given)
-        orders = as_floats("orders", self.orders)
+        steps = nonnegative("steps", owner_steps(moves) if given is None else given)
+        orders = numbers("orders", self.orders)
         if orders.ndim == 0:
             orders = np.full(moves.size, float(orders))
         if orders.shape != moves.shape or steps.shape != moves.shape:
@@ -159,11 +153,11 @@ class CostProfile:
         change within k steps. Nondecreasing in k. The last distance stands for all that follow.
     """
 
-    orders: FloatArray
+    orders: Floats
     steps: NDArray[np.int64]
-    worst_case: FloatArray
-    sensitive_cost: FloatArray
-    sensitive_change: FloatArray
+    worst_case: Floats
+    sensitive_cost: Floats
+    sensitive_change: Floats
 
     def __add__(self, other: "CostProfile") -> "CostProfile":
         """Profile of the queries of both."""
@@ -182,7 +176,7 @@ class CostProfile:
         )
 
 
-def local_sensitivity(profile: CostProfile, distance: int = 0) -> FloatArray:
+def local_sensitivity(profile: CostProfile, distance: int = 0) -> Floats:
     """Bound the change of each group's cost by one owner of each group. Sensitive.
 
     Parameters
@@ -216,7 +210,7 @@ def local_sensitivity(profile: CostProfile, distance: int = 0) -> FloatArray:
     return np.array(profile.sensitive_change[:, :, min(distance, last)])
 
 
-def smooth_sensitivity(profile: CostProfile, beta: float) -> FloatArray:
+def smooth_sensitivity(profile: CostProfile, beta: float) -> Floats:
     """Smooth bound on the change of each group's cost, per step. Sensitive.
 
     S_g = max over distances k of exp(-beta k) max over groups h of change[g, h, k] / steps[h].
@@ -250,7 +244,7 @@ def smooth_sensitivity(profile: CostProfile, beta: float) -> FloatArray:
     >>> bool((smooth_sensitivity(profile, 0.1) >= smooth_sensitivity(profile, 0.2)).all())
     True
     """
-    rate = as_positive_scalar("beta", beta)
+    rate = positive("beta", beta)
     steps = np.maximum(profile.steps, 1)[:, None]
     per_step = (profile.sensitive_change / steps).max(axis=1)
     discount = np.exp(-rate * np.arange(per_step.shape[1]))

@@ -1,26 +1,26 @@
 """Small stand-ins to reproduce with, and the folder of published files."""
 
 import os
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 from reproduction.__main__ import main
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Small matrices gain nothing from threads, and on a busy machine threads wait for each other."""
+    with threadpool_limits(1):
+        yield
+
+
 @pytest.fixture
-def reproduction(monkeypatch, capsys):
-    """Run ``python -m reproduction``: exit code, standard output, standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["reproduction", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return ended.value.code or 0, printed.out, printed.err
-
-    return call
+def reproduction(command_line):
+    """Run ``python -m reproduction``."""
+    return partial(command_line, "reproduction", main)
 
 
 @pytest.fixture

@@ -226,7 +226,7 @@ class Killed(BaseException):
 
 def test_a_killed_run_goes_on(tmp_path, monkeypatch):
     """Killed at each of the first trainings, a run ends as an undisturbed one, training each once."""
-    options = Options(quick=True, n_jobs=1, work_dir=tmp_path)
+    options = Options(quick=True, student="pixel-ridge", n_jobs=1, work_dir=tmp_path)  # a fast one
     train = module.Laboratory._train_and_ask
     trained: list[tuple[object, ...]] = []
 

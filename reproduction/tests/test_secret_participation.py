@@ -1,4 +1,4 @@
-"""Secret random participation: the derivation of docs/vanishing.md, checked by brute force."""
+"""The derivation of ``reproduction/docs/secret-participation.md``, checked by brute force."""
 
 import math
 import sys

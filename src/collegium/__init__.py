@@ -5,33 +5,31 @@ the votes are noised, every person's loss is accounted individually, voting stop
 is exceeded, and only a student trained on the released labels leaves the house.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from collegium.lazy import lazily
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Budget": "budgets",
-    "Budgets": "budgets",
-    "Policy": "budgets",
-    "PATEClassifier": "pate.classifier",
-    "Account": "pate.settings",
-    "Queries": "pate.settings",
-    "PrivacyStatement": "accounting.statement",
-    "Uniform": "personalisation",
-    "Upsampling": "personalisation",
-    "Vanishing": "personalisation",
-    "Weighting": "personalisation",
-    "LNMax": "pate.voting.aggregators",
-    "GNMax": "pate.voting.aggregators",
-    "ConfidentGNMax": "pate.voting.aggregators",
-    "InteractiveGNMax": "pate.voting.aggregators",
-    "PermuteAndFlip": "pate.voting.aggregators",
-    "ExponentialMax": "pate.voting.aggregators",
-    "VoteTable": "pate.voting.vote_table",
-    "CollegiumError": "errors",
-    "PrivacyWarning": "errors",
-    "load_dataset": "data.datasets",
+_HOMES = {
+    "collegium.accounting.statement": ["PrivacyStatement"],
+    "collegium.budgets": ["Budget", "Budgets", "Policy"],
+    "collegium.data.datasets": ["load_dataset"],
+    "collegium.errors": ["CollegiumError", "PrivacyWarning"],
+    "collegium.pate.classifier": ["PATEClassifier"],
+    "collegium.pate.settings": ["Account", "Queries"],
+    "collegium.pate.voting.aggregators": [
+        "ConfidentGNMax",
+        "ExponentialMax",
+        "GNMax",
+        "InteractiveGNMax",
+        "LNMax",
+        "PermuteAndFlip",
+    ],
+    "collegium.pate.voting.vote_table": ["VoteTable"],
+    "collegium.personalisation": ["Uniform", "Upsampling", "Vanishing", "Weighting"],
 }
+_ROOMS = ["accounting", "datasets", "features", "students", "teachers"]
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
@@ -50,6 +48,8 @@ if TYPE_CHECKING:
     )
     from collegium.pate.voting.vote_table import VoteTable
     from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
+else:  # so that type checkers know every name, and that there are no others
+    __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
 
 __all__ = [
     "Account",
@@ -75,17 +75,3 @@ __all__ = [
     "__version__",
     "load_dataset",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import names when they are first used, so that the command line starts quickly."""
-    if name in _HOME:
-        from importlib import import_module
-
-        return getattr(import_module(f"collegium.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'collegium' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """List what there is to import, though it is imported when first used: for tab completion."""
-    return sorted({*__all__, *globals()} - {"Any", "TYPE_CHECKING"})

@@ -221,6 +221,13 @@ class Budgets:
 
     Budgets index like an array of records (``budgets[train]``), so scikit-learn's cross-validation
     can split them; owners keep their names, so they keep their teachers as well.
+
+    Examples
+    --------
+    >>> people = {"high": Budget(1.0), "low": Budget(3.0)}
+    >>> budgets = Budgets(people, [0, 1, 1], owners=["Ann", "Bob", "Bob"])
+    >>> budgets.n_owners, len(budgets[1:])
+    (2, 2)
     """
 
     def __init__(

@@ -170,12 +170,18 @@ def check_folder(path: Path) -> None:
 def sync(path: Path) -> None:
     """Bring a file's content, or a folder's entries, to the disk.
 
+    Windows cannot open folders, and brings their entries to the disk itself; files it brings there if they
+    are opened for writing.
+
     Raises
     ------
     OSError
         If the disk refuses.
     """
-    descriptor = os.open(path, os.O_RDONLY)
+    on_windows = os.name == "nt"
+    if on_windows and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if on_windows else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

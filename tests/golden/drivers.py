@@ -55,15 +55,15 @@ from cases import (
 from sklearn.naive_bayes import GaussianNB
 
 from collegium import PATEClassifier, Policy
-from collegium.accounting.renyi import SEED_ORDERS
 from collegium.cli.main import main
 from collegium.errors import PrivacyWarning
+from collegium.pate.settings import Account, Queries
+from collegium.pate.voting.aggregators import aggregator_from
+from collegium.pate.voting.composition import replay
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
-from collegium.study.run import run_study
+from collegium.study.stages import run_study
 from collegium.study.terms import read_job
-from collegium.voting.aggregators import aggregator_from
-from collegium.voting.composition import replay
 
 Entry = dict[str, Any]
 _FIRST = 6  # readable figures of each digest
@@ -79,7 +79,7 @@ _SHARED = (
     "statement",
 )
 #: Whether the estimator derives its seeds as a study does: then it is held against the studies' record.
-ESTIMATOR_HAS_SEEDS_OF_A_STUDY = False
+ESTIMATOR_HAS_SEEDS_OF_A_STUDY = True
 
 
 # --- the four drivers -------------------------------------------------------------------------------------
@@ -159,19 +159,19 @@ def _fitted(case: Case, records: Society) -> PATEClassifier:
         n_teachers=N_TEACHERS,
         personalisation=PERSONALISATIONS[case.personalisation](rule=case.rule, **case.extras),
         aggregator=aggregator_from(case.aggregator, **case.numbers),
-        guarantee=case.guarantee,
+        account=Account(case.guarantee, case.conversion, case.orders, case.bounds),
+        queries=Queries(
+            case.query_order,
+            case.max_queries,
+            case.max_labels,
+            case.release,
+            case.targets or "mixture",
+        ),
         student=_bayes(case.student_params),
-        release=case.release,
-        targets=case.targets or "mixture",
-        query_order=case.query_order,
         classes=CLASSES,
         teacher_class_shares=case.teacher_shares,
         student_class_shares=case.student_shares,
         assignment=case.assignment,
-        max_queries=case.max_queries,
-        max_labels=case.max_labels,
-        orders=SEED_ORDERS if case.orders == "seeds" else None,
-        conversion=case.conversion,
         noise_seed=NOISE_SEED,
         random_state=SEED,
         keep_sensitive=True,

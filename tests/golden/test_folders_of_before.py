@@ -11,6 +11,7 @@ from make_folders import smaller
 from record import differences, plain, quickly
 
 FOLDERS = Path(__file__).with_name("folders")
+STUDENT = "release/student.joblib"
 EXPECTED = json.loads((FOLDERS / "expected.json").read_text("utf-8"))
 
 
@@ -21,9 +22,12 @@ def records():
 
 @pytest.mark.parametrize("name", EXPECTED)
 @pytest.mark.filterwarnings("ignore")
-def test_a_folder_of_before_gives_what_it_gave(name, records, tmp_path):
+def test_a_folder_of_before_gives_what_it_gave(name, records, tmp_path, monkeypatch):
     unpack(FOLDERS / f"{name}.tar.gz", tmp_path)
     before = models(tmp_path / "study")
+    if STUDENT in before:  # written anew under its classes' new names, but not trained again
+        monkeypatch.setattr("collegium.study.student.StudentStage._trained", None)
+        del before[STUDENT]
     with quickly():
         found = differences(EXPECTED[name], plain(go_on(tmp_path, records)))
     assert not found, "\n".join([f"{name} does not end as it did; fields that differ:", *found])

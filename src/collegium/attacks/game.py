@@ -20,7 +20,7 @@ from collegium.accounting.gaussian import gdp_mu
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
 from collegium.attacks.events import Lens, Runs, choose_events
 from collegium.attacks.listening import ListeningNoise
-from collegium.attacks.mechanism import Mechanism
+from collegium.attacks.mechanism import AuditedMechanism
 from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.pate.voting.aggregators import Aggregator, InteractiveGNMax
@@ -71,7 +71,7 @@ class GameFinding:
 
 
 def play_game(
-    mechanism: Mechanism,
+    mechanism: AuditedMechanism,
     *,
     runs: int = 20_000,
     queries: int = 8,
@@ -84,7 +84,7 @@ def play_game(
 
     Parameters
     ----------
-    mechanism : Mechanism
+    mechanism : AuditedMechanism
     runs : int
         Labelling jobs on each side (one side for all owners unmoved, one for each group).
     queries : int
@@ -154,7 +154,12 @@ def pays_for_noisy_counts(aggregator: Aggregator) -> bool:
 
 
 def _refuse(
-    mechanism: Mechanism, runs: int, queries: int, n_classes: int, confidence: float, observe: str
+    mechanism: AuditedMechanism,
+    runs: int,
+    queries: int,
+    n_classes: int,
+    confidence: float,
+    observe: str,
 ) -> None:
     if not isinstance(mechanism.pricing.accountant, WorstCaseAccountant):
         raise InputError(
@@ -178,7 +183,9 @@ def _refuse(
         )
 
 
-def _votes(mechanism: Mechanism, queries: int, moved: str | None, tied: bool) -> NDArray[np.int32]:
+def _votes(
+    mechanism: AuditedMechanism, queries: int, moved: str | None, tied: bool
+) -> NDArray[np.int32]:
     """Votes of all teachers; the owner of the group ``moved`` has the other record."""
     votes = np.zeros((queries, mechanism.electorate.n_teachers), dtype=np.int32)
     if tied:
@@ -191,7 +198,7 @@ def _votes(mechanism: Mechanism, queries: int, moved: str | None, tied: bool) ->
     return votes
 
 
-def _weights(mechanism: Mechanism, queries: int) -> Floats:
+def _weights(mechanism: AuditedMechanism, queries: int) -> Floats:
     return np.array([mechanism.electorate.ballot(p).weights for p in range(queries)])
 
 
@@ -207,7 +214,7 @@ class _SilentStudent:
 
 
 def _play(
-    mechanism: Mechanism,
+    mechanism: AuditedMechanism,
     votes: NDArray[np.int32],
     n_classes: int,
     runs: int,
@@ -267,7 +274,7 @@ def _released_values(
 
 
 def _judge(
-    mechanism: Mechanism, group: str, lens: Lens, reference: Runs, moved: Runs, error: float
+    mechanism: AuditedMechanism, group: str, lens: Lens, reference: Runs, moved: Runs, error: float
 ) -> GameFinding:
     cohort, budget = mechanism.cohort(group), mechanism.electorate.groups[group]
     learnt = (reference.half(second=False), moved.half(second=False))

@@ -17,7 +17,7 @@ from collegium.personalisation.plan import Plan
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism:
+class AuditedMechanism:
     """What is audited: exactly the objects that a study would use.
 
     Attributes
@@ -51,7 +51,7 @@ class Mechanism:
 
 def mechanism_from(
     plan: Plan, aggregator: Aggregator, queries: int, seed: int = 0, release: str = LABELS
-) -> Mechanism:
+) -> AuditedMechanism:
     """Make the mechanism of a plan, with an owner of each group to attack.
 
     Parameters
@@ -75,4 +75,4 @@ def mechanism_from(
             start = first + int(present[:, first:end].sum(axis=0).argmax())
         owners[name] = np.arange(start, start + plan.groups[name].duplicates)
     pricing = WorstCasePricing(aggregator, electorate)
-    return Mechanism(electorate, aggregator, pricing, owners, release=release)
+    return AuditedMechanism(electorate, aggregator, pricing, owners, release=release)

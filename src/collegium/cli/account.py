@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from collegium.accounting.accountant import WorstCaseCost
-from collegium.accounting.statement import budget_and_cost
-from collegium.budgets import Budget
 from collegium.cli.console import out, plan_sentence, plan_table, print_json
-from collegium.cli.left import MOST, answers_affordable, show_export, show_left
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import (
-    Aggregator,
-    CheckedAggregator,
-    aggregator_from,
-    default_aggregator,
-)
-from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.personalisation import as_personalisation
-from collegium.personalisation.plan import Plan
+
+if TYPE_CHECKING:
+    from collegium.accounting.accountant import WorstCaseCost
+    from collegium.budgets import Budget
+    from collegium.pate.voting.aggregators import Aggregator
+    from collegium.personalisation.plan import Plan
 
 Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]
 SigmaThreshold = Annotated[float | None, typer.Option(help="Noise of the check.")]
@@ -87,6 +79,11 @@ def account(
 
     Example: collegium account --export study/ > composition.json
     """
+    from collegium.accounting.statement import budget_and_cost
+    from collegium.cli.left import MOST, show_export, show_left
+    from collegium.pate.voting.aggregators import CheckedAggregator
+    from collegium.personalisation import as_personalisation
+
     if [level, left, export].count(None) != 2:
         raise InputError(
             "give one of: --level (once for each level), --left FOLDER, --export FOLDER"
@@ -158,6 +155,8 @@ def aggregator_options(name: str, teachers: int, **given: float | None) -> Aggre
     InputError
         If an option does not belong to the aggregator.
     """
+    from collegium.pate.voting.aggregators import aggregator_from, default_aggregator
+
     usual = default_aggregator(teachers)
     defaults: dict[str, dict[str, float]] = {
         "lnmax": {"gamma": 12.5 / teachers},
@@ -174,6 +173,9 @@ def aggregator_options(name: str, teachers: int, **given: float | None) -> Aggre
 
 def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int:
     """Count the queries that all budgets pay for if each is answered (at most ``MOST``)."""
+    from collegium.cli.left import answers_affordable
+    from collegium.pate.voting.pricing import WorstCasePricing
+
     electorate = plan.electorate(seed)
     pricing = WorstCasePricing(aggregator, electorate)
     return answers_affordable(pricing, electorate, pricing.accountant, 0)
@@ -193,6 +195,11 @@ def cost_of(
     checks, answers : int
         Queries asked (in order of the schedule), and how many of the first were answered.
     """
+    import numpy as np
+
+    from collegium.budgets import Budget
+    from collegium.pate.voting.pricing import WorstCasePricing
+
     electorate = plan.electorate(seed)
     free = {name: Budget(float("inf"), b.delta) for name, b in electorate.groups.items()}
     pricing = WorstCasePricing(aggregator, replace(electorate, groups=free))
@@ -207,6 +214,8 @@ def cost_of(
 
 def parse_levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dict[str, int]]:
     """Read levels written as NAME=EPSILON:PEOPLE."""
+    from collegium.budgets import Budget
+
     budgets: dict[str, Budget] = {}
     sizes: dict[str, int] = {}
     for text in given:

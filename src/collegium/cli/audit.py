@@ -7,17 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from collegium.accounting.statement import (
-    budget_and_cost,
-    budget_in_digits,
-    ceil_decimals,
-    floor_decimals,
-)
-from collegium.attacks.game import GameFinding, play_game
-from collegium.attacks.mechanism import mechanism_from
-from collegium.attacks.one_run import OneRunFinding, OneRunSettings, audit_run
 from collegium.cli.account import (
     AggregatorName,
     Gamma,
@@ -32,12 +22,6 @@ from collegium.cli.account import (
 from collegium.cli.console import err, out, print_json
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
-from collegium.pate.voting.affordable import refuse_unaffordable
-from collegium.pate.voting.release import LABELS, check_release
-from collegium.personalisation import as_personalisation
-from collegium.report.audit_plots import Bar, audit_figure
-from collegium.study.config import read_config
-from collegium.study.stages import plan_study
 
 LEVELS = ["high=1:540", "average=2:370", "low=3:90"]
 DO_NOT_RELEASE = """\
@@ -89,7 +73,7 @@ def audit(
     ] = None,
     release: Annotated[
         str, typer.Option(help="mechanism: what its jobs release, labels or histogram.")
-    ] = LABELS,
+    ] = "labels",
     confidence: Annotated[
         float, typer.Option(help="Probability that all lower bounds hold.")
     ] = 0.95,
@@ -111,6 +95,23 @@ def audit(
 
     Example: collegium audit study.toml
     """
+    from collegium.attacks.game import play_game
+    from collegium.attacks.mechanism import mechanism_from
+    from collegium.attacks.one_run import OneRunSettings, audit_run
+    from collegium.cli.findings import (
+        as_record,
+        game_panels,
+        game_table,
+        one_run_panels,
+        one_run_table,
+    )
+    from collegium.pate.voting.affordable import refuse_unaffordable
+    from collegium.pate.voting.release import check_release
+    from collegium.personalisation import as_personalisation
+    from collegium.report.audit_plots import audit_figure
+    from collegium.study.config import read_config
+    from collegium.study.stages import plan_study
+
     if what == "mechanism":
         groups, sizes = parse_levels(level or LEVELS, delta)
         plan = as_personalisation(personalisation, rule).plan(groups, sizes, teachers)
@@ -135,7 +136,7 @@ def audit(
         title = (
             f"{mechanism.name}, {plan.personalisation}: {runs:,} jobs of {queries} queries a side"
         )
-        table, panels, about = _game_table(findings, title), _game_panels(findings), {"runs": runs}
+        table, panels, about = game_table(findings, title), game_panels(findings), {"runs": runs}
         folder = out_folder
     else:
         path = Path(what)
@@ -148,7 +149,7 @@ def audit(
             plan_study(config), settings, stage=lambda name: err.print(f"{name} …")
         )
         title = f"one run of {path.name} with {sum(f.guesses.canaries for f in findings)} canaries"
-        table, panels, about = _one_run_table(findings, title), _one_run_panels(findings), {}
+        table, panels, about = one_run_table(findings, title), one_run_panels(findings), {}
     holds = all(finding.holds for finding in findings)
     result = {
         "audited": title,
@@ -156,7 +157,7 @@ def audit(
         "neighbours": "all records of one owner are added, removed or replaced",
         "holds": holds,
         **about,
-        "groups": {finding.group: _record(finding) for finding in findings},
+        "groups": {finding.group: as_record(finding) for finding in findings},
     }
     if folder is not None:
         _open(folder)
@@ -193,88 +194,3 @@ def _open(folder: Path) -> None:
 def _progress(done: int, total: int) -> None:
     if err.is_terminal:
         err.print(f"{done:,} of {total:,} jobs", end="\r")
-
-
-def _game_table(findings: list[GameFinding], title: str) -> Table:
-    table = _table(title, "lower μ", "claimed μ", "budget μ")
-    for row in findings:
-        table.add_row(
-            *_epsilons(row),
-            floor_decimals(row.lower_mu, 3),
-            ceil_decimals(row.claim_mu, 3),
-            floor_decimals(row.budget_mu, 3),
-            "holds" if row.holds else "REFUTED",
-        )
-    return table
-
-
-def _one_run_table(findings: list[OneRunFinding], title: str) -> Table:
-    table = _table(title, "ceiling", "guesses", "right")
-    for row in findings:
-        table.add_row(
-            *_epsilons(row),
-            floor_decimals(row.ceiling_epsilon, 3),
-            str(row.guesses.guessed),
-            str(row.guesses.correct),
-            "holds" if row.holds else "REFUTED",
-        )
-    return table
-
-
-def _table(title: str, *more: str) -> Table:
-    table = Table(title=f"Audit: {title}", title_justify="left")
-    table.add_column("level")
-    for name in ("lower ε", "claimed ε", "budget ε", *more):
-        table.add_column(name, justify="right")
-    table.add_column("claim")
-    ceiling = "; ceiling: what could be shown if all guesses were right"
-    table.caption = f"per owner, at the level's δ{ceiling if 'ceiling' in more else ''}"
-    table.caption_justify = "left"
-    return table
-
-
-def _epsilons(row: GameFinding | OneRunFinding) -> tuple[str, str, str, str]:
-    granted, claimed = budget_and_cost(row.budget.epsilon, row.claim_epsilon, digits=3)
-    return row.group, budget_in_digits(row.lower_epsilon, 3), claimed, granted
-
-
-def _game_panels(findings: list[GameFinding]) -> list[tuple[str, list[Bar]]]:
-    return [
-        ("μ per owner", [Bar(f.group, f.lower_mu, f.claim_mu, f.budget_mu) for f in findings]),
-        _epsilon_panel(findings),
-    ]
-
-
-def _one_run_panels(findings: list[OneRunFinding]) -> list[tuple[str, list[Bar]]]:
-    return [_epsilon_panel(findings)]
-
-
-def _epsilon_panel(findings: Any) -> tuple[str, list[Bar]]:
-    bars = [Bar(f.group, f.lower_epsilon, f.claim_epsilon, f.budget.epsilon) for f in findings]
-    return f"ε per owner, at δ = {findings[0].budget.delta:g}", bars
-
-
-def _record(row: GameFinding | OneRunFinding) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "lower_epsilon": row.lower_epsilon,
-        "claim_epsilon": row.claim_epsilon,
-        "budget_epsilon": row.budget.epsilon,
-        "delta": row.budget.delta,
-        "holds": row.holds,
-    }
-    if isinstance(row, GameFinding):
-        return {
-            **record,
-            "lower_mu": row.lower_mu,
-            "claim_mu": row.claim_mu,
-            "budget_mu": row.budget_mu,
-            "true_positive_rate": row.true_positive_rate,
-            "false_positive_rate": row.false_positive_rate,
-        }
-    return {
-        **record,
-        "ceiling_epsilon": row.ceiling_epsilon,
-        "canaries": row.guesses.canaries,
-        "guessed": row.guesses.guessed,
-        "correct": row.guesses.correct,
-    }

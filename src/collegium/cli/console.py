@@ -1,4 +1,7 @@
-"""What the command line shows: tables, progress, and one line for each error."""
+"""What the command line shows: tables, and one line for each error.
+
+Imports nothing heavy: help and version come at once (what tables show is imported when they are made).
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,16 @@ import json
 import math
 import sys
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from collegium.accounting.statement import PrivacyStatement, budget_in_digits, percent
-from collegium.pate.observer import Observer
-from collegium.personalisation.plan import Plan
+if TYPE_CHECKING:
+    from collegium.accounting.statement import PrivacyStatement
+    from collegium.personalisation.plan import Plan
 
 # No markup: names of levels and files may contain brackets.
 out = Console(highlight=False, markup=False)
@@ -63,6 +65,8 @@ def _finite(value: Any) -> Any:
 
 def privacy_table(privacy: PrivacyStatement) -> Table:
     """Tabulate level, people, budget, spent and guarantee."""
+    from collegium.accounting.statement import percent
+
     table = Table(title="What each person granted, and paid", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("level")
     table.add_column("people", justify="right")
@@ -90,6 +94,8 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
 
 def plan_table(plan: Plan) -> Table:
     """Tabulate who gets which teachers and how much influence."""
+    from collegium.accounting.statement import budget_in_digits
+
     copies = any(group.duplicates != 1 for group in plan.groups.values())
     absent = any(group.frequency != 1 for group in plan.groups.values())
     table = Table(
@@ -132,56 +138,3 @@ def plan_sentence(plan: Plan) -> str:
         f"{plan.n_teachers:,} teachers are trained; {100 * plan.efficiency:.1f} % of all granted budgets "
         "turn into votes."
     )
-
-
-class NoteObserver(Observer):
-    """Shows what the user should know, on the standard error, and no progress."""
-
-    def note(self, line: str) -> None:
-        """Learn what the user should know about the student."""
-        err.print(f"Note: {line}", soft_wrap=True)
-
-
-class ProgressObserver(NoteObserver):
-    """Shows a progress bar for each stage, on the standard error."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description:<12}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=err,
-        )
-        self._task: Any = None
-
-    def __enter__(self) -> ProgressObserver:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._finish()
-        self._progress.stop()
-
-    def stage(self, name: str, total: int | None = None) -> None:
-        """Learn that a stage begins."""
-        self._finish()
-        self._task = self._progress.add_task(name, total=total)
-
-    def advanced(self, done: int, total: int | None = None) -> None:
-        """Learn that so many steps of the stage are done."""
-        if self._task is not None:
-            self._progress.update(self._task, completed=done)
-
-    def skipped(self, name: str) -> None:
-        """Learn that a stage was finished in an earlier run."""
-        self._finish()
-        err.print(f"{name:<12} done in an earlier run")
-
-    def _finish(self) -> None:
-        if self._task is not None:
-            for task in self._progress.tasks:
-                if task.id == self._task and task.total is None:
-                    self._progress.update(self._task, total=1, completed=1)
-            self._progress.stop_task(self._task)
-            self._task = None

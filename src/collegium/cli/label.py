@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from collegium.cli.account import (
     AggregatorName,
@@ -22,25 +19,7 @@ from collegium.cli.account import (
     aggregator_options,
 )
 from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
-from collegium.cli.vote_files import TeacherBudgets, read_budgets, read_matrix, read_votes
-from collegium.data.datasets import sha256_of
 from collegium.errors import InputError
-from collegium.noise.sources import SecureNoise, SeededNoise
-from collegium.pate.classifier import default_model
-from collegium.pate.pipeline import release as release_votes
-from collegium.pate.question_order import random_order
-from collegium.pate.settings import Account, Queries
-from collegium.pate.students.supervised import RefittedStudent
-from collegium.pate.voting.affordable import refuse_unaffordable
-from collegium.pate.voting.release import LABELS, check_release
-from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import Upsampling, as_personalisation
-from collegium.personalisation.base import finish_plan
-from collegium.personalisation.electorate import Electorate
-from collegium.personalisation.plan import Plan, separate_electorate
-from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
-from collegium.study.kept import FolderMemory
-from collegium.study.published import summary, write_release
 
 _MOST_CLASSES = 100_000
 ADJACENCY = (
@@ -110,7 +89,7 @@ def label(
             help="labels, or histogram: the noisy counts of all classes and the noisy checks as well, at the "
             "same price (worst-case; lnmax, gnmax, confident, interactive)."
         ),
-    ] = LABELS,
+    ] = "labels",
     shuffle_seed: Annotated[
         int, typer.Option(help="Public randomness: order of queries, participation.", min=0)
     ] = 0,
@@ -126,9 +105,26 @@ def label(
 
     Example: collegium label --votes votes.npy --budgets budgets.csv --classes 10 --out labels/
     """
+    import numpy as np
+
+    from collegium.cli.electorates import electorate_of
+    from collegium.cli.vote_files import read_budgets, read_features, read_votes
+    from collegium.data.datasets import sha256_of
+    from collegium.noise.sources import SecureNoise, SeededNoise
+    from collegium.pate.classifier import default_model
+    from collegium.pate.pipeline import release as release_votes
+    from collegium.pate.question_order import random_order
+    from collegium.pate.settings import Account, Queries
+    from collegium.pate.students.supervised import RefittedStudent
+    from collegium.pate.voting.affordable import refuse_unaffordable
+    from collegium.pate.voting.release import LABELS, check_release
+    from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
+    from collegium.study.kept import FolderMemory
+    from collegium.study.published import summary, write_release
+
     ballots = read_budgets(budgets)
     table = read_votes(votes, votes_are, classes, ballots)
-    plan, electorate = _electorate(ballots, table, personalisation, rule, shuffle_seed)
+    plan, electorate = electorate_of(ballots, table, personalisation, rule, shuffle_seed)
     mechanism = aggregator_options(
         aggregator,
         plan.n_nominal,
@@ -145,7 +141,7 @@ def label(
         raise InputError(f"--orders must be wide or seeds, got {orders!r}")
     student = None
     if mechanism.consults_student:
-        student = RefittedStudent(default_model(), _features(features, table), table.n_classes)
+        student = RefittedStudent(default_model(), read_features(features, table), table.n_classes)
     folder = StudyFolder(out_folder)
     settings: dict[str, Any] = {
         "votes_are": "predictions" if table.has_teachers else "counts",
@@ -220,65 +216,3 @@ def label(
             soft_wrap=True,
         )
     out.print(f"Published: {folder.release}", soft_wrap=True)
-
-
-def _electorate(
-    budgets: TeacherBudgets, table: VoteTable, method: str, rule: str, seed: int
-) -> tuple[Plan, Electorate]:
-    personalisation = as_personalisation(method, rule)
-    if budgets.duplicates is not None or method == "upsampling":
-        return _upsampled(budgets, table, method)
-    group_of_teacher = budgets.group_of_teacher
-    if group_of_teacher is None:
-        group_of_teacher = np.full(table.n_teachers, next(iter(budgets.groups)), dtype=object)
-        owners = {name: max(n, table.n_teachers) for name, n in budgets.owners.items()}
-    elif len(group_of_teacher) != table.n_teachers:
-        raise InputError(
-            f"there are votes of {table.n_teachers} teachers, but budgets of {len(group_of_teacher)}: give "
-            "one row per teacher, in the order of the columns"
-        )
-    else:
-        owners = budgets.owners
-    teachers_of = {
-        name: np.flatnonzero(group_of_teacher == name).astype(np.intp) for name in budgets.groups
-    }
-    sizes = {name: len(teachers) for name, teachers in teachers_of.items()}
-    plan = personalisation.plan(budgets.groups, sizes, table.n_teachers)
-    groups = {name: replace(group, owners=owners[name]) for name, group in plan.groups.items()}
-    plan = replace(plan, groups=groups)
-    if plan.mixed:
-        return plan, plan.electorate(seed)
-    return plan, separate_electorate(plan, teachers_of, seed)
-
-
-def _upsampled(budgets: TeacherBudgets, table: VoteTable, method: str) -> tuple[Plan, Electorate]:
-    """Take the duplicates as they were made: teachers are shared by all groups."""
-    if method != "upsampling" or budgets.duplicates is None:
-        raise InputError(
-            "upsampling needs a column teachers_per_owner (one row per group) in the budgets, and only "
-            "upsampling does: it says how many teachers saw each owner's records"
-        )
-    people = sum(budgets.owners.values())
-    copies = sum(budgets.owners[name] * d for name, d in budgets.duplicates.items())
-    plan = finish_plan(
-        Upsampling(),
-        n_nominal=max(1, round(table.n_teachers * people / copies)),
-        n_teachers=table.n_teachers,
-        mixed=True,
-        used=budgets.groups,
-        sizes=budgets.owners,
-        teachers=dict.fromkeys(budgets.groups, table.n_teachers),
-        duplicates=budgets.duplicates,
-    )
-    return plan, plan.electorate(0)
-
-
-def _features(path: Path | None, table: VoteTable) -> NDArray[Any]:
-    if path is None:
-        raise InputError("aggregator 'interactive' needs --features: its student learns from them")
-    features = read_matrix(path)
-    if len(features) != table.n_queries:
-        raise InputError(
-            f"--features has {len(features)} rows, but there are {table.n_queries} queries: give one each"
-        )
-    return features

@@ -6,16 +6,12 @@ import json
 import shlex
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from collegium.cli.console import (
     STOPPED,
-    NoteObserver,
-    ProgressObserver,
     err,
     out,
     plan_sentence,
@@ -24,10 +20,10 @@ from collegium.cli.console import (
     privacy_table,
 )
 from collegium.errors import InputError
-from collegium.study.baselines import measure_baselines
-from collegium.study.config import StudyConfig, example_config, read_config
-from collegium.study.result import StudyResult
-from collegium.study.stages import plan_study, run_study
+
+if TYPE_CHECKING:
+    from collegium.study.config import StudyConfig
+    from collegium.study.result import StudyResult
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 StudyFile = Annotated[Path, typer.Argument(help="The study's TOML file.", show_default=False)]
@@ -65,6 +61,8 @@ def init(
 
     Example: collegium init study.toml
     """
+    from collegium.study.config import example_config
+
     if path.exists():
         raise InputError(f"{path} exists already and is left as it is: give another name")
     try:
@@ -84,6 +82,8 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     """
     from collegium.cli.account import affordable_answers
     from collegium.cli.left import MOST
+    from collegium.study.config import read_config
+    from collegium.study.stages import plan_study
 
     config = with_data_dir(read_config(study), data_dir)
     planned = plan_study(config)
@@ -143,6 +143,8 @@ def run(
 
     Example: collegium run study.toml
     """
+    from collegium.study.config import read_config
+
     config = with_engine(with_data_dir(read_config(study), data_dir), engine, address)
     result = _run(config, out_folder or study.with_suffix(""), as_json)
     _show(result, as_json)
@@ -158,6 +160,9 @@ def demo(
 
     Example: collegium demo
     """
+    from collegium.study.baselines import measure_baselines
+    from collegium.study.config import read_config
+
     with as_file(files("collegium.study").joinpath("demo.toml")) as path:
         config = read_config(path)
     levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in config["privacy.levels"].items())
@@ -213,6 +218,8 @@ def report(
 
 def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
     """Put the option --data-dir over the configuration's folder."""
+    from collegium.study.config import StudyConfig
+
     if data_dir is None:
         return config
     run_section = {**config.values["run"], "data_dir": str(data_dir.resolve())}
@@ -227,6 +234,8 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
     InputError
         If there is no such engine, or the address means nothing to it.
     """
+    from collegium.study.config import StudyConfig
+
     if engine is None and address is None:
         return config
     run_section = dict(config.values["run"])
@@ -241,6 +250,9 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
 
 
 def _run(config: StudyConfig, folder: Path, quiet: bool) -> StudyResult:
+    from collegium.cli.progress import NoteObserver, ProgressObserver
+    from collegium.study.stages import run_study
+
     if quiet or not err.is_terminal:
         return run_study(config, folder, NoteObserver())
     with ProgressObserver() as observer:
@@ -292,6 +304,9 @@ def _show(
 
 
 def _comparison_table(comparison: dict[str, tuple[int | None, float | None]], n_test: int) -> Any:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(
         title=f"Students on {n_test:,} public test records", title_justify="left", box=SIMPLE_HEAD
     )

@@ -231,3 +231,21 @@ def read_matrix(path: Path) -> NDArray[Any]:
             f"{path} must be a table (queries × teachers or classes), got {array.shape}"
         )
     return np.asarray(array)
+
+
+def read_features(path: Path | None, table: VoteTable) -> NDArray[Any]:
+    """Read the features of the queries.
+
+    Raises
+    ------
+    InputError
+        If there are none, or not one row for each query.
+    """
+    if path is None:
+        raise InputError("aggregator 'interactive' needs --features: its student learns from them")
+    features = read_matrix(path)
+    if len(features) != table.n_queries:
+        raise InputError(
+            f"--features has {len(features)} rows, but there are {table.n_queries} queries: give one each"
+        )
+    return features

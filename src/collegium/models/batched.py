@@ -26,6 +26,12 @@ class BatchedEstimator(Protocol):
     ----------
     teachers_at_once : int
         How many teachers one call gets at most.
+
+    Examples
+    --------
+    >>> from collegium.teachers import RidgeTeachers
+    >>> isinstance(RidgeTeachers(), BatchedEstimator)
+    True
     """
 
     teachers_at_once: int

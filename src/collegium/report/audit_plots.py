@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from collegium.report.svg import MUTED, SERIES, plot_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _LOWER, _CLAIM = SERIES[0], SERIES[1]
 
@@ -41,6 +43,8 @@ def audit_figure(panels: Sequence[tuple[str, Sequence[Bar]]], title: str) -> Fig
     title : str
         What was audited, with confidence and neighbours.
     """
+    from matplotlib.figure import Figure
+
     with plot_style():
         figure = Figure(figsize=(4.2 * len(panels), 3.6), layout="constrained")
         for number, (unit, bars) in enumerate(panels, start=1):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from typing import TYPE_CHECKING
 
 from collegium.errors import InputError
 from collegium.report.numbers import count, display_width, down, shorten, up_of_down
 from collegium.report.report_data import ReportData
 from collegium.report.svg import INK, MUTED, SERIES, plot_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_GROUPS = len(SERIES)
 MOST_NAMED_CLASSES = 24
@@ -47,6 +48,8 @@ def history_figure(data: ReportData) -> Figure:
             f"under a {data.privacy.guarantee} guarantee what was spent is sensitive: there is no "
             "figure of it"
         )
+    from matplotlib.figure import Figure
+
     groups = data.privacy.groups[:MOST_GROUPS]
     points = sorted(data.history, key=lambda point: point.asked)
     asked = [point.asked for point in points]
@@ -147,6 +150,8 @@ def spread(places: Sequence[float], gap: float) -> list[float]:
 def _scale_history(
     axes: Axes, asked: list[int], lines: dict[str, list[float]], budgets: list[float]
 ) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+
     last = [spent[-1] for spent in lines.values() if spent]
     tall = [value for value in (*budgets, *last) if math.isfinite(value) and value > _SMALLEST]
     far_apart = bool(tall) and max(tall) / min(tall) > _LOGARITHMIC_FROM
@@ -204,6 +209,8 @@ def _drawable(value: float) -> float:
 
 
 def _named_classes(data: ReportData) -> Figure:
+    from matplotlib.figure import Figure
+
     names = [shorten(name, 18) for name in data.class_names]
     counts = list(data.labels_per_class)
     height = max(2.2, 0.75 + 0.26 * len(names))
@@ -227,6 +234,9 @@ def _named_classes(data: ReportData) -> Figure:
 
 
 def _many_classes(data: ReportData) -> Figure:
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
     counts = list(data.labels_per_class)
     figure = Figure(figsize=(_WIDTH, 3.4))
     axes = figure.add_axes((0.1, 0.14, 0.885, 0.68))

@@ -6,13 +6,15 @@ import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-import matplotlib.style
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from collegium.report.numbers import clean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 INK, MUTED, RULE = "#1b2733", "#55626f", "#d3dae1"
 SERIES = (
@@ -56,6 +58,8 @@ _STYLE = {
 @contextmanager
 def plot_style() -> Iterator[None]:
     """Draw in the report's style, whatever the user's matplotlib is set to."""
+    import matplotlib.style
+
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
         # The page's own fonts draw the text; matplotlib only measures it.
         warnings.filterwarnings("ignore", message="Glyph .* missing")

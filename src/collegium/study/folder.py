@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import io
 import json
-import os
 import platform
 from collections.abc import Collection, Iterator
 from importlib.metadata import version
@@ -15,6 +13,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from collegium.durable import check_folder, write_durably
@@ -61,17 +60,17 @@ class StudyFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep any other process from running the same study: two would spend one budget twice."""
-        descriptor = os.open(self.vault / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        lock = FileLock(self.vault / ".lock", timeout=0, mode=0o600)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"another process is running the study in {self.path}: wait for it to end"
-                ) from None
+            lock.acquire()
+        except Timeout:
+            raise InputError(
+                f"another process is running the study in {self.path}: wait for it to end"
+            ) from None
+        try:
             yield
         finally:
-            os.close(descriptor)
+            lock.release()
 
     def voting_has_ended(self) -> bool:
         """Tell whether all that will be asked was asked."""

@@ -32,6 +32,7 @@ from collegium.errors import StudyMismatchError
 from collegium.noise.grid import GRID
 from collegium.pate.voting.labelling import LOST, NO_LABEL, Outcome
 
+_AS_IT_IS = getattr(os, "O_BINARY", 0)  # Windows would write two bytes for an end of line
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LINE_BYTES = 8192  # around the outcomes of a block, in two lines of the file
 _OUTCOME_BYTES, _VALUE_BYTES = 128, 24  # at most
@@ -101,12 +102,16 @@ class FileJournal:
 
     def _set_room_aside(self, size: int) -> None:
         """Take space on the disk. Raises OSError if there is none: nothing was reserved then."""
-        descriptor = os.open(self._room, os.O_WRONLY | os.O_CREAT, 0o600)
+        descriptor = os.open(self._room, os.O_WRONLY | os.O_CREAT | _AS_IT_IS, 0o600)
         try:
             if os.fstat(descriptor).st_size < size:
                 written = 0
                 while written < size:
-                    written += os.pwrite(descriptor, bytes(size - written), written)
+                    rest = bytes(size - written)
+                    if hasattr(os, "pwrite"):
+                        written += os.pwrite(descriptor, rest, written)
+                    else:  # Windows; the file has just been opened, so this goes on where it ended
+                        written += os.write(descriptor, rest)
         except OSError:
             self.give_room_back()
             raise
@@ -129,7 +134,7 @@ class FileJournal:
         text = json.dumps(entry, separators=(",", ":"))
         line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
         create = 0 if self._size else os.O_CREAT
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | create, 0o600)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | create | _AS_IT_IS, 0o600)
         try:
             if os.fstat(descriptor).st_size != self._size + self._torn:
                 raise StudyMismatchError(

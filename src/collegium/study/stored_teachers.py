@@ -6,14 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import joblib
-
-from collegium.errors import InputError
 from collegium.pate.catalogue import keep_checkpoints
 from collegium.pate.memory import Ensemble, TrainedTeachers
 from collegium.pate.teachers.engines import Workers
 from collegium.pate.teachers.ensemble import Teacher
 from collegium.study.folder import StudyFolder
+from collegium.study.stored_models import load_model
 
 
 class StoredTeachers(TrainedTeachers):
@@ -87,13 +85,3 @@ def fetch_teacher(kept: Any) -> Teacher:
     teacher = load_model(kept)
     assert isinstance(teacher, Teacher)
     return teacher
-
-
-def load_model(path: Path) -> Any:
-    """Read a model; a damaged file is named in one line."""
-    try:
-        return joblib.load(path)
-    except Exception as error:  # unpickling may raise anything
-        raise InputError(
-            f"{path} cannot be read ({type(error).__name__}): delete it and run again"
-        ) from None

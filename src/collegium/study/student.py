@@ -14,7 +14,7 @@ from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.frozen import said
 from collegium.study.notes import KeptNotes
-from collegium.study.stored_teachers import load_model
+from collegium.study.stored_models import load_model
 
 
 class StudentStage:
@@ -69,7 +69,8 @@ class StudentStage:
             known = {"recipe": known}
         if path.exists() and known.get("recipe") == recipe:
             self._run.observer.skipped("student")
-            return load_model(path), tuple(known.get("notes", ()))
+            student = load_model(path, self._folder.write_model)
+            return student, tuple(known.get("notes", ()))
         self._run.observer.stage("student")
         with self._notes.apart() as notes:
             student = self._trained(released)

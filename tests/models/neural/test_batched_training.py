@@ -9,7 +9,8 @@ from reference_training import train_plainly  # noqa: E402
 from torch import nn  # noqa: E402
 
 from collegium.models.neural.blueprint import draw_up  # noqa: E402
-from collegium.models.neural.groups import Machine, Shard, train_in_groups  # noqa: E402
+from collegium.models.neural.groups import Shard, train_in_groups  # noqa: E402
+from collegium.models.neural.machine import Machine  # noqa: E402
 from collegium.models.neural.networks import mlp, seed_cnn, small_cnn  # noqa: E402
 from collegium.models.neural.recipes import Recipe  # noqa: E402
 

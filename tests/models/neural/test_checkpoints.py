@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier  # noqa: E402
 from collegium.errors import InputError  # noqa: E402
 from collegium.models.neural import checkpoints as module  # noqa: E402
 from collegium.models.neural.checkpoints import Checkpoints  # noqa: E402
-from collegium.models.neural.classifier import NeuralClassifier  # noqa: E402
+from collegium.models.neural.neural_classifier import NeuralClassifier  # noqa: E402
 from collegium.pate.catalogue import keep_checkpoints  # noqa: E402
 
 

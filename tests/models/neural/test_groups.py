@@ -9,7 +9,8 @@ torch = pytest.importorskip("torch")
 from collegium.errors import ModelError  # noqa: E402
 from collegium.models.neural import groups as module  # noqa: E402
 from collegium.models.neural.blueprint import draw_up  # noqa: E402
-from collegium.models.neural.groups import Machine, Shard, in_threads, train_in_groups  # noqa: E402
+from collegium.models.neural.groups import Shard, in_threads, train_in_groups  # noqa: E402
+from collegium.models.neural.machine import Machine  # noqa: E402
 from collegium.models.neural.networks import mlp, seed_cnn  # noqa: E402
 from collegium.models.neural.recipes import Recipe  # noqa: E402
 

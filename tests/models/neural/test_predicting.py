@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from collegium.errors import ModelError  # noqa: E402
 from collegium.models.neural import predicting as module  # noqa: E402
 from collegium.models.neural.blueprint import Blueprint, draw_up  # noqa: E402
-from collegium.models.neural.groups import Machine  # noqa: E402
+from collegium.models.neural.machine import Machine  # noqa: E402
 from collegium.models.neural.networks import mlp  # noqa: E402
 from collegium.models.neural.predicting import ask_networks  # noqa: E402
 from collegium.models.neural.trained_network import TrainedNetwork  # noqa: E402

@@ -1,16 +1,10 @@
-"""Which public records are asked about, and which student is chosen."""
+"""Which public records are asked about."""
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 from sklearn.datasets import load_digits
-from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from collegium.errors import InputError
-from collegium.pate.students.graph import GraphStudent
-from collegium.pate.students.model_selection import select_student
 from collegium.pate.students.neighbours import similarity_graph
 from collegium.pate.students.selection import ORDERS, next_queries, query_order
 
@@ -75,56 +69,3 @@ def test_next_queries_ask_about_everybody_in_the_end():
         next_queries(beliefs[:5], PUBLIC[:30], [], 2)
     with pytest.raises(InputError, match="n must be at least 1"):
         next_queries(beliefs, PUBLIC[:30], [], 0)
-
-
-def released(signal, n=400, seed=0):
-    generator = np.random.default_rng(seed)
-    noisy = signal * np.eye(10)[DIGITS[:n]] + generator.normal(size=(n, 10))
-    return np.arange(n), softmax(signal * noisy, axis=1)
-
-
-def test_the_better_student_is_chosen_by_noisy_answers():
-    queries, targets = released(signal=1.5)
-    candidates = {
-        "dummy": DummyClassifier(),
-        "stump": DecisionTreeClassifier(max_depth=1, random_state=0),
-        "graph": GraphStudent(n_components=30, coupling=8.0, mistrust=0.02),
-    }
-    chosen = select_student(candidates, PUBLIC, queries, targets)
-    assert chosen.name == "graph"
-    assert chosen.scores["graph"] > chosen.scores["stump"]
-    assert chosen.student.score(IMAGES[400:] / 16, DIGITS[400:]) > 0.8
-    assert not hasattr(candidates["graph"], "beliefs_")
-
-
-def test_candidates_that_fail_are_left_out_unless_all_do():
-    queries, targets = released(signal=4.0)
-    broken = GraphStudent(method="magic")
-    chosen = select_student({"a": broken, "b": DummyClassifier()}, PUBLIC, queries, targets)
-    assert (chosen.name, chosen.scores["a"]) == ("b", -np.inf)
-    with pytest.raises(InputError, match="no candidate could be fitted"):
-        select_student({"a": broken, "b": broken}, PUBLIC, queries, targets)
-
-
-def test_a_choice_needs_candidates_probabilities_and_answers():
-    queries, targets = released(signal=4.0)
-    with pytest.raises(InputError, match="no candidates"):
-        select_student({}, PUBLIC, queries, targets)
-    with pytest.raises(InputError, match="no predict_proba"):
-        select_student({"ridge": RidgeClassifier()}, PUBLIC, queries, targets)
-    two = {"a": DummyClassifier(), "b": LogisticRegression()}
-    with pytest.raises(InputError, match="too few to choose"):
-        select_student(two, PUBLIC, queries[:5], targets[:5])
-    with pytest.raises(InputError, match="cv"):
-        select_student(two, PUBLIC, queries, targets, cv=1)
-    assert select_student({"a": DummyClassifier()}, PUBLIC, queries[:5], targets[:5]).name == "a"
-
-
-def test_one_candidate_is_judged_as_among_others():
-    queries, targets = released(signal=1.5)
-    stump = DecisionTreeClassifier(max_depth=1, random_state=0)
-    alone = select_student({"a": stump}, PUBLIC, queries, targets)
-    beside = select_student({"a": stump, "b": DummyClassifier()}, PUBLIC, queries, targets)
-    assert alone.scores["a"] == beside.scores["a"]
-    few = select_student({"a": stump}, PUBLIC, queries[:9], targets[:9])
-    assert few.name == "a" and np.isnan(few.scores["a"])

@@ -14,7 +14,6 @@ from collegium.pate.students.targets import (
     METHODS,
     ConsensusMixture,
     class_posterior,
-    label_weights,
     released_targets,
 )
 from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, InteractiveGNMax
@@ -290,14 +289,6 @@ def test_without_any_label_there_are_no_targets(house):
     labels = job.run()
     shown = released_histograms(labels, house.unlimited(20), mechanism, 4)
     assert released_targets(labels, 4, shown).shape == (0, 4)
-
-
-def test_the_weight_of_a_label_grows_from_chance_to_certainty():
-    assert label_weights(np.full((1, 5), 0.2)) == pytest.approx(0)
-    assert label_weights(np.eye(5)) == pytest.approx(1)
-    sure = np.linspace(0.2, 1, 9)
-    table = np.stack([sure, *[(1 - sure) / 4] * 4], axis=1)
-    assert (np.diff(label_weights(table)) > 0).all()
 
 
 @pytest.mark.parametrize(

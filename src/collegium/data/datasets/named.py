@@ -90,6 +90,12 @@ class Dataset:
         Whom to cite.
     licence : str
         The terms of use.
+
+    Examples
+    --------
+    >>> digits = load_dataset("digits")
+    >>> digits.X.shape, digits.classes[:3], digits.owners is None
+    ((1797, 64), (0, 1, 2), True)
     """
 
     name: str

@@ -3,13 +3,11 @@
 import csv
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 
 from collegium.data.datasets.raw import (
     UNREADABLE,
@@ -186,6 +184,10 @@ def _parquet_files(folder: Path) -> list[Path]:
 
 
 def _read_parquet(path: Path, files: list[Path]) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.dataset as pads
+    import pyarrow.parquet as pq
+
     for file in files:
         existing_file(file)
     try:
@@ -194,14 +196,7 @@ def _read_parquet(path: Path, files: list[Path]) -> pd.DataFrame:
         raise refusal(
             path, f"is not readable Parquet ({reason_of(error)})", "write it again"
         ) from error
-    # Arrow would fill a column that only some files have with missing values, without a word.
-    for file, schema in zip(files, schemas, strict=True):
-        if set(schema.names) != set(schemas[0].names) or len(set(schema.names)) != len(schema):
-            raise refusal(
-                path,
-                f"has other or repeated columns in {file.name!r} than in {files[0].name!r}",
-                "write all files with the same columns, each once",
-            )
+    refuse_other_columns(path, files, schemas)
     try:
         if path.is_dir():
             # Explicit types, so that a column that is all missing in one file fits the others.
@@ -219,3 +214,17 @@ def _read_parquet(path: Path, files: list[Path]) -> pd.DataFrame:
         raise refusal(
             path, f"is not readable Parquet ({reason_of(error)})", "write it again"
         ) from error
+
+
+def refuse_other_columns(path: Path, files: Sequence[Path], schemas: Sequence[Any]) -> None:
+    """Refuse Parquet files of one table that differ in their columns.
+
+    Arrow would fill a column that only some files have with missing values, without a word.
+    """
+    for file, schema in zip(files, schemas, strict=True):
+        if set(schema.names) != set(schemas[0].names) or len(set(schema.names)) != len(schema):
+            raise refusal(
+                path,
+                f"has other or repeated columns in {file.name!r} than in {files[0].name!r}",
+                "write all files with the same columns, each once",
+            )

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import joblib
-import pyarrow as pa
 
 from collegium.data.sharding.disk import disk_trouble, private_folder, read_json, write_json
 from collegium.data.sharding.roles import Roles
@@ -184,6 +183,8 @@ def _identity(
     fingerprint: str | None,
 ) -> str:
     """Name everything that the content of the shards follows from."""
+    import pyarrow as pa
+
     content: dict[str, Any] = {
         "format": FORMAT,
         "arrow": pa.__version__,

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from collegium.data.sharding.source import ParquetSource, as_frame, values_of
 from collegium.errors import InputError
 from collegium.personalisation.partition import owner_hashes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Unwanted = Callable[[pd.DataFrame], NDArray[np.bool_]]
 

@@ -7,17 +7,19 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from collegium.data.sharding.disk import disk_trouble, read_json, write_json
 from collegium.data.sharding.shuffle import CLASS, TEACHER, one_batch, write_options
 from collegium.data.sharding.source import as_frame
 from collegium.errors import CollegiumError, InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -112,6 +114,8 @@ class ShardStore:
         InputError
             If the file is gone or is not what was written.
         """
+        import pyarrow as pa
+
         entry = self.sensitive_entries[number]
         path = self.folder / entry.file
         try:
@@ -206,6 +210,8 @@ def shard_bytes(records: pa.Table) -> bytes:
     ``records`` must come from ``take``, which allocates anew: a slice would drag its neighbours' bits along
     in the padding.
     """
+    import pyarrow as pa
+
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, records.schema, options=write_options()) as writer:
         writer.write_batch(one_batch(records))

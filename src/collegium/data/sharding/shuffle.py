@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from collegium.data.sharding.disk import disk_trouble, read_json, write_json
@@ -25,6 +24,9 @@ from collegium.data.sharding.roles import Roles, record_hashes
 from collegium.data.sharding.source import PIECE_ROWS, Piece, PieceReader, values_of
 from collegium.errors import InputError
 from collegium.personalisation.plan import Plan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Columns that stand beside the features.
 CLASS, TEACHER = "collegium:class", "collegium:teacher"
@@ -122,6 +124,8 @@ def gather_bucket(folder: Path, pieces: Sequence[tuple[int, int]], bucket: int) 
     pyarrow.Table
         Features, :data:`CLASS` and :data:`TEACHER`.
     """
+    import pyarrow as pa
+
     batches: list[Any] = []
     schema: pa.Schema | None = None
     for piece, files in pieces:
@@ -143,6 +147,8 @@ def gather_bucket(folder: Path, pieces: Sequence[tuple[int, int]], bucket: int) 
 
 def _placed(sorting: Sorting, piece: Piece) -> Iterator[tuple[int, pa.Table]]:
     """Read a piece; give each record once for each of its teachers, with the teacher's number."""
+    import pyarrow as pa
+
     roles = sorting.roles
     special = [name for name in (roles.owner, roles.level, roles.target) if name is not None]
     columns = list(dict.fromkeys([*special, *sorting.features]))
@@ -171,6 +177,8 @@ def _placed(sorting: Sorting, piece: Piece) -> Iterator[tuple[int, pa.Table]]:
 
 def _large(parts: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[int, pa.Table]]:
     """Put batches together to what a worker may hold at a time."""
+    import pyarrow as pa
+
     waiting: list[pa.Table] = []
     rows = held = 0
     for count, table in parts:
@@ -184,6 +192,8 @@ def _large(parts: Iterator[tuple[int, pa.Table]]) -> Iterator[tuple[int, pa.Tabl
 
 
 def _write_buckets(path: Path, table: pa.Table, first_teachers: NDArray[np.intp]) -> None:
+    import pyarrow as pa
+
     teachers = table.column(TEACHER).to_numpy()
     order = np.argsort(teachers, kind="stable")
     ends = np.searchsorted(teachers[order], first_teachers)
@@ -200,12 +210,16 @@ def _write_buckets(path: Path, table: pa.Table, first_teachers: NDArray[np.intp]
 
 def write_options() -> Any:
     """How records are written: compressed, and always to the same bytes."""
+    import pyarrow as pa
+
     codec = _CODEC if pa.Codec.is_available(_CODEC) else None
     return pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
     """Turn a table into one batch, also if it has no row."""
+    import pyarrow as pa
+
     whole = table.combine_chunks().to_batches()
     if len(whole) > 1:
         raise InputError(

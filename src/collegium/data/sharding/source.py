@@ -6,17 +6,18 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from collegium.data.datasets.raw import UNREADABLE, existing_file, reason_of, refusal, sha256_of
+from collegium.data.datasets.table_files import refuse_other_columns
 from collegium.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Rows that one worker gets at a time: some 100 MB of a table with 20 columns.
 PIECE_ROWS = 262_144
@@ -89,6 +90,8 @@ class PieceReader:
         InputError
             If the file cannot be read, or is not what it was when it was opened.
         """
+        import pyarrow as pa
+
         row, end = piece.first_row, piece.first_row + piece.n_rows
         try:
             for batch in self._scan(piece, columns):
@@ -106,6 +109,8 @@ class PieceReader:
 
     def _scan(self, piece: Piece, columns: Sequence[str]) -> Iterator[Any]:
         # Without pre-buffering, a file is read as its rows are asked for and not a row group ahead.
+        import pyarrow.dataset as pads
+
         options = pads.ParquetFragmentScanOptions(
             use_buffered_stream=True, pre_buffer=False, page_checksum_verification=True
         )
@@ -172,11 +177,13 @@ class ParquetSource:
     """
 
     def __init__(self, path: str | os.PathLike[str], piece_rows: int = PIECE_ROWS) -> None:
+        import pyarrow as pa
+
         self.path = Path(path)
         self.files = _files(self.path)
         footers = [_footer(file) for file in self.files]
         schemas = [footer.schema.to_arrow_schema() for footer in footers]
-        _refuse_other_columns(self.path, self.files, schemas)
+        refuse_other_columns(self.path, self.files, schemas)
         try:
             types = pa.unify_schemas(schemas, promote_options="permissive")
             keys = self._keys(types)
@@ -202,10 +209,15 @@ class ParquetSource:
 
     def empty_frame(self, columns: Sequence[str]) -> pd.DataFrame:
         """Make the table of no record: names and kinds of the columns."""
+        import pyarrow as pa
+
         fields = [self.reader.schema.field(name) for name in columns]
         return as_frame(pa.schema(fields).empty_table(), self.categorical)
 
     def _keys(self, types: pa.Schema) -> pa.Schema:
+        import pyarrow as pa
+        import pyarrow.dataset as pads
+
         if not self.path.is_dir():
             return pa.schema([])
         found = pads.dataset(
@@ -226,6 +238,8 @@ def as_frame(table: pa.Table, categorical: Sequence[str] = ()) -> pd.DataFrame:
     categorical : sequence of str
         Columns that were dictionaries, and become categories again (those of these records).
     """
+    import pyarrow as pa
+
     for position, field in enumerate(table.schema):
         column = table.column(position)
         if field.name in categorical:
@@ -257,21 +271,13 @@ def _files(path: Path) -> tuple[Path, ...]:
 
 
 def _footer(file: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         return pq.read_metadata(file)
     except (pa.ArrowException, *UNREADABLE) as error:
         raise unreadable(file, error) from None
-
-
-def _refuse_other_columns(path: Path, files: Sequence[Path], schemas: Sequence[pa.Schema]) -> None:
-    # Arrow would fill a column that only some files have with missing values, without a word.
-    for file, schema in zip(files, schemas, strict=True):
-        if set(schema.names) != set(schemas[0].names) or len(set(schema.names)) != len(schema):
-            raise refusal(
-                path,
-                f"has other or repeated columns in {file.name!r} than in {files[0].name!r}",
-                "write all files with the same columns, each once",
-            )
 
 
 def _pandas_index(schema: pa.Schema) -> list[str]:
@@ -280,6 +286,8 @@ def _pandas_index(schema: pa.Schema) -> list[str]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

@@ -35,7 +35,7 @@ _ROWS_AT_ONCE = 2048
 
 
 @dataclass(frozen=True)
-class _View:
+class _Weighting:
     """One weighting of the columns, and what was learnt with it."""
 
     weights: Floats  # of the columns, shape (n_features,)
@@ -66,7 +66,7 @@ class TabularModel:
 
     centre: Floats
     rotation: Floats | None
-    views: list[_View]
+    views: list[_Weighting]
     level: Floats
     present: NDArray[np.intp]
     widths: tuple[float, ...]
@@ -331,7 +331,7 @@ class TabularTeachers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for number, (weights, records) in enumerate(views):
             linear, *bumps = mixed[number * n_kernels : (number + 1) * n_kernels]
             learnt.append(
-                _View(
+                _Weighting(
                     weights,
                     records[chosen].astype(np.float32),
                     (records[chosen].T @ linear).astype(np.float32),

@@ -1,16 +1,65 @@
-"""Where to train: what the user asked for, checked against what is there."""
+"""Where to train: what the user asked for, checked against what is there. Needs no PyTorch to import."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from collegium.errors import ModelError
 
 if TYPE_CHECKING:
-    from collegium.models.neural.groups import Machine
+    import torch
+
+    from collegium.models.neural.blueprint import Blueprint
+    from collegium.models.neural.recipes import Recipe
 
 DEVICES = ("auto", "cpu", "cuda")
+_SHARE_OF_GPU = 0.5
+_MOST_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where, and how many at a time: nothing that a teacher depends on, but for rounding in a group.
+
+    Attributes
+    ----------
+    device : torch.device
+        CPU or CUDA.
+    threads : int
+        Groups at a time, on a CPU.
+    group_size : int or None
+        Teachers in a group; None: one on a CPU, as many as fit on a GPU.
+    """
+
+    device: torch.device
+    threads: int
+    group_size: int | None = None
+
+    def group_size_for(self, blueprint: Blueprint, recipe: Recipe, shard_size: int) -> int:
+        """Choose how many teachers are trained side by side.
+
+        Notes
+        -----
+        On a CPU, one: its teachers run on threads, each alone, so that not one bit of a teacher depends
+        on the shards beside it. In a group, the number and sizes of the others decide which kernels
+        run and in which order they add, and long training can blow such rounding up to other votes.
+        On a GPU more is faster, up to half of the memory that is free.
+        """
+        if self.group_size is not None:
+            return self.group_size
+        if self.device.type == "cpu":
+            return 1
+        import torch
+
+        width = max(recipe.batch_sizes(shard_size))
+        rows = blueprint.layout.n_trained * 4 * (5 if recipe.patience else 4)
+        passing = blueprint.activations * width * 4 * 3
+        budget = int(_SHARE_OF_GPU * torch.cuda.mem_get_info(self.device)[0])
+        records = shard_size * torch.Size(blueprint.input_shape).numel() * 4
+        passing = passing * 4 + 6 * records
+        return min(max(1, budget // (rows + passing)), _MOST_AT_ONCE)
 
 
 def require_torch() -> None:
@@ -40,8 +89,6 @@ def find_machine(device: str, threads: int | None, group_size: int | None = None
     """
     require_torch()
     import torch
-
-    from collegium.models.neural.groups import Machine
 
     for name, number in (("n_threads", threads), ("group_size", group_size)):
         whole = isinstance(number, int) and not isinstance(number, bool)

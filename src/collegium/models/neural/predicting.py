@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from collegium.errors import ModelError
 from collegium.models.neural.blueprint import Blueprint, draw_up
-from collegium.models.neural.groups import Machine, in_threads
+from collegium.models.neural.groups import in_threads
 from collegium.models.neural.inputs import as_records
+from collegium.models.neural.machine import Machine
 from collegium.models.neural.memory import Room, in_parts
-from collegium.models.neural.trained_network import TrainedNetwork
 
 _LOGGER = logging.getLogger(__name__)
 _CACHE_BYTES = 2 * 2**20
@@ -24,8 +24,32 @@ _GPU_BYTES = 2**30
 _LEAST_RECORDS = 16
 
 
+class TrainedNumbers(Protocol):
+    """What of a trained network is needed to ask it (``TrainedNetwork`` holds it)."""
+
+    @property
+    def factory(self) -> Callable[..., Any]:
+        """Makes a network of its kind."""
+
+    @property
+    def n_classes(self) -> int:
+        """Its outputs."""
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """One record."""
+
+    @property
+    def sensitive_weights(self) -> NDArray[np.float32]:
+        """Its parameters."""
+
+    @property
+    def sensitive_averages(self) -> NDArray[np.float32]:
+        """Its buffers."""
+
+
 def ask_networks(
-    networks: Sequence[TrainedNetwork], X: Any, machine: Machine
+    networks: Sequence[TrainedNumbers], X: Any, machine: Machine
 ) -> Iterator[NDArray[np.float32]]:
     """Ask networks of one kind about the same records.
 

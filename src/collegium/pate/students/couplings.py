@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from collegium.pate.students.released import Floats, Released, score_released
+from collegium.pate.students.released import Floats, ReleasedAnswers, score_released
 
 #: Candidates for each method, in the order in which ties are broken.
 COUPLINGS: dict[str, tuple[float, ...]] = {
@@ -20,7 +20,7 @@ _FOLDS = 3
 
 def choose_coupling(
     smoother: Callable[[Floats, float], Floats],
-    released: Released,
+    released: ReleasedAnswers,
     couplings: Sequence[float],
     mistrust: float | None,
     random_state: int,
@@ -32,7 +32,7 @@ def choose_coupling(
     ----------
     smoother : callable
         Maps evidence, shape (n_public, n_classes), and a coupling to beliefs of the same shape.
-    released : Released
+    released : ReleasedAnswers
         What was released.
     couplings : sequence of float
         Candidates.

@@ -10,11 +10,11 @@ from scipy import linalg
 from scipy.special import softmax
 
 from collegium.errors import InputError
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.embedding import PublicEmbedding
 from collegium.pate.students.gaussian_kernel import gaussian_kernel, squared_distances
 from collegium.pate.students.graph import GraphStudent
-from collegium.pate.students.released import Floats, Released
+from collegium.pate.students.released import Floats, ReleasedAnswers
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 from collegium.pate.students.smoothing import posterior
 
 _DISTANCES_SEEN = 1000
@@ -53,8 +53,8 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         How much neighbours are believed besides; 0: not at all.
     mistrust : float, optional
         Chance that an answer says nothing. Default: as the graph student chooses.
-    random_state : int, default=0
-        Landmarks, and folds of the choice.
+    random_state : int, optional
+        Landmarks, and folds of the choice. Default: the seed of the run, or 0 without one.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         coupling: float = 12.0,
         graph_coupling: float = 4.0,
         mistrust: float | None = None,
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.features = features
         self.n_components = n_components
@@ -107,7 +107,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         self.mistrust = mistrust
         self.random_state = random_state
 
-    def _learn(self, released: Released) -> None:
+    def _learn(self, released: ReleasedAnswers) -> None:
         self._check_parameters()
         self.embedding_ = PublicEmbedding(self.features, self.n_components, whiten=0.25)
         points = self.embedding_.fit_transform(released.X)
@@ -149,7 +149,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         return np.asarray(near / np.where(lengths > 0, lengths, 1.0))
 
     def _place_landmarks(self, points: NDArray[Any]) -> None:
-        generator = np.random.default_rng(self.random_state)
+        generator = np.random.default_rng(self.random_state or 0)
         chosen = generator.permutation(len(points))[: self.n_landmarks]
         self._landmarks = points[chosen].astype(np.float64)
         seen = self._landmarks[:_DISTANCES_SEEN]

@@ -10,11 +10,11 @@ from scipy import sparse
 from scipy.special import softmax
 
 from collegium.errors import InputError
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.couplings import COUPLINGS, choose_coupling
 from collegium.pate.students.embedding import PublicEmbedding
 from collegium.pate.students.neighbours import local_scales, nearest, similarities, similarity_graph
-from collegium.pate.students.released import Floats, Released
+from collegium.pate.students.released import Floats, ReleasedAnswers
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 from collegium.pate.students.smoothing import averaging, harmonic, normalised, posterior, spreading
 
 METHODS = ("posterior", "harmonic", "spreading")
@@ -43,8 +43,8 @@ class GraphStudent(SemiSupervisedStudent):
     mistrust : float, optional
         Chance that an answer says nothing; bounds what a single answer can do. Default: chosen like
         ``coupling``.
-    random_state : int, default=0
-        Folds of the choice.
+    random_state : int, optional
+        Folds of the choice. Default: the seed of the run, or 0 without one.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class GraphStudent(SemiSupervisedStudent):
         method: str = "posterior",
         coupling: float | None = None,
         mistrust: float | None = None,
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.features = features
         self.n_components = n_components
@@ -101,7 +101,7 @@ class GraphStudent(SemiSupervisedStudent):
         self.mistrust = mistrust
         self.random_state = random_state
 
-    def _learn(self, released: Released) -> None:
+    def _learn(self, released: ReleasedAnswers) -> None:
         self._check_parameters()
         self.embedding_ = PublicEmbedding(self.features, self.n_components)
         self._points = self.embedding_.fit_transform(released.X)
@@ -116,7 +116,7 @@ class GraphStudent(SemiSupervisedStudent):
             released,
             COUPLINGS[self.method] if self.coupling is None else (self.coupling,),
             self.mistrust,
-            self.random_state,
+            self.random_state or 0,
         )
         self.beliefs_ = smoother(released.evidence(self.mistrust_), self.coupling_)
 

@@ -13,10 +13,10 @@ from collegium.errors import InputError
 from collegium.models.features.scattering import ScatteringTransform
 from collegium.models.neural.inputs import as_records, record_shape
 from collegium.models.neural.machine import find_machine, require_torch
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
 from collegium.pate.students.graph import GraphStudent
-from collegium.pate.students.released import Floats, Released, as_numbers
+from collegium.pate.students.released import Floats, ReleasedAnswers, as_numbers
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 
 METHODS = ("self-training", "fixmatch", "vat")
 _GUIDES: dict[str, Any] = {"gaussian-process": GaussianProcessStudent, "graph": GraphStudent}
@@ -72,8 +72,8 @@ class NeuralStudent(SemiSupervisedStudent):
         End training then. Results depend on the machine's speed, so by default there is no limit.
     device : {"auto", "cpu", "cuda"}
         Where to train.
-    random_state : int, default=0
-        Everything random.
+    random_state : int, optional
+        Everything random. Default: the seed of the run, or 0 without one.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class NeuralStudent(SemiSupervisedStudent):
         erased: float = 0.3,
         max_seconds: float | None = None,
         device: str = "auto",
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.features = features
         self.method = method
@@ -154,7 +154,7 @@ class NeuralStudent(SemiSupervisedStudent):
         self.device = device
         self.random_state = random_state
 
-    def _learn(self, released: Released) -> None:
+    def _learn(self, released: ReleasedAnswers) -> None:
         self._check_parameters()
         require_torch()
         import torch
@@ -171,7 +171,7 @@ class NeuralStudent(SemiSupervisedStudent):
         evidence = released.evidence(mistrust)
         factory = student_network if self.network is None else self.network
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.random_state)
+            torch.manual_seed(self.random_state or 0)
             self.network_ = factory(released.n_classes, self._shape)
         self.steps_ = 0
         for number in range(self.rounds):
@@ -182,7 +182,7 @@ class NeuralStudent(SemiSupervisedStudent):
                     seen, released.queries, released.targets
                 ).beliefs_
             lesson = Lesson(records, evidence, released.queries, self.beliefs_)
-            seed = self.random_state + 1000 * number
+            seed = (self.random_state or 0) + 1000 * number
             self.steps_ += train(self.network_, lesson, self._course(), device, seed)
         self.network_.cpu()
 
@@ -199,7 +199,7 @@ class NeuralStudent(SemiSupervisedStudent):
         own = np.log(np.maximum(believed, 1e-6))
         return np.asarray(softmax(self.guide_share * guide + (1 - self.guide_share) * own, axis=1))
 
-    def _fitted_guide(self, released: Released) -> Any:
+    def _fitted_guide(self, released: ReleasedAnswers) -> Any:
         if self.guide is None:
             return None
         if isinstance(self.guide, str):

@@ -9,15 +9,15 @@ import numpy as np
 from scipy.special import softmax
 
 from collegium.errors import InputError
-from collegium.pate.students.base import SemiSupervisedStudent
 from collegium.pate.students.gaussian_kernel import gaussian_kernel
 from collegium.pate.students.released import (
     Floats,
-    Released,
+    ReleasedAnswers,
     as_numbers,
     even_evidence,
     score_released,
 )
+from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 
 _PENALTIES = np.geomspace(1e-3, 1e5, 17)
 _TEMPERATURES = np.geomspace(0.25, 64, 17)
@@ -48,8 +48,8 @@ class RegressionStudent(SemiSupervisedStudent):
     temper : float, default=2.0
         A model's weight is exp(−n·e/(2·temper·e₀)), where e is its mean squared leave-one-out error, and e₀
         the smallest. 1 trusts that error most.
-    random_state : int, default=0
-        Draws landmarks.
+    random_state : int, optional
+        Draws landmarks. Default: the seed of the run, or 0 without one.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class RegressionStudent(SemiSupervisedStudent):
         n_landmarks: int = 500,
         mistrust: float = 0.02,
         temper: float = 2.0,
-        random_state: int = 0,
+        random_state: int | None = None,
     ) -> None:
         self.powers = powers
         self.widths = widths
@@ -92,13 +92,13 @@ class RegressionStudent(SemiSupervisedStudent):
         self.temper = temper
         self.random_state = random_state
 
-    def _learn(self, released: Released) -> None:
+    def _learn(self, released: ReleasedAnswers) -> None:
         self._check_parameters()
         table = released.X.reshape(len(released.X), -1).astype(np.float64)
         evidence = even_evidence(released.targets, self.mistrust)
         leads = evidence - evidence.mean(axis=1, keepdims=True)
-        self._views = [_View.of(table, power) for power in self.powers]
-        generator = np.random.default_rng(self.random_state)
+        self._views = [_Columns.of(table, power) for power in self.powers]
+        generator = np.random.default_rng(self.random_state or 0)
         landmarks = table[generator.permutation(len(table))[: self.n_landmarks]]
         self._bases = [
             _Basis.of(view, landmarks, width)
@@ -152,14 +152,14 @@ class RegressionStudent(SemiSupervisedStudent):
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
+class _Columns:
     """Columns weighted by a power of their public deviation, and scaled to a root mean square of 1."""
 
     centre: Floats
     factor: Floats
 
     @classmethod
-    def of(cls, table: Floats, power: float) -> _View:
+    def of(cls, table: Floats, power: float) -> _Columns:
         deviation = table.std(axis=0)
         varies = deviation > 1e-9 * max(float(deviation.max()), 1e-300)
         factor = np.where(varies, np.where(varies, deviation, 1.0) ** (power - 1), 0.0)
@@ -174,13 +174,13 @@ class _View:
 class _Basis:
     """Features whose inner products are a kernel: the columns themselves, or a Nyström approximation."""
 
-    view: _View
+    view: _Columns
     width: float | None
     landmarks: Floats
     half: Floats
 
     @classmethod
-    def of(cls, view: _View, landmarks: Floats, width: float | None) -> _Basis:
+    def of(cls, view: _Columns, landmarks: Floats, width: float | None) -> _Basis:
         points = view.see(landmarks)
         if width is None:
             return cls(view, None, points, np.empty((0, 0)))

@@ -32,7 +32,7 @@ _SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class ReleasedAnswers:
     """Public records and what was released about some of them.
 
     Attributes
@@ -76,7 +76,7 @@ class Released:
         return table
 
 
-def check_released(X_public: Any, queries: ArrayLike, targets: ArrayLike) -> Released:
+def check_released(X_public: Any, queries: ArrayLike, targets: ArrayLike) -> ReleasedAnswers:
     """Check what a student is given.
 
     Parameters
@@ -90,7 +90,7 @@ def check_released(X_public: Any, queries: ArrayLike, targets: ArrayLike) -> Rel
 
     Returns
     -------
-    Released
+    ReleasedAnswers
 
     Raises
     ------
@@ -138,7 +138,7 @@ def check_released(X_public: Any, queries: ArrayLike, targets: ArrayLike) -> Rel
             f"each row of targets must add up to 1, got sums from {sums.min():.4g} to {sums.max():.4g}: "
             "divide each row by its sum"
         )
-    return Released(X, rows.astype(np.intp), table / sums[:, None])
+    return ReleasedAnswers(X, rows.astype(np.intp), table / sums[:, None])
 
 
 def as_numbers(X: Any, what: str) -> NDArray[Any]:

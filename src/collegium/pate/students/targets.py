@@ -86,7 +86,10 @@ class _Released:
         step = max(1, _CELLS // max(1, per_row))
         for start in range(0, len(self.counts), step):
             rows = slice(start, start + step)
-            yield rows, _Released(self.counts[rows], self.scale[rows], self.total[rows], self.noise)
+            yield (
+                rows,
+                _Released(self.counts[rows], self.scale[rows], self.total[rows], self.noise),
+            )
 
 
 def class_posterior(
@@ -216,30 +219,6 @@ class ConsensusMixture:
         for rows, part in released.chunks(released.counts.shape[1] * self.levels.size):
             result[rows] = logsumexp(_at_levels(part, self.levels) + weights, axis=2)
         return result
-
-
-def label_weights(targets: ArrayLike) -> Floats:
-    """Tell how far each row's most likely class is above chance: 0 for no idea, 1 for certainty.
-
-    For students that take one label per record, with a weight.
-
-    Parameters
-    ----------
-    targets : array-like, shape (n, n_classes)
-        From :func:`class_posterior`.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-
-    Examples
-    --------
-    >>> label_weights([[0.5, 0.5], [0.9, 0.1], [0.0, 1.0]]).round(3)
-    array([0. , 0.8, 1. ])
-    """
-    table = np.asarray(targets, dtype=np.float64)
-    n_classes = table.shape[1]
-    return np.asarray(np.maximum(0.0, (n_classes * table.max(axis=1) - 1) / (n_classes - 1)))
 
 
 def released_targets(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from collegium.pate.students.released import Floats, Released, as_supervised, check_released
+from collegium.pate.students.released import Floats, ReleasedAnswers, as_supervised, check_released
 
 
 class SemiSupervisedStudent(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -22,6 +22,20 @@ class SemiSupervisedStudent(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     ----------
     classes_ : ndarray, shape (n_classes,)
         Class numbers after :meth:`fit_released`; the labels that were given, after :meth:`fit`.
+
+    Examples
+    --------
+    A student that believes of every record what was released on the average:
+
+    >>> class Average(SemiSupervisedStudent):
+    ...     def _learn(self, released):
+    ...         self.shares_ = released.targets.mean(axis=0)
+    ...
+    ...     def _believe(self, X):
+    ...         return np.tile(self.shares_, (len(X), 1))
+    >>> student = Average().fit_released(np.zeros((9, 2)), [0, 1, 2], [[1, 0], [0, 1], [0, 1]])
+    >>> student.predict(np.zeros((2, 2)))
+    array([1, 1])
     """
 
     classes_: NDArray[Any]
@@ -79,12 +93,12 @@ class SemiSupervisedStudent(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self._learn(released)
         return self
 
-    def _begin(self, released: Released, classes: NDArray[Any]) -> None:
+    def _begin(self, released: ReleasedAnswers, classes: NDArray[Any]) -> None:
         self.classes_ = classes
         self.n_features_in_ = int(np.prod(released.X.shape[1:]))
 
     @abstractmethod
-    def _learn(self, released: Released) -> None: ...
+    def _learn(self, released: ReleasedAnswers) -> None: ...
 
     @abstractmethod
     def _believe(self, X: Any) -> Floats: ...

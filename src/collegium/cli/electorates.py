@@ -1,0 +1,73 @@
+"""The electorate of the label command: teachers that somebody else has trained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from collegium.cli.vote_files import TeacherBudgets
+from collegium.errors import InputError
+from collegium.pate.voting.vote_table import VoteTable
+from collegium.personalisation import Upsampling, as_personalisation
+from collegium.personalisation.base import finish_plan
+from collegium.personalisation.electorate import Electorate
+from collegium.personalisation.plan import Plan, separate_electorate
+
+
+def electorate_of(
+    budgets: TeacherBudgets, table: VoteTable, method: str, rule: str, seed: int
+) -> tuple[Plan, Electorate]:
+    """Plan who of a given ensemble's teachers has how much influence.
+
+    Raises
+    ------
+    InputError
+        If votes and budgets do not fit together.
+    """
+    personalisation = as_personalisation(method, rule)
+    if budgets.duplicates is not None or method == "upsampling":
+        return _upsampled(budgets, table, method)
+    group_of_teacher = budgets.group_of_teacher
+    if group_of_teacher is None:
+        group_of_teacher = np.full(table.n_teachers, next(iter(budgets.groups)), dtype=object)
+        owners = {name: max(n, table.n_teachers) for name, n in budgets.owners.items()}
+    elif len(group_of_teacher) != table.n_teachers:
+        raise InputError(
+            f"there are votes of {table.n_teachers} teachers, but budgets of {len(group_of_teacher)}: give "
+            "one row per teacher, in the order of the columns"
+        )
+    else:
+        owners = budgets.owners
+    teachers_of = {
+        name: np.flatnonzero(group_of_teacher == name).astype(np.intp) for name in budgets.groups
+    }
+    sizes = {name: len(teachers) for name, teachers in teachers_of.items()}
+    plan = personalisation.plan(budgets.groups, sizes, table.n_teachers)
+    groups = {name: replace(group, owners=owners[name]) for name, group in plan.groups.items()}
+    plan = replace(plan, groups=groups)
+    if plan.mixed:
+        return plan, plan.electorate(seed)
+    return plan, separate_electorate(plan, teachers_of, seed)
+
+
+def _upsampled(budgets: TeacherBudgets, table: VoteTable, method: str) -> tuple[Plan, Electorate]:
+    """Take the duplicates as they were made: teachers are shared by all groups."""
+    if method != "upsampling" or budgets.duplicates is None:
+        raise InputError(
+            "upsampling needs a column teachers_per_owner (one row per group) in the budgets, and only "
+            "upsampling does: it says how many teachers saw each owner's records"
+        )
+    people = sum(budgets.owners.values())
+    copies = sum(budgets.owners[name] * d for name, d in budgets.duplicates.items())
+    plan = finish_plan(
+        Upsampling(),
+        n_nominal=max(1, round(table.n_teachers * people / copies)),
+        n_teachers=table.n_teachers,
+        mixed=True,
+        used=budgets.groups,
+        sizes=budgets.owners,
+        teachers=dict.fromkeys(budgets.groups, table.n_teachers),
+        duplicates=budgets.duplicates,
+    )
+    return plan, plan.electorate(0)

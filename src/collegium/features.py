@@ -1,0 +1,36 @@
+"""Public features and preprocessing: no data at all, or public records only, decide what they do."""
+
+from typing import TYPE_CHECKING
+
+from collegium.lazy import lazily
+
+_HOMES = {
+    "collegium.models.features.cache": ["CachedTransform"],
+    "collegium.models.features.embeddings": ["Embeddings"],
+    "collegium.models.features.principal": ["PublicComponents"],
+    "collegium.models.features.scattering": ["ScatteringTransform"],
+    "collegium.models.preprocessing.pixels": ["PixelScaler"],
+    "collegium.models.preprocessing.principal_table": ["PrincipalTable"],
+    "collegium.models.preprocessing.tabular_encoder": ["TabularEncoder"],
+}
+
+if TYPE_CHECKING:
+    from collegium.models.features.cache import CachedTransform
+    from collegium.models.features.embeddings import Embeddings
+    from collegium.models.features.principal import PublicComponents
+    from collegium.models.features.scattering import ScatteringTransform
+    from collegium.models.preprocessing.pixels import PixelScaler
+    from collegium.models.preprocessing.principal_table import PrincipalTable
+    from collegium.models.preprocessing.tabular_encoder import TabularEncoder
+else:  # so that type checkers know every name, and that there are no others
+    __getattr__, __dir__ = lazily(__name__, _HOMES)
+
+__all__ = [
+    "CachedTransform",
+    "Embeddings",
+    "PixelScaler",
+    "PrincipalTable",
+    "PublicComponents",
+    "ScatteringTransform",
+    "TabularEncoder",
+]

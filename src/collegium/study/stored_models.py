@@ -1,0 +1,81 @@
+"""Models of a study on disk, also those that an earlier version wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from joblib.numpy_pickle import NumpyUnpickler
+
+from collegium.errors import InputError
+
+#: Where classes lay that earlier versions stored; the longest beginning of a module's name decides.
+_MOVED = {
+    "collegium.teachers.batched": "collegium.models.batched",
+    "collegium.teachers.kernels": "collegium.models.closed_form.kernels",
+    "collegium.teachers.kernel_regression": "collegium.models.closed_form.kernel_regression",
+    "collegium.teachers.logistic": "collegium.models.closed_form.logistic",
+    "collegium.teachers.ridge": "collegium.models.closed_form.ridge",
+    "collegium.teachers.tabular": "collegium.models.closed_form.tabular",
+    "collegium.teachers": "collegium.pate.teachers",
+    "collegium.students.fitted": "collegium.pate.students.fitted_student",
+    "collegium.students.neural": "collegium.pate.students.neural_student",
+    "collegium.students": "collegium.pate.students",
+    "collegium.features": "collegium.models.features",
+    "collegium.preprocessing.tabular": "collegium.models.preprocessing.tabular_encoder",
+    "collegium.preprocessing": "collegium.models.preprocessing",
+    "collegium.neural.classifier": "collegium.models.neural.neural_classifier",
+    "collegium.students.base": "collegium.pate.students.semi_supervised",
+    "collegium.neural.fitted": "collegium.models.neural.trained_network",
+    "collegium.neural": "collegium.models.neural",
+}
+#: Classes that have another name since, by where they are now.
+_RENAMED = {
+    ("collegium.pate.students.regression", "_View"): "_Columns",
+    ("collegium.models.closed_form.tabular", "_View"): "_Weighting",
+    ("collegium.pate.students.released", "Released"): "ReleasedAnswers",
+}
+
+
+class _Unpickler(NumpyUnpickler):  # type: ignore[misc]
+    """Reads what ``joblib.dump`` wrote, and finds classes that have moved since."""
+
+    met_moved = False
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("collegium."):
+            for before in sorted(_MOVED, key=len, reverse=True):
+                if module == before or module.startswith(f"{before}."):
+                    module = _MOVED[before] + module[len(before) :]
+                    self.met_moved = True
+                    break
+        return super().find_class(module, _RENAMED.get((module, name), name))
+
+
+def load_model(path: Path, renew: Callable[[Path, Any], None] | None = None) -> Any:
+    """Read a model; a damaged file is named in one line.
+
+    Parameters
+    ----------
+    path : Path
+        Written by this version or an earlier one.
+    renew : callable, optional
+        Writes the model anew, if its classes have moved since: others read it without this function.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            unpickler = _Unpickler(str(path), file, ensure_native_byte_order=True)
+            model = unpickler.load()
+    except Exception as error:  # unpickling may raise anything
+        raise InputError(
+            f"{path} cannot be read ({type(error).__name__}): delete it and run again"
+        ) from None
+    if renew is not None and unpickler.met_moved:
+        renew(path, model)
+    return model
