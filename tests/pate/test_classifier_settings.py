@@ -1,14 +1,29 @@
 """Settings of PATEClassifier that cannot be used are refused in one line, before records are looked at."""
 
+import inspect
+import re
+import warnings
+
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium import Account, GNMax, InteractiveGNMax, PATEClassifier, Policy, Queries
-from collegium.errors import InputError
+from collegium import (
+    Account,
+    GNMax,
+    InteractiveGNMax,
+    PATEClassifier,
+    Policy,
+    Queries,
+    Weighting,
+)
+from collegium.errors import InputError, PrivacyWarning
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate import classifier, pipeline
 from collegium.pate.teachers.engines import Engine
@@ -140,6 +155,86 @@ class Silent:
 
     def predict(self, X):
         return np.zeros(len(X), dtype=int)
+
+
+def test_there_are_fewer_than_twenty_parameters_and_each_is_documented():
+    names = list(inspect.signature(PATEClassifier.__init__).parameters)[1:]
+    assert len(names) < 20
+    assert names == list(PATEClassifier().__dict__)  # stored as given, under their own names
+    about, _, _ = inspect.getdoc(PATEClassifier).partition("Attributes\n---")
+    headings = re.findall(r"^(\w[\w, ]*) : ", about, re.MULTILINE)
+    assert sorted(", ".join(headings).split(", ")) == sorted(names)
+    for settings in (Account, Queries):
+        missing = [name for name in settings().get_params() if f"``{name}``" not in about]
+        assert not missing
+
+
+def test_settings_within_settings_are_parameters_that_cloning_keeps():
+    model = model_with(
+        aggregator__sigma=3,
+        account__orders=[2, 3],
+        queries__max_labels=9,
+        personalisation__rule="budget",
+    )
+    shown = model.get_params()
+    assert (shown["aggregator__sigma"], shown["queries__max_labels"]) == (3, 9)
+    copy = clone(model)
+    assert copy.aggregator == GNMax(sigma=3)
+    assert copy.account == Account(orders=[2, 3])
+    assert copy.queries == Queries(max_labels=9)
+    assert copy.personalisation == Weighting(rule="budget")
+    copy.set_params(aggregator__sigma=4, account=None)
+    assert (copy.aggregator.sigma, model.aggregator.sigma) == (4, 3)
+    copy.set_params(account__guarantee="data-dependent", queries=None)
+    assert copy.account == Account("data-dependent")
+    assert model.get_params()["account__guarantee"] == "worst-case"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"aggregator__sgima": 3},
+            "aggregator .GNMax. has no parameter 'sgima': allowed are sigma",
+        ),
+        (
+            {"queries__labels": 3},
+            "queries .Queries. has no parameter 'labels': allowed are query_o",
+        ),
+        ({"personalisation__sigma": 3}, "personalisation .Weighting. has no parameter 'sigma'"),
+        ({"account__delta": 2}, "2"),
+    ],
+)
+def test_a_setting_within_a_setting_that_is_not_there_is_refused_in_one_line(settings, message):
+    model = model_with()
+    before = repr(model.get_params())
+    with pytest.raises(InputError, match=message) as error:
+        model.set_params(**settings)
+    assert "\n" not in str(error.value)
+    assert repr(model.get_params()) == before
+
+
+def test_a_grid_search_finds_the_noise():
+    search = GridSearchCV(
+        model_with(queries=Queries(max_labels=20)),
+        {"aggregator__sigma": [0.5, 60.0], "queries__release": ["labels", "histogram"]},
+        cv=2,
+        error_score="raise",
+    )
+    with config_context(enable_metadata_routing=True), warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        search.estimator.set_fit_request(budgets=True, X_public=True)
+        search.fit(RECORDS[:60], LABELS[:60], budgets=budgets(), X_public=RECORDS[60:])
+    assert search.best_params_["aggregator__sigma"] == 0.5
+    assert search.best_estimator_.aggregator == GNMax(sigma=0.5)
+    assert search.best_estimator_.queries.max_labels == 20
+
+
+def test_warnings_point_to_the_line_that_called_fit():
+    model = model_with(queries=Queries(max_labels=1))
+    with pytest.warns(PrivacyWarning, match="of one class") as caught:
+        model.fit(RECORDS[:60], LABELS[:60], budgets=budgets(), X_public=RECORDS[60:])
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_a_subclass_with_settings_of_its_own_is_checked_as_well():

@@ -91,10 +91,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     aggregator : Aggregator, optional
         How votes become labels. Default: ``ConfidentGNMax()``, with noise in proportion to ``n_teachers``.
     account : Account, optional
-        Which guarantee, and how it is computed. Default: ``Account(guarantee="worst-case")``, which holds
-        whatever the data are. ``Account("data-dependent")`` is the papers' account of this one data set: what
-        it spends is sensitive, and so is the number of labels. Its ``delta`` is that of budgets given as
-        numbers.
+        Which ``guarantee``, and how it is computed. Default: ``Account(guarantee="worst-case")``, which
+        holds whatever the data are. ``Account("data-dependent")`` is the papers' account of this one data
+        set: what it spends is sensitive, and so is the number of labels; ``orders`` (``"wide"``,
+        ``"seeds"`` or numbers above 1), ``conversion`` (``"canonne"``, or ``"mironov"`` as in the papers)
+        and ``bounds`` (``"papers"``, or ``"sharp"``) say how. ``delta`` is that of budgets given as numbers.
     queries : Queries, optional
         What is asked, and what is shown of the answers: ``query_order`` (``"random"``; ``"coverage"``: public
         records that represent the others best come first; ``"active"``: those of which the student, fitted
