@@ -46,7 +46,7 @@ kind = "tabular"
 categorical = "onehot"
 [teachers]
 model = "{model}"
-number = {teachers}
+n_teachers = {teachers}
 {params}
 [aggregation]
 max_labels = 2000
@@ -54,7 +54,7 @@ max_labels = 2000
 model = "logistic-regression"
 [run]
 streaming = true
-jobs = {jobs}
+n_jobs = {jobs}
 """
 
 

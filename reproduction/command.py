@@ -16,7 +16,7 @@ from rich.table import Table
 from collegium.cli.console import err, out, print_json
 from collegium.durable import check_folder
 from collegium.errors import InputError
-from collegium.study.schema import MOST_JOBS
+from collegium.study.sections import MOST_JOBS
 from reproduction.cells import MET, Aim, Cell
 from reproduction.fitting import check_models
 from reproduction.laboratory import Laboratory, Options

@@ -312,7 +312,7 @@ class Laboratory:
                 for name, group in plan.groups.items()
             },
             "account": reading.account,
-            "aggregator": {"name": aggregator.name, **vars(aggregator)},
+            "aggregator": aggregator.settings(),
         }
 
     def confusions(

@@ -169,7 +169,7 @@ def _laplace(
         if n_queries == len(queries):
             chosen = queries
         noisy = counts[chosen] + generator.laplace(
-            scale=1 / aggregator.gamma, size=(len(chosen), 10)
+            scale=aggregator.noise_scale, size=(len(chosen), 10)
         )
         votings.append(
             Voting(chosen, noisy.argmax(axis=1), len(chosen), len(chosen), np.empty((0, 10)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.accounting.accountant import DataDependentAccountant
+from collegium.accounting.accountants import RenyiAccountant
 from collegium.accounting.renyi import rdp_to_epsilon
 from collegium.budgets import Budget
 from collegium.noise.sources import SeededNoise
@@ -192,7 +192,7 @@ def _unlimited(electorate: Electorate) -> Electorate:
 def _spending(account: object, electorate: Electorate) -> tuple[Floats, Floats]:
     """The most of each group, and its best order, in the order of the groups."""
     assert hasattr(account, "epsilon_spent")
-    if isinstance(account, DataDependentAccountant):
+    if isinstance(account, RenyiAccountant):
         epsilon, orders = rdp_to_epsilon(
             account.sensitive_rdp, account.orders, float(account.delta[0]), account.conversion
         )

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import binom
 
-from collegium.accounting.accountant import WorstCaseAccountant, WorstCaseCost
+from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.events import Composition
 from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS, rdp_to_epsilon
 from collegium.accounting.votes.noisy_max import (
@@ -31,7 +32,6 @@ from collegium.accounting.votes.pure_max import zcdp_budget
 from collegium.accounting.votes.winner_probability import gnmax_log_q_exact
 from collegium.budgets import Budget
 from collegium.pate.voting.aggregators import ExponentialMax, GNMax, LNMax, PermuteAndFlip
-from collegium.pate.voting.pricing import worst_case_prices
 from collegium.personalisation import Uniform
 
 DELTA = 1e-5
@@ -150,17 +150,12 @@ def worst_case_confident(counts: np.ndarray, truth: np.ndarray, seeds: int) -> N
 def affordable(aggregator: LNMax | GNMax | PermuteAndFlip | ExponentialMax, budget: float) -> int:
     """Answers that the package's worst-case account allows."""
     plan = Uniform().plan({"all": Budget(budget, DELTA)}, {"all": 60000}, 250)
-    cost = worst_case_prices(aggregator, plan.electorate(0).ballot(0))[1]
+    cost = aggregator.answer_event(plan.electorate(0).ballot(0))
     gaussian = gdp_mu(budget, DELTA) ** 2 / cost.mu_squared[0]
     pure = budget / cost.pure_epsilon[0]
-    account = WorstCaseAccountant([budget], DELTA)
+    account = GaussianAccountant([budget], DELTA)
     count = int(max(gaussian, pure))
-    while (
-        count
-        and account.overspent(
-            WorstCaseCost(cost.mu_squared * count, cost.pure_epsilon * count)
-        ).any()
-    ):
+    while count and account.overspent(Composition([cost], [count])).any():
         count -= 1
     return count
 

@@ -5,12 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from amounts import Amounts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collegium.accounting.accountant import DataDependentAccountant, WorstCaseAccountant
-from collegium.accounting.bookkeeping import add_repeatedly, as_json, from_json
-from collegium.accounting.costs import RenyiCost, WorstCaseCost, add_up
+from collegium.accounting.accountants import GaussianAccountant, PureAccountant, RenyiAccountant
+from collegium.accounting.bookkeeping import add_repeatedly, add_up, as_json, from_json
+from collegium.accounting.events import Laplace, PureNoise, SensitiveCurve
 from collegium.accounting.gaussian import gdp_mu, pure_to_gdp
 from collegium.accounting.renyi import (
     DEFAULT_ORDERS,
@@ -25,26 +26,31 @@ EPSILONS = [1.0, 2.0, math.inf]
 
 
 def gaussian_cost(strength):
-    return WorstCaseCost(0.004 * strength**2, np.where(strength > 0, np.inf, 0.0))
+    return Amounts(0.004 * strength**2, np.where(strength > 0, np.inf, 0.0))
 
 
 def pure_cost(strength):
     pure = 0.07 * strength
-    return WorstCaseCost(np.array([pure_to_gdp(float(value)) ** 2 for value in pure]), pure)
+    return Amounts(np.array([pure_to_gdp(float(value)) ** 2 for value in pure]), pure)
 
 
 def renyi_cost(strength):
-    return 0.002 * strength[:, None] ** 2 * DEFAULT_ORDERS
+    return SensitiveCurve(0.002 * strength[:, None] ** 2 * DEFAULT_ORDERS, DEFAULT_ORDERS)
 
 
 def data_dependent(epsilon=EPSILONS, delta=1e-5):
-    return DataDependentAccountant(epsilon, delta, DEFAULT_ORDERS)
+    return RenyiAccountant(epsilon, delta, DEFAULT_ORDERS, sensitive=True)
 
 
 KINDS = {
-    "gaussian": (lambda: WorstCaseAccountant(EPSILONS, 1e-5), gaussian_cost),
-    "pure": (lambda: WorstCaseAccountant(EPSILONS, 1e-5), pure_cost),
+    "gaussian": (lambda: GaussianAccountant(EPSILONS, 1e-5), gaussian_cost),
+    "pure": (lambda: GaussianAccountant(EPSILONS, 1e-5), pure_cost),
     "renyi": (data_dependent, renyi_cost),
+    "public renyi": (
+        lambda: RenyiAccountant(EPSILONS, 1e-5),
+        lambda strength: Laplace(strength, inverse_scale=0.04),
+    ),
+    "only pure": (lambda: PureAccountant(EPSILONS), lambda strength: PureNoise(0.05 * strength)),
 }
 every_kind = pytest.mark.parametrize("kind", list(KINDS))
 
@@ -170,15 +176,15 @@ def test_what_is_left_shrinks_from_the_whole_budget(kind):
 @settings(max_examples=100)
 @given(st.lists(st.floats(1e-6, 0.05), max_size=30), st.floats(0.05, 5.0))
 def test_what_is_left_in_mu_can_be_spent_and_not_much_more(costs, epsilon):
-    account = WorstCaseAccountant([epsilon], 1e-5)
+    account = GaussianAccountant([epsilon], 1e-5)
     for cost in costs:
-        if account.affords(WorstCaseCost(np.array([cost]), np.array([np.inf]))):
-            account.charge(WorstCaseCost(np.array([cost]), np.array([np.inf])))
+        if account.affords(Amounts(np.array([cost]), np.array([np.inf]))):
+            account.charge(Amounts(np.array([cost]), np.array([np.inf])))
     mu = account.remaining().mu
     limit = gdp_mu(epsilon, 1e-5) ** 2
-    assert account.affords(WorstCaseCost(mu**2, np.array([np.inf])))
+    assert account.affords(Amounts(mu**2, np.array([np.inf])))
     more = mu**2 + 1e-11 * limit
-    assert not account.affords(WorstCaseCost(more, np.array([np.inf])))
+    assert not account.affords(Amounts(more, np.array([np.inf])))
 
 
 def test_a_data_dependent_account_has_no_mu_left():
@@ -216,7 +222,8 @@ def test_numbers_survive_json_exactly(values):
     ("entry", "value", "words"),
     [
         ("guarantee", "best-case", "guarantee"),
-        ("adjacency", "one record is replaced", "adjacency"),
+        ("neighbours", "replace", "neighbours"),
+        ("notion", "best", "notion"),
         ("names", ["a", "b", "c"], "names"),
         ("epsilon", [1.0, 2.0, 3.0], "epsilon"),
         ("delta", [1e-5, 1e-5, 1e-6], "delta"),
@@ -245,15 +252,16 @@ def test_the_state_of_another_account_is_refused_in_one_line(kind, entry, value,
 @pytest.mark.parametrize("state", [None, [], "state", 3])
 def test_what_is_no_state_is_refused(state):
     with pytest.raises(InputError, match="nothing was restored"):
-        WorstCaseAccountant([1.0], 1e-5).restore(state)
+        GaussianAccountant([1.0], 1e-5).restore(state)
 
 
 def test_states_of_other_orders_or_conversions_are_refused():
     account = data_dependent()
     for other in (
-        DataDependentAccountant(EPSILONS, 1e-5, SEED_ORDERS),
-        DataDependentAccountant(EPSILONS, 1e-5, DEFAULT_ORDERS, "mironov"),
-        WorstCaseAccountant(EPSILONS, 1e-5),
+        RenyiAccountant(EPSILONS, 1e-5, SEED_ORDERS, sensitive=True),
+        RenyiAccountant(EPSILONS, 1e-5, DEFAULT_ORDERS, "mironov", sensitive=True),
+        RenyiAccountant(EPSILONS, 1e-5, DEFAULT_ORDERS),
+        GaussianAccountant(EPSILONS, 1e-5),
     ):
         with pytest.raises(InputError, match="another account"):
             account.restore(other.state())
@@ -290,10 +298,11 @@ def test_affordable_costs_are_the_largest(conversion):
         assert rdp_to_epsilon(rdp, SEED_ORDERS, 1e-6, conversion)[0] > 1.5
 
 
-def test_renyi_costs_add_up_and_are_charged_like_arrays():
+def test_sensitive_costs_add_up():
     strength = np.array([0.2, 0.1, 0.3])
-    one = RenyiCost(renyi_cost(strength), DEFAULT_ORDERS)
-    account, bare = data_dependent(), data_dependent()
+    one = renyi_cost(strength)
+    account, one_by_one = data_dependent(), data_dependent()
     account.charge(one + one)
-    bare.charge(add_up(one.sensitive_rdp, one.sensitive_rdp))
-    assert account.state() == bare.state()
+    total = add_up(one.sensitive_rdp, one.sensitive_rdp)
+    one_by_one.charge(SensitiveCurve(total, DEFAULT_ORDERS))
+    assert account.state() == one_by_one.state()

@@ -7,8 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from collegium.accounting.export import Mechanism, from_json, to_dp_event, to_json
+from collegium.accounting.events import Composition, Gaussian, Nothing
+from collegium.accounting.export import Use, from_json, to_dp_event, to_json
 from collegium.accounting.gaussian import gdp_epsilon
+from collegium.accounting.neighbours import Neighbours
 from collegium.errors import InputError
 from collegium.pate.voting.aggregators import (
     ConfidentGNMax,
@@ -26,6 +28,7 @@ from dp_accounting import pld, rdp  # noqa: E402
 from dp_accounting.privacy_accountant import NeighboringRelation  # noqa: E402
 
 DELTA = 1e-5
+CONFIDENT = ConfidentGNMax().resolved(250)
 
 
 def outcomes(n_asked, n_answered, n_lost=0):
@@ -37,6 +40,10 @@ def outcomes(n_asked, n_answered, n_lost=0):
     ]
 
 
+def event_of(uses):
+    return to_dp_event(Composition([use.event for use in uses], [use.count for use in uses]))
+
+
 def by_pld(event, interval=1e-4, relation=NeighboringRelation.ADD_OR_REMOVE_ONE):
     return pld.PLDAccountant(relation, interval).compose(event).get_epsilon(DELTA)
 
@@ -45,24 +52,24 @@ def by_pld(event, interval=1e-4, relation=NeighboringRelation.ADD_OR_REMOVE_ONE)
 def test_privacy_loss_distributions_confirm_the_epsilon_of_every_group(house, personalisation):
     plan = house.plan(personalisation, 250)
     electorate = plan.electorate(0)
-    replayed = replay(ConfidentGNMax(), electorate, outcomes(90, 40))
+    replayed = replay(CONFIDENT, electorate, outcomes(90, 40))
     ours = dict(zip(replayed.account.names, replayed.account.epsilon_spent(), strict=True))
     assert min(ours.values()) > 0.3
     for group, mechanisms in replayed.composition.items():
-        event = to_dp_event(mechanisms)
+        event = event_of(mechanisms)
         assert by_pld(event) == pytest.approx(ours[group], abs=1e-3)
         moments = rdp.RdpAccountant(np.linspace(1.1, 400, 800)).compose(event).get_epsilon(DELTA)
         assert ours[group] <= moments <= 1.2 * ours[group]
 
 
 def test_the_published_job(house):
-    replayed = replay(ConfidentGNMax(), house.unlimited(250), outcomes(640, 283))
+    replayed = replay(CONFIDENT, house.unlimited(250), outcomes(640, 283))
     check, answer = replayed.composition["everybody"]
     assert (check.count, answer.count) == (640, 283)
     assert check.noise_multiplier == pytest.approx(150.0, rel=1e-12)
     assert answer.noise_multiplier == pytest.approx(40 / math.sqrt(2), rel=1e-12)
     epsilon = gdp_epsilon(math.sqrt(640 / 150**2 + 2 * 283 / 40**2), DELTA)
-    assert by_pld(to_dp_event([check, answer])) == pytest.approx(epsilon, abs=1e-3)
+    assert by_pld(event_of([check, answer])) == pytest.approx(epsilon, abs=1e-3)
 
 
 def test_vanishing_exports_the_most_burdened_owners_of_each_group(house):
@@ -74,7 +81,7 @@ def test_vanishing_exports_the_most_burdened_owners_of_each_group(house):
     for group, mechanisms in replayed.composition.items():
         mu_squared = math.fsum(mechanism.mu_squared for mechanism in mechanisms)
         assert gdp_epsilon(math.sqrt(mu_squared), DELTA) == pytest.approx(history[group], rel=1e-9)
-        assert by_pld(to_dp_event(mechanisms)) == pytest.approx(history[group], abs=1e-3)
+        assert by_pld(event_of(mechanisms)) == pytest.approx(history[group], abs=1e-3)
 
 
 def test_lost_queries_are_exported_as_charged(house):
@@ -89,7 +96,7 @@ def test_laplace_answers_are_two_noised_counts_each(house):
     (answer,) = replayed.composition["everybody"]
     assert (answer.kind, answer.count) == ("laplace", 20)
     assert answer.noise_multiplier == pytest.approx(50.0, rel=1e-9)
-    event = to_dp_event([answer])
+    event = event_of([answer])
     assert event.events[0].count == 40
     theirs = by_pld(event)
     pure, ours = 20 * 0.04, float(replayed.account.epsilon_spent()[0])
@@ -104,25 +111,26 @@ def test_other_pure_answers_become_the_gaussian_that_dominates_them(house, kind)
     mu = math.sqrt(float(replayed.account.mu_squared[0]))
     assert (answer.kind, answer.count) == ("pure", 20)
     assert answer.mu_squared == pytest.approx(mu**2, rel=1e-12)
-    assert by_pld(to_dp_event([answer])) == pytest.approx(gdp_epsilon(mu, DELTA), abs=1e-3)
+    assert by_pld(event_of([answer])) == pytest.approx(gdp_epsilon(mu, DELTA), abs=1e-3)
 
 
 def test_nothing_asked_is_an_event_that_costs_nothing(house):
-    replayed = replay(ConfidentGNMax(), house.plan("weighting", 250).electorate(0), [])
+    replayed = replay(CONFIDENT, house.plan("weighting", 250).electorate(0), [])
     for mechanisms in replayed.composition.values():
         assert mechanisms == []
-        assert isinstance(to_dp_event(mechanisms), dp_accounting.NoOpDpEvent)
+    assert isinstance(to_dp_event(Nothing(1)), dp_accounting.NoOpDpEvent)
 
 
 def test_json_says_the_same_to_the_last_bit(house):
-    replayed = replay(
-        ConfidentGNMax(), house.plan("weighting", 250).electorate(0), outcomes(70, 30)
+    replayed = replay(CONFIDENT, house.plan("weighting", 250).electorate(0), outcomes(70, 30))
+    content = to_json(
+        replayed.composition, replayed.account.neighbours, "in words", queries_asked=70
     )
-    content = to_json(replayed.composition, replayed.account.adjacency, queries_asked=70)
     text = json.dumps(content, allow_nan=False)
     assert from_json(json.loads(text)) == replayed.composition
     assert (content["guarantee"], content["queries_asked"]) == ("worst-case", 70)
-    assert content["adjacency"] == replayed.account.adjacency
+    assert content["neighbours"] == replayed.account.neighbours.value
+    assert content["adjacency"] == "in words"
 
 
 @pytest.mark.parametrize(
@@ -134,18 +142,18 @@ def test_what_is_no_composition_is_refused(content):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("gauss", 1.0, 1), ("gaussian", 0.0, 1), ("laplace", 1.0, -1)]
+    "arguments", [(Gaussian([1.0, 2.0], 1.0), 1), (Nothing(1), 1), (Gaussian([1.0], 1.0), -1)]
 )
-def test_mechanisms_that_make_no_sense_are_refused(arguments):
+def test_uses_that_make_no_sense_are_refused(arguments):
     with pytest.raises(InputError):
-        Mechanism("answer", *arguments)
+        Use("answer", *arguments)
 
 
 def test_without_dp_accounting_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(InputError, match="extra 'dp-accounting'"):
-        to_dp_event([Mechanism("check", "gaussian", 1.0, 1)])
-    assert to_json({}, "any")["groups"] == {}
+        to_dp_event(Gaussian([1.0], 1.0))
+    assert to_json({}, Neighbours.ANY_CHANGE, "any")["groups"] == {}
 
 
 def test_importing_the_package_does_not_import_dp_accounting():

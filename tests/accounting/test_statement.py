@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from amounts import Amounts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collegium.accounting.accountant import WorstCaseAccountant, WorstCaseCost
+from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.accounting.statement import (
     GroupSpending,
@@ -188,8 +189,8 @@ def test_statement_reads_the_largest_spending_of_each_group_by_name(order):
     spent = np.array([0.01, 0.02, 0.09])
     epsilon = np.array([1.0, 2.0, 2.0])
     take = list(order)
-    account = WorstCaseAccountant(epsilon[take], 1e-5, [names[i] for i in take])
-    account.charge(WorstCaseCost(spent[take], np.full(3, np.inf)))
+    account = GaussianAccountant(epsilon[take], 1e-5, [names[i] for i in take])
+    account.charge(Amounts(spent[take], np.full(3, np.inf)))
     budgets = {"b": Budget(2.0, 1e-5), "a": Budget(1.0, 1e-5)}
     table = statement(account, {"a": 10, "b": 20}, budgets, "x", True).by_group()
     expected = {"b": gdp_epsilon(math.sqrt(0.09), 1e-5), "a": gdp_epsilon(math.sqrt(0.01), 1e-5)}

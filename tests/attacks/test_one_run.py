@@ -42,10 +42,14 @@ def study(tmp_path_factory):
             "study": {"seed": 1},
             "data": {"dataset": "digits", "private_records": 1200, "public_records": 597},
             "privacy": {"levels": {"high": 1.0, "low": 1.2}, "shares": {"high": 0.5, "low": 0.5}},
-            "teachers": {"model": "nearest-neighbours", "params": {"n_neighbors": 1}, "number": 60},
+            "teachers": {
+                "model": "nearest-neighbours",
+                "params": {"n_neighbors": 1},
+                "n_teachers": 60,
+            },
             "personalisation": {"method": "weighting"},
             "aggregation": {"aggregator": "gnmax", "sigma": sigma, "max_queries": 300},
-            "run": {"jobs": 1},
+            "run": {"n_jobs": 1},
         }
         for name, keys in sections.items():
             settings[name] = keys if name == "aggregation" else {**settings[name], **keys}

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from collegium.accounting.accountant import WorstCaseAccountant
+from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.neighbours import Neighbours
 from collegium.cli.main import app
 from collegium.errors import InputError
 from collegium.pate.voting.aggregators import ConfidentGNMax
@@ -76,8 +77,8 @@ def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house):
     job = label(tmp_path, house, *every_query_passes, "--max-labels", 5)
     left = as_json("--left", job, "--json")
     terms, outcomes = read_job(job)
-    account = replay(terms.aggregator, terms.electorate, outcomes, terms.adjacency).account
-    assert isinstance(account, WorstCaseAccountant)
+    account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
+    assert isinstance(account, GaussianAccountant)
     whole = tmp_path / "whole"
     whole.mkdir()
     done = as_json("--left", label(whole, house, *every_query_passes), "--json")
@@ -129,13 +130,31 @@ def test_the_export_is_the_composition(tmp_path, house):
 @pytest.mark.parametrize("personalisation", ["weighting", "vanishing", "uniform", "upsampling"])
 def test_terms_survive_json_exactly(house, personalisation):
     electorate = house.plan(personalisation, 100).electorate(5)
-    terms = JobTerms(ConfidentGNMax(), electorate, "worst-case", "any", True, {"high": 3}, 400)
+    aggregator = ConfidentGNMax().resolved(100)
+    terms = JobTerms(
+        aggregator, electorate, "worst-case", Neighbours.REPLACE, "any", True, {"high": 3}, 400
+    )
     back = JobTerms.from_json(json.loads(json.dumps(terms.to_json(), allow_nan=False)))
     assert back.to_json() == terms.to_json()
+    assert (back.aggregator, back.neighbours) == (aggregator, Neighbours.REPLACE)
     for position in (0, 7, 99, 100, 250):
         one, other = electorate.ballot(position), back.electorate.ballot(position)
         assert one.weights.tobytes() == other.weights.tobytes()
         assert one.sensitivity.tobytes() == other.sensitivity.tobytes()
+
+
+def test_terms_from_before_neighbours_had_names_can_be_read(tmp_path, house):
+    job = label(tmp_path, house, "--max-labels", 3)
+    path = job / "vault" / "terms.json"
+    before, content = as_json("--left", job, "--json"), json.loads(path.read_text())
+    assert Neighbours(content.pop("neighbours")) is Neighbours.ANY_CHANGE
+    path.write_text(json.dumps(content))
+    assert read_job(job)[0].neighbours is Neighbours.ANY_CHANGE
+    assert as_json("--left", job, "--json") == before
+    content["adjacency"] = "all records of one owner are replaced"
+    path.write_text(json.dumps(content))
+    assert read_job(job)[0].neighbours is Neighbours.REPLACE
+    assert as_json("--left", job, "--json") == {**before, "adjacency": content["adjacency"]}
 
 
 def refused(*arguments, words):

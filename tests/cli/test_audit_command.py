@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from collegium.accounting.events import Nothing
 from collegium.attacks import mechanism
 from collegium.cli.main import app
 from collegium.errors import InputError
@@ -24,12 +25,12 @@ shares = { high = 0.5, low = 0.5 }
 [teachers]
 model = "nearest-neighbours"
 params = { n_neighbors = 1 }
-number = 40
+n_teachers = 40
 [aggregation]
 aggregator = "gnmax"
 sigma = 12
 [run]
-jobs = 1
+n_jobs = 1
 """
 
 
@@ -57,9 +58,8 @@ def test_json_tells_bound_claim_and_budget_of_each_group():
 
 def test_a_refuted_claim_exits_with_1(monkeypatch):
     class Free(mechanism.WorstCasePricing):
-        def answer(self, position):
-            cost = super().answer(position)
-            return type(cost)(0 * cost.mu_squared, 0 * cost.mu_squared)
+        def answer(self, ballot):
+            return Nothing(len(ballot.sensitivity))
 
     monkeypatch.setattr(mechanism, "WorstCasePricing", Free)
     assert "REFUTED" in call(*QUICK, "--sigma", "1", code=1)

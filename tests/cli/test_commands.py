@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from collegium.study.config import read_config
+from collegium.study.json_schema import study_schema
 
 COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account")
 CLASSES = ["cat", "dog", "owl"]
@@ -31,14 +32,14 @@ levels = { high = 4.0, average = 8.0, low = 12.0 }
 column = "privacy"
 [teachers]
 model = "sklearn.naive_bayes.GaussianNB"
-number = 12
+n_teachers = 12
 [aggregation]
 aggregator = "gnmax"
 sigma = 6
 [student]
 model = "sklearn.naive_bayes.GaussianNB"
 [run]
-jobs = 1
+n_jobs = 1
 """
 
 
@@ -165,6 +166,26 @@ def test_init_writes_the_example_and_never_overwrites(tmp_path, works, refused):
     assert "exists already and is left as it is" in refused("init", path)
     assert path.read_text() == "my own work"
     assert "cannot be written" in refused("init", tmp_path / "no" / "folder.toml")
+
+
+def test_init_writes_a_schema_for_editors_and_never_overwrites_other_files(
+    tmp_path, works, refused
+):
+    path, schema = tmp_path / "mine.toml", tmp_path / "mine.schema.json"
+    works("init", path, "--schema")
+    assert path.read_text(encoding="utf-8").startswith("#:schema mine.schema.json\n")
+    assert read_config(path)["study.name"] == "mine"
+    assert json.loads(schema.read_text(encoding="utf-8")) == study_schema()
+    path.write_text("my own work")
+    schema.unlink()
+    assert "#:schema mine.schema.json" in works("init", path, "--schema").splitlines()
+    assert "mine.schema.json" in works("init", path, "--schema").replace(
+        "\n", ""
+    )  # ours: written anew
+    assert path.read_text() == "my own work" and schema.exists()
+    schema.write_text("my own schema")
+    assert "exists already and is left as it is" in refused("init", path, "--schema")
+    assert schema.read_text() == "my own schema"
 
 
 def test_plan_shows_who_gets_what_and_writes_and_spends_nothing(tmp_path, works):
@@ -569,8 +590,8 @@ BAD = {
         STUDY, {"private": lambda t: t.assign(privacy=t["privacy"].mask(t["person"] == t["person"][0]))},
         "has no privacy level",
     ),
-    "ε = 0": (swap("low = 12.0", "low = 0"), {}, "epsilon must be greater than 0"),
-    "ε < 0": (swap("low = 12.0", "low = -1"), {}, "epsilon must be greater than 0"),
+    "ε = 0": (swap("low = 12.0", "low = 0"), {}, "privacy.levels.low must be greater than 0"),
+    "ε < 0": (swap("low = 12.0", "low = -1"), {}, "privacy.levels.low must be greater than 0"),
     "ε NaN": (swap("low = 12.0", "low = nan"), {}, "privacy.levels.low must be a number, got nan"),
     "ε in a column is 0": (
         swap("levels = { high = 4.0, average = 8.0, low = 12.0 }", ""),
@@ -589,7 +610,7 @@ BAD = {
             privacy=np.where(t["person"] == t["person"][0], "low", "high"))},
         "group 'low' has 1 owner(s), too few",
     ),
-    "more teachers than people": (swap("number = 12", "number = 200"), {}, "200 teachers, but only"),
+    "more teachers than people": (swap("n_teachers = 12", "n_teachers = 200"), {}, "200 teachers, but only"),
     "public lacks a column": (STUDY, {"public": lambda t: t.drop(columns="weight")}, "they lack weight"),
     "public has another column": (STUDY, {"public": lambda t: t.assign(age=1)}, "have in addition age"),
     "public has another dtype": (
@@ -607,7 +628,8 @@ BAD = {
     "unknown key": (swap("sigma = 6", "sigmaa = 6"), {}, "did you mean 'sigma'"),
     "unknown model": (swap('"sklearn.naive_bayes.GaussianNB"', '"magic"'), {}, "unknown model 'magic'"),
     "parameter that is none": (
-        swap("number = 12", "number = 12\nparams = { trees = 3 }"), {}, "does not take these parameters",
+        swap("n_teachers = 12", "n_teachers = 12\nparams = { trees = 3 }"), {},
+        "does not take these parameters",
     ),
     "records without numbers": (
         swap('["cat", "dog", "owl"]', '["cat", "dog", "owl"]\nmissing = "?"'),

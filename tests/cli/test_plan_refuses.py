@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from collegium.cli.main import main
-from collegium.study.schema import KEYS
+from collegium.study.sections import KEYS
 
 BASE = {
     "data": {
@@ -21,13 +21,14 @@ BASE = {
     },
     "privacy": {"levels": {"high": 1.0, "low": 3.0}, "column": "privacy"},
     "preprocessing": {"kind": "tabular"},
-    "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "number": 6},
+    "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "n_teachers": 6},
     "aggregation": {"aggregator": "gnmax", "answers": 5},
     "student": {"model": "sklearn.naive_bayes.GaussianNB"},
 }
 ANY = [[[]], {"a": []}, True, "", 10**400, -1]
 NASTY = {
     "text": ["word", "../..", "💣"],
+    "text or list": ["word", [], [1], [2, "x"], [math.inf], [10**400], [2, 3.5]],
     "path": ["none.csv", "x/" * 3000, "x" * 300, ".", "private.csv/x", "labels.npy"],
     "number": [math.inf, -math.inf, math.nan, 1e300, -1e300, 5e-324, 0, 10**30],
     "whole number": [2**31, 2**32, 2**63, 10**30, -(10**30), 0, 1],
@@ -133,14 +134,16 @@ def test_the_study_itself_is_planned(plan):
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.path)
 def test_no_value_of_any_key_ends_in_a_traceback(plan, key):
     ended = set()
-    for value in [*ANY, *NASTY[key.kind], *key.choices]:
+    for value in [*ANY, *NASTY[key.setting.kind], *key.setting.choices]:
         code, errors = plan(base=NEEDS.get(key.path), **{key.section: {key.name: value}})
         ended.add(code)
         assert code in (0, 2), (value, errors)
         if code == 2:
             assert len(errors) == 1, (value, errors)
             assert errors[0].startswith("error:")
-            assert len(errors[0]) < 1500 or key.kind == "path", "nobody reads so long a message"
+            assert len(errors[0]) < 1500 or key.setting.kind == "path", (
+                "nobody reads so long a message"
+            )
     assert 2 in ended
 
 
@@ -151,7 +154,9 @@ def refused(plan, **sections):
     return line
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.kind == "path"], ids=lambda k: k.path)
+@pytest.mark.parametrize(
+    "key", [key for key in KEYS if key.setting.kind == "path"], ids=lambda k: k.path
+)
 def test_an_empty_name_is_not_the_folder_of_the_study(plan, key):
     line = refused(plan, base=NEEDS.get(key.path), **{key.section: {key.name: ""}})
     assert f"{key.path} must not be empty" in line
@@ -251,6 +256,6 @@ def test_numbers_and_text_are_told_apart_in_a_stream(plan, folder):
     line = refused(
         plan,
         data={**NUMBERS, "private": "private.parquet", "classes": ["0", "1"]},
-        run={"streaming": True, "jobs": 1},
+        run={"streaming": True, "n_jobs": 1},
     )
     assert "the labels are numbers and the classes text" in line

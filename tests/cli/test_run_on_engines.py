@@ -21,7 +21,7 @@ column = "privacy"
 [teachers]
 model = "random-forest"
 params = { n_estimators = 3 }
-number = 12
+n_teachers = 12
 [aggregation]
 aggregator = "gnmax"
 sigma = 6
@@ -57,7 +57,7 @@ def study(tmp_path):
             table["privacy"] = np.array(["high", "low"])[np.arange(n) % 2]
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     path = tmp_path / "study.toml"
-    path.write_text(STUDY + "jobs = 2\n", encoding="utf-8")
+    path.write_text(STUDY + "n_jobs = 2\n", encoding="utf-8")
     return path
 
 

@@ -66,6 +66,7 @@ from collegium.study.stages import run_study
 from collegium.study.terms import read_job
 
 Entry = dict[str, Any]
+RENAMED = {"teachers.number": "teachers.n_teachers", "run.jobs": "run.n_jobs"}
 _FIRST = 6  # readable figures of each digest
 _SHARED = (
     "labels",
@@ -127,6 +128,10 @@ def command(case: CommandCase, records: Society, folder: Path) -> Entry:
         for key in ("labels", "histograms"):  # where they are, not what
             if isinstance(content.get(key), str):
                 del content[key]
+        if "--export" in case.command:  # newer than the record: whole events beside what was there
+            del content["neighbours"]
+            for use in (use for uses in content["groups"].values() for use in uses):
+                del use["event"]
         entry["printed"] = _exact(content)
     else:
         entry["printed"] = printed.splitlines()
@@ -258,8 +263,9 @@ def _on_disk(out: Path) -> Entry:
     ]
     labels = pd.read_csv(release / "labels.csv")
     said = json.loads((release / "privacy.json").read_text("utf-8"))
-    settings = said.pop("config", said.pop("settings", None))
+    settings = _as_called_before(said.pop("config", said.pop("settings", None)))
     terms = json.loads((vault / "terms.json").read_text("utf-8"))
+    terms.pop("neighbours", None)  # newer than the record; derived from the sentence in older files
     entry: Entry = {
         "labels": _labels(labels["row"].to_numpy(), labels["label"].to_numpy()),
         "verdicts": dict(sorted(Counter(row[2] for row in settled).items())),
@@ -288,14 +294,27 @@ def _on_disk(out: Path) -> Entry:
 def _without_versions(page: str) -> bytes:
     """Take the report without its table of software, whose numbers may change."""
     names = "python|collegium|numpy|scipy|scikit-learn|pandas|joblib"
+    page = page.replace("teachers.n_teachers", "teachers.number")
     return re.sub(rf'(<th scope="row">(?:{names})</th><td>)[^<]*', r"\1", page).encode()
+
+
+def _as_called_before(settings: Any) -> Any:
+    """Give keys the names that they had when the record was made."""
+    if "n_teachers" in settings.get("teachers", {}):
+        teachers = dict(settings["teachers"])
+        teachers["number"] = teachers.pop("n_teachers")
+        return {**settings, "teachers": teachers}
+    return settings
 
 
 def _account(out: Path) -> Entry:
     """Charge the journal again, as the terms say."""
     terms, outcomes = read_job(out)
-    account = replay(terms.aggregator, terms.electorate, outcomes, terms.adjacency).account
-    state = _exact(account.state())
+    account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
+    state = account.state()
+    # As accounts said it before neighbours had names and accounts a notion.
+    del state["notion"], state["neighbours"]
+    state = _exact({**state, "adjacency": terms.adjacency})
     return {
         "state": _digest(json.dumps(state, sort_keys=True).encode()),
         "mu_squared": [_float(value) for value in account.mu_squared.tolist()[:_FIRST]],
@@ -341,7 +360,7 @@ def study_toml(case: Case, form: str = "csv", streaming: bool = False) -> str:
         "teachers": {
             "model": case.teacher,
             "params": case.teacher_params,
-            "number": N_TEACHERS,
+            "n_teachers": N_TEACHERS,
             "assignment": case.assignment,
             "class_shares": case.teacher_shares,
         },
@@ -368,7 +387,7 @@ def study_toml(case: Case, form: str = "csv", streaming: bool = False) -> str:
             "class_shares": case.student_shares,
             "preprocessing": case.student_preprocessing,
         },
-        "run": {"jobs": 1, "streaming": streaming},
+        "run": {"n_jobs": 1, "streaming": streaming},
     }
     lines = []
     for section, keys in sections.items():
@@ -467,10 +486,25 @@ def _label_job(folder: Path) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def _rename_keys(toml: Path) -> None:
+    """Do what the command line says of keys that have another name now: one clear line for each."""
+    text = toml.read_text("utf-8")
+    for before, now in RENAMED.items():
+        code, _, errors = call(("run", str(toml)))
+        assert code == 2, "a key of before was taken without a word"
+        assert f"{before} is called {now} now: rename it" in " ".join(errors.split())
+        pattern = rf"(?m)^{before.split('.')[1]} ="
+        assert len(re.findall(pattern, text)) == 1
+        text = re.sub(pattern, f"{now.split('.')[1]} =", text)
+        toml.write_text(text, encoding="utf-8")
+
+
 def go_on(folder: Path, records: Society) -> Entry:
     """Go on with an unpacked study or label job, and say what is there then."""
     toml, out = folder / "study.toml", folder / "study"
     again = ("run", str(toml), "--json") if toml.exists() else _label_job(folder)
+    if toml.exists():
+        _rename_keys(toml)
     code, printed, errors = call(again)
     assert code == 0, errors
     said = json.loads(printed)

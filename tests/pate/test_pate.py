@@ -38,7 +38,6 @@ from collegium.accounting.accountant import Accountant
 from collegium.accounting.gaussian import gdp_delta, gdp_epsilon
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
 from collegium.pate.teachers.ensemble import Teacher
-from collegium.pate.voting.aggregators import default_aggregator
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import PERSONALISATIONS, Assignment, Weighting
 
@@ -729,5 +728,5 @@ def test_predictions_need_the_features_of_the_fit(data):
 
 def test_default_aggregator_is_the_published_one_for_250_teachers():
     published = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma=40)
-    assert default_aggregator(250) == published
-    assert default_aggregator(25) == ConfidentGNMax(20, 15, 4)
+    assert ConfidentGNMax().resolved(250) == published
+    assert ConfidentGNMax().resolved(25) == ConfidentGNMax(20, 15, 4)

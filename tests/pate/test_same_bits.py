@@ -64,7 +64,7 @@ kind = "tabular"
 [teachers]
 model = "sklearn.tree.DecisionTreeClassifier"
 params = {teacher}
-number = 8
+n_teachers = 8
 [personalisation]
 method = "{personalisation}"
 [aggregation]
@@ -76,7 +76,7 @@ noise_seed = {noise_seed}
 model = "sklearn.tree.DecisionTreeClassifier"
 params = {student}
 [run]
-jobs = 1
+n_jobs = 1
 streaming = {streaming}
 """
 
@@ -104,7 +104,8 @@ def release_of(aggregator):
 
 
 def from_toml(folder, out, personalisation, aggregator, streaming=False):
-    numbers = "\n".join(f"{name} = {value}" for name, value in vars(aggregator).items())
+    given = {name: value for name, value in vars(aggregator).items() if value is not None}
+    numbers = "\n".join(f"{name} = {value}" for name, value in given.items())
     text = TOML.format(
         seed=SEED,
         classes=CLASSES,

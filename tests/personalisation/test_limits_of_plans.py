@@ -50,7 +50,7 @@ def test_budgets_without_any_ratio_are_refused(rule):
 
 @pytest.mark.parametrize("most", [0, 1001, 10**30])
 def test_duplicates_have_a_limit(most):
-    with pytest.raises(InputError, match="max_duplicates must lie between 1 and 1,000"):
+    with pytest.raises(InputError, match=r"max_duplicates must be at (least 1|most 1,000), got"):
         Upsampling(max_duplicates=most)
 
 

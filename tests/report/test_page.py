@@ -160,7 +160,7 @@ def test_headline_numbers():
 
 def test_every_aggregator_is_explained_and_scaled():
     for name, cls in AGGREGATORS.items():
-        settings = {"name": name, **vars(cls())}
+        settings = cls().resolved(250).settings()
         page = check(render_report(replace(make(), aggregator=settings, scale=1.5)))
         assert words.AGGREGATORS[name][1] in page.text
         rows = {}

@@ -27,7 +27,7 @@ column = "privacy"
 guarantee = "GUARANTEE"
 [teachers]
 model = "sklearn.naive_bayes.GaussianNB"
-number = 20
+n_teachers = 20
 [aggregation]
 aggregator = "confident"
 threshold = 12
@@ -36,7 +36,7 @@ sigma = 5
 [student]
 model = "sklearn.naive_bayes.GaussianNB"
 [run]
-jobs = 1
+n_jobs = 1
 """
 
 

@@ -15,7 +15,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium.accounting.accountant import DataDependentAccountant, WorstCaseAccountant
+from collegium.accounting.accountants import (
+    GUARANTEES,
+    GaussianAccountant,
+    RenyiAccountant,
+    account_for,
+)
+from collegium.accounting.events import SensitiveCurve
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.accounting.renyi import DEFAULT_ORDERS
 from collegium.accounting.statement import ceil_decimals, floor_decimals, statement
@@ -25,7 +31,6 @@ from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.pate.classifier import PATEClassifier
 from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, LNMax
 from collegium.pate.voting.labelling import ANSWERED, LOST, LabellingJob
-from collegium.pate.voting.pricing import worst_case_prices
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import PERSONALISATIONS, Personalisation, Upsampling
 from collegium.study.journal import FileJournal
@@ -141,15 +146,15 @@ def test_02_publishing_a_data_dependent_statement_has_no_amount_that_was_spent(h
     """Two accounts that spent differently say the same, word for word, outside the vault."""
     public = []
     for used in (0.001, 0.1):
-        account = DataDependentAccountant([3.0], 1e-5, DEFAULT_ORDERS, names=["all"])
-        account.charge(used * DEFAULT_ORDERS[None])
+        account = RenyiAccountant([3.0], 1e-5, DEFAULT_ORDERS, names=["all"], sensitive=True)
+        account.charge(SensitiveCurve(used * DEFAULT_ORDERS[None], DEFAULT_ORDERS))
         said = statement(account, {"all": 9}, {"all": Budget(3.0)}, "-", True)
         assert not said.may_publish_spending
         columns = set(said.by_group().columns)
         assert {"sensitive_epsilon_spent", "sensitive_spent_share"} <= columns
         assert not {"epsilon_spent", "spent_share"} & columns
         with pytest.raises(BudgetExceededError) as refusal:
-            account.charge(1e6 * DEFAULT_ORDERS[None])
+            account.charge(SensitiveCurve(1e6 * DEFAULT_ORDERS[None], DEFAULT_ORDERS))
         hidden = said.without_spending()
         assert hidden.by_group()["sensitive_epsilon_spent"].isna().all()
         public.append((said.sentences(), said.to_dict(), str(refusal.value)))
@@ -158,8 +163,9 @@ def test_02_publishing_a_data_dependent_statement_has_no_amount_that_was_spent(h
 
 def test_02_publishing_every_function_that_returns_sensitive_values_says_so():
     for function in (
-        DataDependentAccountant,
-        DataDependentAccountant.epsilon_spent,
+        RenyiAccountant,
+        RenyiAccountant.epsilon_spent,
+        SensitiveCurve,
     ):
         assert "Sensitive" in inspect.getdoc(function)
 
@@ -467,8 +473,8 @@ def test_08_rounding_of_sums_and_prices_goes_up(house):
     aggregator = ConfidentGNMax(threshold=1, sigma_threshold=7.0, sigma=3.0)
     electorate = house.plan("weighting", K).electorate(0)
     ballot = electorate.ballot(0)
-    check, answer = worst_case_prices(aggregator, ballot)
-    account = WorstCaseAccountant(np.full(3, np.inf), 1e-5)
+    check, answer = aggregator.check_event(ballot), aggregator.answer_event(ballot)
+    account = GaussianAccountant(np.full(3, np.inf), 1e-5)
     for _ in range(100):
         account.charge(check)
         account.charge(answer)
@@ -486,9 +492,8 @@ def test_08_rounding_of_sums_and_prices_goes_up(house):
 
 
 def test_09_budgets_are_public_and_the_statement_says_what_that_means(house):
-    for cls in (WorstCaseAccountant, DataDependentAccountant):
-        extra = {"orders": DEFAULT_ORDERS} if cls is DataDependentAccountant else {}
-        account = cls([1.0], 1e-5, **extra, names=["all"])
+    for guarantee in GUARANTEES:
+        account = account_for(guarantee, [1.0], 1e-5, ["all"])
         said = statement(account, {"all": 9}, {"all": Budget(1.0)}, "-", True)
         assert any("Budgets, group sizes" in line and "public" in line for line in said.sentences())
 
@@ -600,7 +605,7 @@ def test_12_upsampling_charges_for_all_teachers_of_an_owner_at_once(house, peopl
     assert moved[1] < moved[0]
     ballot = electorate.ballot(0)
     assert ballot.scale == electorate.n_teachers / K > 1
-    _, answer = worst_case_prices(GNMax(sigma=8.0), ballot)
+    answer = GNMax(sigma=8.0).answer_event(ballot)
     charged = answer.mu_squared[cohort]
     assert charged == pytest.approx((moved[0] / (8.0 * ballot.scale)) ** 2, rel=1e-12)
 
@@ -707,7 +712,10 @@ def distinguish(house, game, noise, n_games):
         hits.append(sum(map(event, job.run().outcomes)))
     likely = stats.beta.ppf(TAIL, hits[0], n_games - hits[0] + 1)
     unlikely = stats.beta.isf(TAIL, hits[1] + 1, n_games - hits[1])
-    check, answer = worst_case_prices(aggregator, electorate.ballot(0))
+    check, answer = (
+        aggregator.check_event(electorate.ballot(0)),
+        aggregator.answer_event(electorate.ballot(0)),
+    )
     claim = gdp_epsilon(math.sqrt((check + answer).mu_squared[0]), DELTA)
     return math.log((likely - DELTA) / unlikely), claim
 
@@ -769,7 +777,7 @@ def test_16_record_and_replay_no_value_moves_further_than_was_charged(
             ballot = electorate.ballot(query)
             allowed = ballot.sensitivity[cohort]
             moved = one - two
-            check, answer = worst_case_prices(aggregator, ballot)
+            check, answer = aggregator.check_event(ballot), aggregator.answer_event(ballot)
             assert abs(moved).max() <= allowed
             if name == "lnmax":
                 assert abs(moved).sum() / scale <= answer.pure_epsilon[cohort]

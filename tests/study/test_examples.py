@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from collegium.cli.main import main
 from collegium.errors import PrivacyWarning
-from collegium.study.config import StudyConfig, read_config
+from collegium.study.config import read_config
 from collegium.study.stages import plan_study
 
 ROOT = Path(__file__).parents[2]
@@ -59,8 +60,7 @@ def test_every_example_can_be_planned_at_full_size(example, monkeypatch, capsys)
 
 def test_no_patient_is_in_two_teachers_or_on_two_sides_at_full_size():
     config = read_config(ROOT / "examples" / "diabetes.toml")
-    run = {**config.values["run"], "data_dir": str(data_folder("diabetes"))}
-    config = StudyConfig({**config.values, "run": run}, config.folder)
+    config = replace(config, run=replace(config.run, data_dir=str(data_folder("diabetes"))))
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyWarning)
         planned = plan_study(config)

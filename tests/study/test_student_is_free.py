@@ -42,7 +42,7 @@ def write(folder, student: str):
         levels = {{ high = 3.0, low = 6.0 }}
         delta = 1e-6
         [teachers]
-        number = 30
+        n_teachers = 30
         [aggregation]
         aggregator = "gnmax"
         sigma = 6
@@ -50,7 +50,7 @@ def write(folder, student: str):
         [student]
         {student}
         [run]
-        jobs = 1
+        n_jobs = 1
         """
     )
     return folder / "study.toml"
@@ -139,9 +139,9 @@ def test_a_folder_of_another_study_is_not_written_into(tmp_path, monkeypatch, ca
     before = sorted(str(p) for p in (tmp_path / "study").rglob("*"))
     digits = '[data]\ndataset = "digits"\nprivate_records = 1000\npublic_records = 300\n'
     digits += "[privacy]\nlevels = { a = 8.0, b = 16.0 }\nshares = { a = 0.5, b = 0.5 }\n"
-    digits += '[preprocessing]\nkind = "scattering"\ncomponents = 5\n[teachers]\nnumber = 10\n'
+    digits += '[preprocessing]\nkind = "scattering"\ncomponents = 5\n[teachers]\nn_teachers = 10\n'
     other = tmp_path / "other.toml"
-    other.write_text(digits + "[run]\njobs = 1\n")
+    other.write_text(digits + "[run]\nn_jobs = 1\n")
     code, shown = collegium(monkeypatch, capsys, "run", other, "--out", tmp_path / "study")
     assert code != 0 and "another study" in " ".join(shown.split())
     assert sorted(str(p) for p in (tmp_path / "study").rglob("*")) == before

@@ -21,7 +21,7 @@ from collegium.study.baselines import measure_baselines
 from collegium.study.config import config_from, read_config
 from collegium.study.frozen import GOES_WITHOUT_SAYING, frozen_settings
 from collegium.study.journal import FileJournal
-from collegium.study.schema import KEYS
+from collegium.study.sections import KEYS
 from collegium.study.stages import plan_study, run_study
 
 IMAGES, DIGITS = load_digits(return_X_y=True)
@@ -55,7 +55,7 @@ def settings(**sections):
             "shares": {"high": 0.5, "low": 0.5},
         },
         "preprocessing": {"kind": "pixels"},
-        "teachers": {"model": "ridge", "params": {"kernel": "rbf"}, "number": 20},
+        "teachers": {"model": "ridge", "params": {"kernel": "rbf"}, "n_teachers": 20},
         "aggregation": {
             "aggregator": "gnmax",
             "sigma": 3,
@@ -63,7 +63,7 @@ def settings(**sections):
             "noise": "seeded",
         },
         "student": {"model": "sklearn.naive_bayes.GaussianNB", "params": {"var_smoothing": 0.01}},
-        "run": {"jobs": 1},
+        "run": {"n_jobs": 1},
     }
     for section, keys in sections.items():
         made[section] = {**made[section], **keys}
@@ -266,13 +266,13 @@ def test_records_that_cannot_be_compared_are_refused_before_anything_is_trained(
         levels = {{ high = 8.0 }}
         [teachers]
         model = "collegium.pate.students.graph.GraphStudent"
-        number = 20
+        n_teachers = 20
         [aggregation]
         aggregator = "gnmax"
         sigma = 6
         query_order = "{order}"
         [run]
-        jobs = 1
+        n_jobs = 1
         """
     )
     config = read_config(tmp_path / "study.toml")
@@ -298,7 +298,7 @@ def test_coverage_is_allowed_under_a_data_dependent_guarantee(folder, tmp_path):
 
 
 def test_what_goes_without_saying_are_the_defaults():
-    defaults = {key.path: key.default for key in KEYS}
+    defaults = {key.path: key.setting.default for key in KEYS}
     assert {path: defaults[path] for path in GOES_WITHOUT_SAYING} == GOES_WITHOUT_SAYING
 
 
@@ -474,7 +474,7 @@ def test_streamed_studies_have_orders_and_views_too(tmp_path):
             },
             "privacy": {"levels": {"high": 8.0, "low": 16.0}, "column": "privacy"},
             "preprocessing": {"kind": "tabular", "components": 3},
-            "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "number": 12},
+            "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "n_teachers": 12},
             "aggregation": {
                 "aggregator": "gnmax",
                 "sigma": 4,
@@ -482,7 +482,7 @@ def test_streamed_studies_have_orders_and_views_too(tmp_path):
                 "query_order": "active",
             },
             "student": {"model": "sklearn.naive_bayes.GaussianNB", "preprocessing": "principal"},
-            "run": {"jobs": 1, "streaming": streaming},
+            "run": {"n_jobs": 1, "streaming": streaming},
         }
         config = config_from(given, tmp_path)
         results.append(run_study(config, tmp_path / f"study-{streaming}"))

@@ -25,7 +25,7 @@ column = "privacy"
 levels = {{ strict = 4.0, generous = 32.0 }}
 [teachers]
 model = "sklearn.naive_bayes.GaussianNB"
-number = 30
+n_teachers = 30
 {teachers}
 [personalisation]
 method = "upsampling"
@@ -36,7 +36,7 @@ sigma = 25
 model = "{model}"
 {student}
 [run]
-jobs = 1
+n_jobs = 1
 """
 SHARES = "class_shares = { low = 0.8, high = 0.2 }"
 
@@ -183,8 +183,8 @@ def stream(tmp_path):
     pd.read_csv(tmp_path / "private.csv").to_parquet(tmp_path / "private.parquet")
     text = (tmp_path / "study.toml").read_text()
     text = text.replace("private.csv", "private.parquet")
-    text = text.replace("number = 30", 'number = 30\nassignment = "hash"')
-    (tmp_path / "study.toml").write_text(text.replace("jobs = 1", "jobs = 1\nstreaming = true"))
+    text = text.replace("n_teachers = 30", 'n_teachers = 30\nassignment = "hash"')
+    (tmp_path / "study.toml").write_text(text.replace("n_jobs = 1", "n_jobs = 1\nstreaming = true"))
 
 
 @pytest.mark.parametrize("streaming", [False, True])

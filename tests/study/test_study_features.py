@@ -29,14 +29,14 @@ shares = {{ high = 0.5, low = 0.5 }}
 [teachers]
 model = "ridge"
 params = {{ kernel = "rbf" }}
-number = 20
+n_teachers = 20
 [aggregation]
 aggregator = "gnmax"
 sigma = 3
 [student]
 model = "svm"
 [run]
-jobs = 1
+n_jobs = 1
 """
 
 

@@ -73,13 +73,13 @@ column = "privacy"
 guarantee = "{guarantee}"
 [teachers]
 model = "sklearn.naive_bayes.GaussianNB"
-number = 12
+n_teachers = 12
 [aggregation]
 {aggregation}
 {released}[student]
 {student}
 [run]
-jobs = 1
+n_jobs = 1
 """,
         encoding="utf-8",
     )

@@ -32,10 +32,10 @@ SETTINGS = {
     "data": {"private": "private.csv", "public": "public.csv", "test": "test.csv",
              "target": "kind", "owner": "person", "classes": CLASSES.tolist()},
     "privacy": {"levels": {"high": 4.0, "average": 8.0, "low": 12.0}, "column": "privacy"},
-    "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "number": 12},
+    "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "n_teachers": 12},
     "aggregation": {"aggregator": "gnmax", "sigma": 6},
     "student": {"model": "sklearn.naive_bayes.GaussianNB"},
-    "run": {"jobs": 1},
+    "run": {"n_jobs": 1},
 }  # fmt: skip
 
 
@@ -184,7 +184,7 @@ def test_the_statement_says_what_everybody_granted_and_spent(finished):
 def test_the_manifest_holds_settings_versions_and_fingerprints(finished):
     path, result = finished
     manifest = json.loads((result.folder.vault / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["config"]["teachers"]["number"] == 12 and "run" not in manifest["config"]
+    assert manifest["config"]["teachers"]["n_teachers"] == 12 and "run" not in manifest["config"]
     assert {"python", "collegium", "numpy", "scikit-learn"} <= set(manifest["versions"])
     for role in ("private", "public", "test"):
         digest = hashlib.sha256((path.parent / f"{role}.csv").read_bytes()).hexdigest()
@@ -237,8 +237,26 @@ def test_another_configuration_in_the_same_folder_is_refused_and_nothing_changes
 def test_a_change_of_speed_only_is_the_same_study(finished):
     path, result = finished
     before = contents(result.folder.path)
-    run(write_study(path.parent, name="faster", run={"jobs": 2}), out=result.folder.path)
+    run(write_study(path.parent, name="faster", run={"n_jobs": 2}), out=result.folder.path)
     assert contents(result.folder.path) == before
+
+
+def test_a_folder_that_was_begun_when_keys_had_other_names_goes_on(tmp_path):
+    path = write_study(tmp_path)
+    first = run(path)
+    manifest = first.folder.vault / "manifest.json"
+    before = json.loads(manifest.read_text(encoding="utf-8"))
+    teachers = before["config"]["teachers"]
+    teachers["number"] = teachers.pop("n_teachers")
+    manifest.write_text(json.dumps(before), encoding="utf-8")
+    trained, story = times(first.folder.path), Story()
+    second = run(path, story)
+    assert story.skips == ["teachers", "student"] and times(first.folder.path) == trained
+    assert second.labels.labels.tolist() == first.labels.labels.tolist()
+    teachers["number"] += 1
+    manifest.write_text(json.dumps(before), encoding="utf-8")
+    with pytest.raises(StudyMismatchError, match=r"teachers\.n_teachers was 13, now 12"):
+        run(path)
 
 
 @pytest.mark.parametrize("role", ["private", "public"])
@@ -461,7 +479,7 @@ def interrupted(process):
 
 
 def test_interrupted_while_training_it_says_so_in_one_line_and_goes_on(tmp_path):
-    slow = {"model": "random-forest", "params": {"n_estimators": 120}, "number": 40}
+    slow = {"model": "random-forest", "params": {"n_estimators": 120}, "n_teachers": 40}
     path = write_study(tmp_path, teachers=slow, aggregation={"sigma": 12})
     teachers = tmp_path / "study" / "vault" / "teachers"
     process = start(path)

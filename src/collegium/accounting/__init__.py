@@ -1,14 +1,18 @@
 """Pure accounting of privacy losses: exact conversions, Rényi bounds, and one currency for all mechanisms.
 
-Numbers in, numbers out: nothing here sees a record, and nothing is spent.
+Numbers in, numbers out: nothing here sees a record. A mechanism is an event, an accountant charges events.
 """
 
 from typing import TYPE_CHECKING
 
 from collegium.lazy import lazily
 
-# Accountants, events and neighbours are to be added here, in the page of public names and in __all__.
 _HOMES = {
+    "collegium.accounting.accountants": [
+        "GaussianAccountant",
+        "PureAccountant",
+        "RenyiAccountant",
+    ],
     "collegium.accounting.currency": [
         "GaussianBound",
         "gaussian_bound",
@@ -16,6 +20,15 @@ _HOMES = {
         "poisson_gaussian_bound",
         "pure_bound",
     ],
+    "collegium.accounting.events": [
+        "BoundedRange",
+        "Composition",
+        "Gaussian",
+        "Laplace",
+        "PoissonGaussian",
+        "PureNoise",
+    ],
+    "collegium.accounting.export": ["from_dp_event", "to_dp_event"],
     "collegium.accounting.gaussian": [
         "gdp_delta",
         "gdp_epsilon",
@@ -23,10 +36,16 @@ _HOMES = {
         "gdp_mu",
         "pure_to_gdp",
     ],
+    "collegium.accounting.neighbours": ["Neighbours"],
     "collegium.accounting.renyi": ["DEFAULT_ORDERS", "gaussian_rdp", "rdp_to_epsilon"],
 }
 
 if TYPE_CHECKING:
+    from collegium.accounting.accountants import (
+        GaussianAccountant,
+        PureAccountant,
+        RenyiAccountant,
+    )
     from collegium.accounting.currency import (
         GaussianBound,
         gaussian_bound,
@@ -34,6 +53,15 @@ if TYPE_CHECKING:
         poisson_gaussian_bound,
         pure_bound,
     )
+    from collegium.accounting.events import (
+        BoundedRange,
+        Composition,
+        Gaussian,
+        Laplace,
+        PoissonGaussian,
+        PureNoise,
+    )
+    from collegium.accounting.export import from_dp_event, to_dp_event
     from collegium.accounting.gaussian import (
         gdp_delta,
         gdp_epsilon,
@@ -41,13 +69,25 @@ if TYPE_CHECKING:
         gdp_mu,
         pure_to_gdp,
     )
+    from collegium.accounting.neighbours import Neighbours
     from collegium.accounting.renyi import DEFAULT_ORDERS, gaussian_rdp, rdp_to_epsilon
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = [
     "DEFAULT_ORDERS",
+    "BoundedRange",
+    "Composition",
+    "Gaussian",
+    "GaussianAccountant",
     "GaussianBound",
+    "Laplace",
+    "Neighbours",
+    "PoissonGaussian",
+    "PureAccountant",
+    "PureNoise",
+    "RenyiAccountant",
+    "from_dp_event",
     "gaussian_bound",
     "gaussian_rdp",
     "gdp_delta",
@@ -59,4 +99,5 @@ __all__ = [
     "pure_bound",
     "pure_to_gdp",
     "rdp_to_epsilon",
+    "to_dp_event",
 ]

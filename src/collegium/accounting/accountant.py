@@ -1,208 +1,291 @@
-"""Accountants: who has spent how much, and whether the next query may be asked.
+"""What every account does: filter and odometer for adaptively chosen events.
 
-One class per guarantee; what they share is in :mod:`collegium.accounting.odometer`.
+An account ties budgets, costs and spending by cohort. Reading it and asking it (``affords``,
+``preview``, ``how_many``, ``remaining``) change nothing; ``charge`` and ``restore`` first check, then
+change, so a refusal leaves the account as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.accounting.bookkeeping import Remaining, as_json, left_over
-from collegium.accounting.costs import ANY_CHANGE, RenyiCost, WorstCaseCost, check_amounts
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
-from collegium.accounting.odometer import Accountant
-from collegium.accounting.renyi import affordable_rdp, rdp_to_epsilon, validate_orders
-from collegium.errors import InputError
-
-__all__ = ["Accountant", "DataDependentAccountant", "WorstCaseAccountant", "WorstCaseCost"]
+from collegium.accounting.bookkeeping import (
+    MOST_CHARGES,
+    add_repeatedly,
+    add_up,
+    as_json,
+    from_json,
+    left_over,
+    require_same,
+)
+from collegium.accounting.events import Event, SensitiveCurve
+from collegium.accounting.neighbours import Neighbours
+from collegium.errors import BudgetExceededError, InputError
 
 Floats = NDArray[np.float64]
-_ULP = float(np.finfo(np.float64).eps)
+Cost = Event | SensitiveCurve
+
+#: What users call an account of public costs, and one that was computed from votes.
+PUBLIC, SENSITIVE = "worst-case", "data-dependent"
+_KEPT = 8
 
 
-class WorstCaseAccountant(Accountant[WorstCaseCost]):
-    """Exact Gaussian-DP account of fully adaptive queries, with a pure-DP account beside it.
+@dataclass(frozen=True, eq=False)
+class Remaining:
+    """What the owners of each cohort have left. Sensitive if the account is.
 
-    Each owner's loss after mechanisms that are μ_i-GDP for that owner is √(Σ μ_i²)-GDP, also when
-    each μ_i depends on what was released before (Smith & Thakurta 2022, arXiv 2210.17520; for
-    individual costs Koskela, Tobaben & Honkela 2023, arXiv 2209.15596). The filter allows a query while
-    Σ μ_i² ≤ μ(ε, δ)², the largest μ whose δ(ε) is at most δ (Dong, Roth & Su 2022, Cor. 2.13).
+    Attributes
+    ----------
+    epsilon : ndarray of float64, shape (n_cohorts,)
+        Budget minus what was spent, at the cohort's δ, rounded down. Further mechanisms compose with
+        what was released already, so their ε do not simply add up to this.
+    mu : ndarray of float64, shape (n_cohorts,), or None
+        Every further mechanism that is μ-GDP for the owner with at most this μ is affordable; rounded
+        down. None where the account does not count in μ.
+    """
 
-    Where all mechanisms are also (ε_i, 0)-DP (LNMax), it allows a query as well while Σ ε_i ≤ ε.
-    Either filter alone is sound, and so is their disjunction: the hockey-stick divergence at ε is a
-    sum over all sequences of outputs. A sequence that ends with Σ ε_i ≤ ε has a privacy loss of at
-    most ε at every point and adds nothing. All others end with Σ μ_i² within its limit, hence are
-    also sequences of the strategy that stops wherever the first filter would; they add at most δ.
+    epsilon: Floats
+    mu: Floats | None
 
-    Neighbours: see ``adjacency``, and the mechanism's docstring.
+
+class Accountant(ABC):
+    """Filter and odometer, for one release or many.
+
+    A subclass says how an event is priced in its notion of privacy (:meth:`_price`), when a total is too
+    much (:meth:`_exceeds`), and what a total is in ε (:meth:`_epsilon_of`).
 
     Parameters
     ----------
     epsilon, delta : array-like of float, shape (n_cohorts,)
-        Budget per owner.
+        Budget of each cohort's owners; ``epsilon`` may be infinite.
     names : sequence of str, optional
-        Group of each cohort, for messages.
-    adjacency : str, optional
-        Which neighbours the account is about, in words.
+        Name of each cohort's group, for messages.
+    neighbours : Neighbours, optional
+        What the account hides about an owner; costs that do not hold about it are refused.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> account = WorstCaseAccountant([1.0, 2.0], 1e-5)
-    >>> cost = WorstCaseCost(np.array([0.01, 0.02]), np.full(2, np.inf))
-    >>> account.how_many(cost), account.preview(cost).round(3)
-    (7, array([0.341, 0.497]))
-    >>> while account.affords(cost):
-    ...     account.charge(cost)
-    >>> account.epsilon_spent().round(3)
-    array([0.986, 1.444])
+    Attributes
+    ----------
+    notion : {"gaussian", "renyi", "pure"}
+        What is added up.
+    sensitive : bool
+        Whether costs may be computed from private data: then everything read off the account is
+        sensitive, too.
     """
 
-    guarantee = "worst-case"
+    notion: ClassVar[str]
+    sensitive: bool = False
+    _total: Floats  # all that was charged; the first or the last axis is that of the cohorts
 
     def __init__(
         self,
         epsilon: ArrayLike,
         delta: ArrayLike,
         names: Sequence[str] | None = None,
-        adjacency: str = ANY_CHANGE,
+        neighbours: Neighbours = Neighbours.ANY_CHANGE,
     ) -> None:
-        super().__init__(epsilon, delta, names, adjacency)
-        pairs = list(zip(self.epsilon.tolist(), self.delta.tolist(), strict=True))
-        limit = {pair: gdp_mu(*pair) for pair in set(pairs)}
-        mu = np.array([limit[pair] for pair in pairs])
-        self._limit: Floats = np.where(np.isinf(mu), np.inf, np.nextafter(mu * mu, 0.0))
-        self._both_limits: Floats = np.stack([self._limit, self.epsilon])
-        self._total = np.zeros((2, len(self)))
+        self.epsilon: Floats = np.atleast_1d(np.array(epsilon, dtype=np.float64))
+        self.delta: Floats = np.broadcast_to(
+            np.asarray(delta, dtype=np.float64), self.epsilon.shape
+        ).copy()
+        if self.epsilon.ndim != 1 or not self.epsilon.size:
+            raise InputError("an account needs at least one cohort: give one epsilon per cohort")
+        if np.isnan(self.epsilon).any() or (self.epsilon <= 0).any():
+            raise InputError("every cohort's epsilon must be greater than 0 (or infinite)")
+        self._check_delta()
+        self.names = tuple(names) if names is not None else tuple(map(str, range(len(self))))
+        if len(self.names) != len(self):
+            raise InputError(f"{len(self)} cohorts, but {len(self.names)} names: give one each")
+        self.neighbours = neighbours
+        self._priced: dict[int, tuple[Event, Floats]] = {}  # a job charges the same few, often
+
+    def __len__(self) -> int:
+        return int(self.epsilon.size)
 
     @property
-    def mu_squared(self) -> Floats:
-        """Sum of μ² that was charged to each cohort, shape (n_cohorts,)."""
-        return np.array(self._total[0])
+    def guarantee(self) -> str:
+        """Kind of the guarantee, as users know it: "worst-case" or "data-dependent"."""
+        return SENSITIVE if self.sensitive else PUBLIC
 
-    @property
-    def pure_epsilon(self) -> Floats:
-        """Sum of pure ε that was charged to each cohort, shape (n_cohorts,); ``inf`` if not pure."""
-        return np.array(self._total[1])
+    def overspent(self, cost: Cost) -> NDArray[np.bool_]:
+        """Which cohorts a cost would overspend, shape (n_cohorts,); changes nothing."""
+        part = self._checked(cost)
+        return self._over(add_up(self._total, part), part)
+
+    def affords(self, cost: Cost) -> bool:
+        """Whether nobody would overspend; changes nothing."""
+        return not self.overspent(cost).any()
+
+    def charge(self, cost: Cost) -> None:
+        """Charge an event to everybody, or to nobody.
+
+        Parameters
+        ----------
+        cost : Event or SensitiveCurve
+            The latter only to a sensitive account.
+
+        Raises
+        ------
+        InputError
+            If this account cannot take it: wrong notion, neighbours or cohorts; the account is as before.
+        BudgetExceededError
+            If it would overspend some cohort; the account is as before.
+        """
+        part = self._checked(cost)
+        after = add_up(self._total, part)
+        over = self._over(after, part)
+        if over.any():
+            first = int(np.flatnonzero(over)[0])
+            raise BudgetExceededError(
+                f"refused: {cost} would overspend group {self.names[first]!r}, whose budget is "
+                f"ε = {self.epsilon[first]:g} at δ = {self.delta[first]:g} per owner "
+                f"({self.guarantee}): stop here, or plan with more noise"
+            )
+        self._total = after
+
+    def epsilon_spent_by_name(self) -> dict[str, float]:
+        """Look up the most that owners of any cohort of each name have spent. Sensitive like the account."""
+        spent, names = self.epsilon_spent(), np.asarray(self.names, dtype=object)
+        return {name: float(spent[names == name].max()) for name in dict.fromkeys(self.names)}
+
+    def epsilon_spent(self) -> Floats:
+        """Compute ε spent by the owners of each cohort at their δ, rounded up, shape (n_cohorts,).
+
+        Sensitive like the account.
+        """
+        return self._epsilon_of(self._total)
+
+    def preview(self, cost: Cost) -> Floats:
+        """What :meth:`epsilon_spent` would say after a cost, even one that nobody can afford.
+
+        Changes nothing. Shape (n_cohorts,). Sensitive like the account.
+        """
+        return self._epsilon_of(add_up(self._total, self._checked(cost)))
 
     def remaining(self) -> Remaining:
-        """What is left to the owners of each cohort, in ε and in μ; changes nothing."""
-        with np.errstate(invalid="ignore"):
-            squared = self._limit * (1 - 8 * _ULP) - self.mu_squared
-            mu = np.sqrt(np.maximum(squared, 0.0)) * (1 - 4 * _ULP)
-        mu = np.where(np.isinf(self._limit), np.inf, mu)
-        return Remaining(left_over(self.epsilon, self.epsilon_spent()), mu)
+        """What is left to the owners of each cohort; changes nothing. Sensitive like the account."""
+        return Remaining(left_over(self.epsilon, self.epsilon_spent()), None)
 
-    def _checked(self, cost: WorstCaseCost) -> Floats:
-        self._require_kind(
-            getattr(cost, "guarantee", "data-dependent"), getattr(cost, "adjacency", self.adjacency)
-        )
-        return cost.stacked(len(self))
+    def how_many(self, cost: Cost) -> int | float:
+        """How often a cost can be charged until some cohort refuses; changes nothing.
 
-    def _touched(self, part: Floats) -> NDArray[np.bool_]:
-        return np.asarray(part.any(axis=0))
+        Sensitive like the account.
 
-    def _exceeds(self, total: Floats) -> NDArray[np.bool_]:
-        return np.asarray((total > self._both_limits).all(axis=0))
+        Returns
+        -------
+        int or float
+            Exactly as often as :meth:`charge` would succeed in a row, rounding included; ``inf`` if it
+            never refuses (or not within 2⁵³ times).
+        """
+        part = self._checked(cost)
+        if not (self._touched(part) & np.isfinite(self.epsilon)).any():
+            return math.inf
+        low, high = 0, 1
+        while not self._over(add_repeatedly(self._total, part, high), part).any():
+            if high == MOST_CHARGES:
+                return math.inf
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._over(add_repeatedly(self._total, part, middle), part).any():
+                high = middle
+            else:
+                low = middle
+        return low
 
-    def _epsilon_of(self, total: Floats) -> Floats:
-        mu_squared, pure_epsilon = total
-        mu = np.nextafter(
-            np.sqrt(mu_squared), np.inf, where=mu_squared > 0, out=np.zeros(len(self))
-        )
-        spent = np.empty(len(self))
-        for delta in np.unique(self.delta):
-            chosen = self.delta == delta
-            values, back = np.unique(mu[chosen], return_inverse=True)
-            spent[chosen] = np.asarray(gdp_epsilon(values, float(delta)))[back]
-        # The filter promises ε itself; the limit's conversion and this one round outwards, 1e-12 apart.
-        spent = np.where(mu_squared <= self._limit, np.minimum(spent, self.epsilon), spent)
-        return np.asarray(np.minimum(spent, pure_epsilon))
+    def state(self) -> dict[str, Any]:
+        """Everything that was charged, and to whom, for JSON; as sensitive as the account itself."""
+        return {**self._identity(), "spent": as_json(self._total)}
 
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put back what :meth:`state` returned; what was charged since then is forgotten.
 
-class DataDependentAccountant(Accountant["Floats | RenyiCost"]):
-    """Account of the papers' data-dependent Rényi costs. **Sensitive.**
-
-    What it holds is a statement about this one data set, computed from raw votes: it must stay in the
-    vault, and so must anything derived from it: spending, previews, what is left, and its state.
-    Stopping by it makes the number of labels sensitive, too. Costs are arrays (n_cohorts, n_orders) of
-    Rényi-DP ε at each order, or :class:`~collegium.accounting.costs.RenyiCost`.
-
-    Parameters
-    ----------
-    epsilon, delta : array-like of float, shape (n_cohorts,)
-        Budget per owner.
-    orders : array-like of float, shape (n_orders,)
-        Orders α > 1.
-    conversion : {"canonne", "mironov"}
-        From Rényi DP to (ε, δ): see :func:`~collegium.accounting.renyi.rdp_to_epsilon`.
-    names : sequence of str, optional
-        Group of each cohort, for messages.
-    adjacency : str, optional
-        Which neighbours the account is about, in words.
-    """
-
-    guarantee = "data-dependent"
-
-    def __init__(
-        self,
-        epsilon: ArrayLike,
-        delta: ArrayLike,
-        orders: ArrayLike,
-        conversion: str = "canonne",
-        names: Sequence[str] | None = None,
-        adjacency: str = ANY_CHANGE,
-    ) -> None:
-        super().__init__(epsilon, delta, names, adjacency)
-        self.orders: Floats = validate_orders(orders)
-        self.conversion = conversion
-        self._total = np.zeros((len(self), self.orders.size))
-        self._deltas = np.unique(self.delta)
-        self._affordable = self._limits()  # also refuses an unknown conversion
-
-    @property
-    def sensitive_rdp(self) -> Floats:
-        """Rényi cost that was charged, shape (n_cohorts, n_orders). **Sensitive.**"""
-        return np.array(self._total)
-
-    def _limits(self) -> Floats:
-        pairs = list(zip(self.epsilon.tolist(), self.delta.tolist(), strict=True))
-        limit = {
-            (epsilon, delta): affordable_rdp(epsilon, self.orders, delta, self.conversion)
-            for epsilon, delta in set(pairs)
-        }
-        return np.array([limit[pair] for pair in pairs])
+        Raises
+        ------
+        InputError
+            If the state is damaged, or that of an account of another kind, with other cohorts or budgets,
+            or about other neighbours; the account is as before.
+        """
+        require_same(state, self._identity())
+        self._total = from_json(state.get("spent"), "spent", self._total.shape)
 
     def _identity(self) -> dict[str, Any]:
-        orders = as_json(self.orders)
-        return {**super()._identity(), "orders": orders, "conversion": self.conversion}
+        return {
+            "notion": self.notion,
+            "guarantee": self.guarantee,
+            "neighbours": self.neighbours.value,
+            "names": list(self.names),
+            "epsilon": as_json(self.epsilon),
+            "delta": as_json(self.delta),
+        }
 
-    def _checked(self, cost: Floats | RenyiCost) -> Floats:
-        self._require_kind(
-            getattr(cost, "guarantee", self.guarantee), getattr(cost, "adjacency", self.adjacency)
-        )
-        if isinstance(cost, RenyiCost):
-            if not np.array_equal(cost.orders, self.orders):
-                raise InputError("a cost at other orders than the account's: nothing was charged")
-            cost = cost.sensitive_rdp
-        check_amounts(cost, self._total.shape)
-        return cost
+    def _check_delta(self) -> None:
+        if not ((self.delta > 0) & (self.delta < 1)).all():
+            raise InputError("every cohort's delta must lie strictly between 0 and 1")
 
-    def _touched(self, part: Floats) -> NDArray[np.bool_]:
-        return np.asarray(part.any(axis=1))
+    def _checked(self, cost: Cost) -> Floats:
+        """Check that a cost is one for this account, and price it in the shape of ``_total``."""
+        known = self._priced.get(id(cost))
+        if known is not None and known[0] is cost:
+            return known[1]
+        part = self._checked_anew(cost)
+        if isinstance(cost, Event):
+            if len(self._priced) == _KEPT:
+                self._priced.clear()
+            self._priced[id(cost)] = (cost, part)
+        return part
 
-    def _exceeds(self, total: Floats) -> NDArray[np.bool_]:
-        return np.asarray(~(total <= self._affordable).any(axis=1))
+    def _checked_anew(self, cost: Cost) -> Floats:
+        if not isinstance(cost, Event | SensitiveCurve):
+            raise InputError(
+                f"{type(cost).__name__!r} is no cost: give an event that says what was noised; nothing was "
+                "charged"
+            )
+        if cost.sensitive and not self.sensitive:
+            raise InputError(
+                f"a {SENSITIVE} cost was given to a {PUBLIC} account: they mean different things "
+                "and do not add up; nothing was charged"
+            )
+        if not cost.neighbours.include(self.neighbours):
+            raise InputError(
+                f"a cost about other neighbours ({cost.neighbours.in_words!r}) was given to an account about "
+                f"{self.neighbours.in_words!r}: nothing was charged"
+            )
+        if len(cost) != len(self):
+            raise InputError(
+                f"a cost of {len(cost)} cohorts was given to an account of {len(self)}: nothing was charged"
+            )
+        part = self._price(cost)
+        if part.shape != self._total.shape:
+            raise InputError(
+                f"a cost of shape {part.shape} was given to an account of shape {self._total.shape}"
+            )
+        if not (part >= 0).all():
+            raise InputError(
+                "a cost must be 0 or more at every cohort, got a negative number or NaN"
+            )
+        return part
 
-    def _epsilon_of(self, total: Floats) -> Floats:
-        epsilon = np.empty(len(self))
-        for delta in self._deltas:
-            chosen = self.delta == delta
-            epsilon[chosen] = rdp_to_epsilon(
-                total[chosen], self.orders, float(delta), self.conversion
-            )[0]
-        return epsilon
+    def _over(self, total: Floats, part: Floats) -> NDArray[np.bool_]:
+        """Who would have overspent; an owner whom the cost does not touch never does."""
+        over = self._exceeds(total)
+        return over & self._touched(part) if over.any() else over
+
+    @abstractmethod
+    def _price(self, cost: Any) -> Floats:
+        """Amounts of a cost, at least 0, in the shape of ``_total``."""
+
+    @abstractmethod
+    def _touched(self, part: Floats) -> NDArray[np.bool_]: ...
+
+    @abstractmethod
+    def _exceeds(self, total: Floats) -> NDArray[np.bool_]: ...
+
+    @abstractmethod
+    def _epsilon_of(self, total: Floats) -> Floats: ...

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.costs import add_up
 from collegium.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -19,22 +17,11 @@ Floats = NDArray[np.float64]
 MOST_CHARGES = 2**53
 
 
-@dataclass(frozen=True, eq=False)
-class Remaining:
-    """What the owners of each cohort have left. Sensitive if the account's guarantee is data-dependent.
-
-    Attributes
-    ----------
-    epsilon : ndarray of float64, shape (n_cohorts,)
-        Budget minus what was spent, at the cohort's δ, rounded down. Further mechanisms compose with
-        what was released already, so their ε do not simply add up to this.
-    mu : ndarray of float64, shape (n_cohorts,), or None
-        Every further mechanism that is μ-GDP for the owner with at most this μ is affordable; rounded
-        down. None under a data-dependent guarantee.
-    """
-
-    epsilon: Floats
-    mu: Floats | None
+def add_up(total: Floats, cost: Floats) -> Floats:
+    """Add, rounded up: a sum of floats is never below the sum of the numbers."""
+    summed = np.asarray(total + cost)
+    np.nextafter(summed, np.inf, out=summed, where=cost > 0)
+    return summed
 
 
 def left_over(budget: Floats, spent: Floats) -> Floats:

@@ -1,106 +1,232 @@
-"""The composition of a job for other accountants: a ``dp_accounting`` event for each group, or JSON.
+"""Events for other accountants: as ``dp_accounting`` events, and as JSON; and back.
 
-Worst case only, so all of this may be published. An event says what one owner of the group loses, whose
-records are changed as the account's adjacency says. All its distances are in units of how far that owner
-moves the noised value, which is what dp-accounting's ``ADD_OR_REMOVE_ONE`` and ``REPLACE_SPECIAL`` mean;
-its ``REPLACE_ONE`` doubles distances and is wrong here.
+Public events only, so all of this may be published. An exported event says what one owner of one cohort
+loses, whose records differ as the event's neighbours say. All its distances are in units of how far that
+owner moves the noised value, which is what dp-accounting's ``ADD_OR_REMOVE_ONE`` and ``REPLACE_SPECIAL``
+mean; its ``REPLACE_ONE`` doubles distances and is wrong here.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
+from collegium.accounting.events import (
+    BoundedRange,
+    Composition,
+    Event,
+    Gaussian,
+    Laplace,
+    Nothing,
+    PoissonGaussian,
+    PureNoise,
+)
+from collegium.accounting.neighbours import Neighbours
 from collegium.errors import InputError
 
-KINDS = ("gaussian", "laplace", "pure")
+_KINDS: dict[type[Event], str] = {
+    Gaussian: "gaussian",
+    Laplace: "laplace",
+    PureNoise: "pure",
+    BoundedRange: "pure",
+    PoissonGaussian: "poisson-gaussian",
+}
+_EVENTS = {kind.__name__: kind for kind in _KINDS}
 
 
 @dataclass(frozen=True)
-class Mechanism:
-    """One mechanism of a job, towards the owners of one group, and how often it was used.
+class Use:
+    """What one mechanism did to the owners of one cohort, and how often.
 
     Attributes
     ----------
     purpose : str
-        ``check`` or ``answer``.
-    kind : {"gaussian", "laplace", "pure"}
-        ``laplace`` noises every count, and an owner moves two of them; ``pure`` is any other (ε, 0)-DP
-        mechanism, described by the Gaussian mechanism that dominates it.
-    noise_multiplier : float
-        Scale of the noise divided by how far one owner moves what is noised: σ_T/Δ for checks,
-        σ/(√2·Δ) for Gaussian answers (in L2), 1/(γ·Δ) for each of the two counts of a Laplace answer;
-        1/μ for ``pure``, which is μ-GDP.
+        For instance ``check`` or ``answer``.
+    event : Event
+        Of this one cohort.
     count : int
         How often.
     """
 
     purpose: str
-    kind: str
-    noise_multiplier: float
+    event: Event
     count: int
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if type(self.event) not in _KINDS or len(self.event) != 1:
             raise InputError(
-                f"unknown kind of mechanism {self.kind!r}: allowed are {', '.join(KINDS)}"
+                f"{type(self.event).__name__} is no single event towards one cohort: use towards(cohort)"
             )
-        if not self.noise_multiplier > 0:
-            raise InputError(f"noise_multiplier must be above 0, got {self.noise_multiplier:g}")
         if self.count < 0:
             raise InputError(f"a mechanism cannot be used {self.count} times: give at least 0")
 
     @property
+    def kind(self) -> str:
+        """Kind of noise: gaussian, laplace, poisson-gaussian, or pure for any other (ε, 0)-DP mechanism."""
+        return _KINDS[type(self.event)]
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Scale of the noise divided by how far one owner moves what is noised.
+
+        σ/√(coordinates)·Δ for Gaussian noise (in L2), b/Δ for each coordinate with Laplace noise; 1/μ for
+        ``pure``: the Gaussian mechanism that dominates it.
+        """
+        if isinstance(self.event, PoissonGaussian):
+            return float(self.event.noise_multiplier[0])
+        if isinstance(self.event, Laplace):
+            return self.event.coordinates / float(self.event.pure_epsilon[0])
+        return 1 / math.sqrt(float(self.event.mu_squared[0]))
+
+    @property
     def mu_squared(self) -> float | None:
-        """μ² of all uses together, None for Laplace noise, which is described more sharply."""
-        return None if self.kind == "laplace" else self.count / self.noise_multiplier**2
+        """μ² of all uses together; None where other accountants describe the noise more sharply."""
+        if isinstance(self.event, Laplace | PoissonGaussian):
+            return None
+        return self.count / self.noise_multiplier**2
+
+    def to_json(self) -> dict[str, Any]:
+        """Make a dictionary for JSON, exact to the last bit."""
+        event = {"type": type(self.event).__name__}
+        for one in fields(self.event):
+            value = getattr(self.event, one.name)
+            if isinstance(value, Neighbours):
+                continue
+            event[one.name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return {
+            "purpose": self.purpose,
+            "kind": self.kind,
+            "noise_multiplier": self.noise_multiplier,
+            "count": self.count,
+            "mu_squared": self.mu_squared,
+            "event": event,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], neighbours: Neighbours) -> Use:
+        """Read what :meth:`to_json` made, now or before it wrote whole events."""
+        purpose, count = str(content["purpose"]), int(content["count"])
+        if "event" in content:
+            values = dict(content["event"])
+            kind = _EVENTS[values.pop("type")]
+            return cls(purpose, kind(**values, neighbours=neighbours), count)
+        scale = float(content["noise_multiplier"])
+        event: Event
+        if content["kind"] == "laplace":
+            event = Laplace([1.0], 1 / scale, coordinates=2, neighbours=neighbours)  # type: ignore[arg-type]
+        elif content["kind"] in ("gaussian", "pure"):
+            event = Gaussian([1.0], scale, neighbours=neighbours)  # type: ignore[arg-type]
+        else:
+            raise InputError(f"unknown kind of mechanism {content['kind']!r}")
+        return cls(purpose, event, count)
 
 
-def to_dp_event(mechanisms: Sequence[Mechanism]) -> Any:
-    """Make a ``dp_accounting`` event of all mechanisms towards one group.
+def to_dp_event(event: Event, cohort: int = 0) -> Any:
+    """Make a ``dp_accounting`` event of what happened to the owners of one cohort.
 
-    Gaussian mechanisms become ``GaussianDpEvent``, and so do pure ones: every (ε, 0)-DP mechanism is
-    dominated by a Gaussian one (:func:`~collegium.accounting.gaussian.pure_to_gdp`). (Binary randomised
+    Gaussian noise becomes ``GaussianDpEvent``, and so do pure mechanisms and exponential ones, which a
+    Gaussian one dominates (:func:`~collegium.accounting.gaussian.pure_to_gdp`). (Binary randomised
     response would be sharper, but dp-accounting's ``REPLACE_SPECIAL`` compares it with a coin, which
-    understates ε.) A Laplace answer becomes two ``LaplaceDpEvent``, one for each count that the owner
-    moves: exact for the whole noisy histogram.
+    understates ε.) Laplace noise becomes one ``LaplaceDpEvent`` for each coordinate that the owner
+    moves: exact for the whole noisy vector.
 
     Parameters
     ----------
-    mechanisms : sequence of Mechanism
-        Everything that was asked.
+    event : Event
+    cohort : int, default=0
 
     Returns
     -------
     dp_accounting.DpEvent
-        A ``NoOpDpEvent`` if nothing was asked, else a ``ComposedDpEvent`` of ``SelfComposedDpEvent``.
 
     Raises
     ------
     InputError
-        If dp-accounting is not installed.
+        If dp-accounting is not installed, or a pure mechanism promises nothing (ε = ∞).
 
     Examples
     --------
-    >>> event = to_dp_event([Mechanism("check", "gaussian", 150.0, 640)])
-    >>> event.events[0].count, event.events[0].event.noise_multiplier
-    (640, 150.0)
+    >>> exported = to_dp_event(Composition([Gaussian([1.0, 2.0], scale=150.0)], [640]), cohort=1)
+    >>> exported.events[0].count, round(exported.events[0].event.noise_multiplier, 9)
+    (640, 75.0)
     """
     dp = _dp_accounting()
-    used = [mechanism for mechanism in mechanisms if mechanism.count]
-    if not used:
+    if isinstance(event, Composition):
+        parts = [
+            (to_dp_event(part, cohort), count)
+            for part, count in zip(event.events, event.counts, strict=True)
+        ]
+        used = [(p, c) for p, c in parts if c and not isinstance(p, dp.NoOpDpEvent)]
+        if not used:
+            return dp.NoOpDpEvent()
+        return dp.ComposedDpEvent([_repeated(dp, part, count) for part, count in used])
+    one = event.towards(cohort)
+    if isinstance(one, PoissonGaussian):
+        noise = dp.GaussianDpEvent(float(one.noise_multiplier[0]))
+        step = dp.PoissonSampledDpEvent(float(one.rate[0]), noise)
+        return dp.SelfComposedDpEvent(step, one.steps)
+    if isinstance(one, Nothing) or not one.pure_epsilon[0]:
         return dp.NoOpDpEvent()
-    return dp.ComposedDpEvent([_event_of(dp, mechanism) for mechanism in used])
+    if isinstance(one, Laplace):
+        noise = dp.LaplaceDpEvent(Use("", one, 1).noise_multiplier)
+        return dp.SelfComposedDpEvent(noise, one.coordinates)
+    if math.isinf(one.mu_squared[0]):
+        raise InputError(f"{one} without any bound cannot be exported")
+    return dp.GaussianDpEvent(Use("", one, 1).noise_multiplier)
 
 
-def _event_of(dp: Any, mechanism: Mechanism) -> Any:
-    if mechanism.kind == "laplace":
-        return dp.SelfComposedDpEvent(
-            dp.LaplaceDpEvent(mechanism.noise_multiplier), 2 * mechanism.count
-        )
-    return dp.SelfComposedDpEvent(dp.GaussianDpEvent(mechanism.noise_multiplier), mechanism.count)
+def _repeated(dp: Any, part: Any, count: int) -> Any:
+    if isinstance(part, dp.SelfComposedDpEvent):
+        part, count = part.event, part.count * count
+    return dp.SelfComposedDpEvent(part, count)
+
+
+def from_dp_event(exported: Any, neighbours: Neighbours = Neighbours.ADD_OR_REMOVE) -> Event:
+    """Read a ``dp_accounting`` event, as an event of one cohort with sensitivity 1.
+
+    Parameters
+    ----------
+    exported : dp_accounting.DpEvent
+        Of Gaussian and Laplace noise, Poisson samples of Gaussian noise, and compositions of these.
+    neighbours : Neighbours, optional
+        About whom it was stated.
+
+    Raises
+    ------
+    InputError
+        If it is any other event, or dp-accounting is not installed.
+
+    Examples
+    --------
+    >>> import dp_accounting
+    >>> from_dp_event(dp_accounting.GaussianDpEvent(2.0)).mu_squared.round(9)
+    array([0.25])
+    """
+    dp = _dp_accounting()
+    if isinstance(exported, dp.NoOpDpEvent):
+        return Nothing(1, neighbours=neighbours)
+    if isinstance(exported, dp.GaussianDpEvent):
+        return Gaussian(np.ones(1), float(exported.noise_multiplier), neighbours=neighbours)
+    if isinstance(exported, dp.LaplaceDpEvent):
+        return Laplace(np.ones(1), 1 / exported.noise_multiplier, neighbours=neighbours)
+    if isinstance(exported, dp.ComposedDpEvent):
+        return Composition([from_dp_event(part, neighbours) for part in exported.events])
+    if isinstance(exported, dp.SelfComposedDpEvent):
+        return Composition([from_dp_event(exported.event, neighbours)], [exported.count])
+    if isinstance(exported, dp.PoissonSampledDpEvent) and isinstance(
+        exported.event, dp.GaussianDpEvent
+    ):
+        rate, noise = exported.sampling_probability, exported.event.noise_multiplier
+        return PoissonGaussian(np.array([rate]), np.array([noise]), neighbours=neighbours)
+    raise InputError(
+        f"{type(exported).__name__} has no counterpart here: known are Gaussian, Laplace, Poisson-sampled "
+        "Gaussian, and compositions of them"
+    )
 
 
 def _dp_accounting() -> Any:
@@ -114,16 +240,17 @@ def _dp_accounting() -> Any:
 
 
 def to_json(
-    composition: Mapping[str, Sequence[Mechanism]], adjacency: str, **about: Any
+    composition: Mapping[str, Sequence[Use]], neighbours: Neighbours, adjacency: str, **about: Any
 ) -> dict[str, Any]:
-    """Write down a job's composition as a dictionary for JSON.
+    """Write down what a job is composed of, as a dictionary for JSON.
 
     Parameters
     ----------
-    composition : mapping of str to sequence of Mechanism
+    composition : mapping of str to sequence of Use
         By group.
+    neighbours : Neighbours
     adjacency : str
-        Which neighbours, in words.
+        The same, in a sentence with all that it depends on.
     **about : object
         More entries, for JSON.
 
@@ -134,19 +261,14 @@ def to_json(
     return {
         "format": 1,
         "guarantee": "worst-case",
+        "neighbours": neighbours.value,
         "adjacency": adjacency,
         **about,
-        "groups": {
-            group: [
-                {**asdict(mechanism), "mu_squared": mechanism.mu_squared}
-                for mechanism in mechanisms
-            ]
-            for group, mechanisms in composition.items()
-        },
+        "groups": {group: [use.to_json() for use in uses] for group, uses in composition.items()},
     }
 
 
-def from_json(content: Mapping[str, Any]) -> dict[str, list[Mechanism]]:
+def from_json(content: Mapping[str, Any]) -> dict[str, list[Use]]:
     """Read the composition that :func:`to_json` wrote, by group.
 
     Raises
@@ -157,16 +279,15 @@ def from_json(content: Mapping[str, Any]) -> dict[str, list[Mechanism]]:
     try:
         if content["format"] != 1:
             raise InputError(f"unknown format {content['format']!r} of a composition: expected 1")
+        told = content.get("neighbours")
+        neighbours = (
+            Neighbours.from_words(content["adjacency"]) if told is None else Neighbours(told)
+        )
         return {
-            group: [
-                Mechanism(
-                    str(one["purpose"]), str(one["kind"]), float(one["noise_multiplier"]), int(one["count"])
-                )
-                for one in mechanisms
-            ]
-            for group, mechanisms in content["groups"].items()
-        }  # fmt: skip
-    except (KeyError, TypeError, AttributeError):
+            group: [Use.from_json(use, neighbours) for use in uses]
+            for group, uses in content["groups"].items()
+        }
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise InputError(
             "this is no composition as `collegium account --export` writes it"
         ) from None

@@ -10,11 +10,13 @@ References
 I. Mironov. Rényi Differential Privacy. CSF 2017; arXiv 1702.07476v3.
 C. Canonne, G. Kamath, T. Steinke. The Discrete Gaussian for Differential Privacy. NeurIPS 2020;
 arXiv 2004.00010, Proposition 12 (v4; the numbering differs in other versions).
+M. Bun, T. Steinke. Concentrated Differential Privacy. TCC 2016; arXiv 1605.02065v1, Proposition 3.3.
 B. Balle, G. Barthe, M. Gaboardi, J. Hsu, T. Sato. Hypothesis Testing Interpretations and Rényi
 Differential Privacy. AISTATS 2020; arXiv 1905.09982v2, Theorem 21.
 """
 
 import math
+from importlib import import_module
 from typing import Final
 
 import numpy as np
@@ -36,6 +38,9 @@ __all__ = [
     "SEED_ORDERS",
     "affordable_rdp",
     "gaussian_rdp",
+    "laplace_rdp",
+    "poisson_gaussian_rdp",
+    "pure_rdp",
     "rdp_to_epsilon",
     "validate_orders",
 ]
@@ -124,6 +129,111 @@ def gaussian_rdp(sensitivity: ArrayLike, sigma: float, orders: ArrayLike) -> Flo
     noise = as_positive_scalar("sigma", sigma)
     grid = validate_orders(orders)
     return np.asarray((moves / noise)[..., None] ** 2 * grid / 2, dtype=np.float64)
+
+
+def laplace_rdp(ratio: ArrayLike, orders: ArrayLike) -> FloatArray:
+    """Rényi cost of Laplace noise on one number, rounded up: Mironov 2017, Proposition 6, exactly.
+
+    Parameters
+    ----------
+    ratio : array-like of shape (...)
+        Sensitivity divided by the scale b of the noise, which is the pure epsilon.
+    orders : array-like of shape (n_orders,)
+
+    Returns
+    -------
+    ndarray of shape (..., n_orders)
+
+    Examples
+    --------
+    >>> laplace_rdp([0.1, 1.0], [2.0]).round(6)
+    array([[0.009644], [0.619124]])
+    """
+    moves = as_nonnegative("ratio", ratio)[..., None]
+    grid = validate_orders(orders)
+    up, down = np.log(grid / (2 * grid - 1)), np.log((grid - 1) / (2 * grid - 1))
+    log_moment = np.logaddexp(up + (grid - 1) * moves, down - grid * moves)
+    rounding = _ROUND_UP * (1 + grid * moves - down)
+    exact = (log_moment + rounding) / (grid - 1)
+    return np.where(moves > 0, np.minimum(exact, _pure_by_zcdp(moves, grid)), 0.0)
+
+
+def pure_rdp(epsilon: ArrayLike, orders: ArrayLike) -> FloatArray:
+    """Rényi cost of any (epsilon, 0)-DP mechanism, rounded up: that of randomised response.
+
+    Its two outcomes with log-ratios +-epsilon dominate every pure mechanism (Mironov 2017, Proposition 5 for
+    its curve); never above epsilon^2 alpha/2 (Bun & Steinke 2016, Proposition 3.3).
+
+    Parameters
+    ----------
+    epsilon : array-like of shape (...)
+        In [0, inf].
+    orders : array-like of shape (n_orders,)
+
+    Returns
+    -------
+    ndarray of shape (..., n_orders)
+
+    Examples
+    --------
+    >>> pure_rdp([0.1, 1.0], [2.0]).round(6)
+    array([[0.009959], [0.735326]])
+    """
+    pure = as_floats("epsilon", epsilon)[..., None]
+    if (pure < 0).any():
+        raise InputError("epsilon must be at least 0; correct it.")
+    grid = validate_orders(orders)
+    finite = np.where(np.isinf(pure), 0.0, pure)
+    log_moment = np.logaddexp(grid * finite, (1 - grid) * finite) - np.logaddexp(0.0, finite)
+    exact = (log_moment + _ROUND_UP * (1 + grid * finite)) / (grid - 1)
+    cost = np.minimum(np.minimum(exact, _pure_by_zcdp(finite, grid)), finite)
+    return np.where(np.isinf(pure), np.inf, np.where(pure > 0, cost, 0.0))
+
+
+def _pure_by_zcdp(epsilon: FloatArray, grid: FloatArray) -> FloatArray:
+    return np.asarray(epsilon**2 * grid / 2 * (1 + _ROUND_UP))
+
+
+def poisson_gaussian_rdp(rate: float, noise_multiplier: float, orders: ArrayLike) -> FloatArray:
+    """Rényi cost of one Gaussian step on a Poisson sample, from dp_accounting.
+
+    Neighbours: the records of one owner are there or not. dp_accounting's floating point has no proven
+    bound; a part in 1e9 is added.
+
+    Parameters
+    ----------
+    rate : float
+        Probability with which an owner takes part, in [0, 1].
+    noise_multiplier : float
+        Standard deviation of the noise divided by the owner's L2 sensitivity.
+    orders : array-like of shape (n_orders,)
+
+    Returns
+    -------
+    ndarray of shape (n_orders,)
+
+    Raises
+    ------
+    InputError
+        If dp-accounting is not installed, or an argument is out of range.
+    """
+    grid = validate_orders(orders)
+    if not 0 <= as_extended_scalar("rate", rate) <= 1:
+        raise InputError(f"rate must lie in [0, 1], got {rate:g}; it is a probability.")
+    if rate in (0, 1):
+        return rate * gaussian_rdp(1.0, noise_multiplier, grid)
+    noise = as_positive_scalar("noise_multiplier", noise_multiplier)
+    try:
+        dp, rdp = import_module("dp_accounting"), import_module("dp_accounting.rdp")
+    except ImportError:
+        raise InputError(
+            "Poisson samples need the package dp-accounting: "
+            "install collegium with its extra 'dp-accounting'."
+        ) from None
+    account = rdp.RdpAccountant(grid.tolist(), dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
+    account.compose(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise)))
+    # There is no public way to the curve.
+    return np.asarray(np.maximum(account._rdp, 0.0) * (1 + 1e-9), dtype=np.float64)
 
 
 def rdp_to_epsilon(

@@ -12,7 +12,6 @@ import pandas as pd
 
 from collegium.accounting.accountant import Accountant
 from collegium.budgets import Budget
-from collegium.pate.voting.release import HISTOGRAM, LABELS
 
 MEANING = {
     "worst-case": (
@@ -24,9 +23,10 @@ MEANING = {
         "themselves sensitive and stay in the vault, and the number of labels depends on private data"
     ),
 }
+#: What is released of each answered query, by name; another method says it in a sentence of its own.
 RELEASED = {
-    LABELS: "its label, and nothing of the vote counts",
-    HISTOGRAM: (
+    "labels": "its label, and nothing of the vote counts",
+    "histogram": (
         "the noisy vote counts of all classes, of which the label is the largest; and of each check its "
         "noisy value, also where the query was rejected. What is spent covers all of it"
     ),
@@ -76,15 +76,15 @@ class PrivacyStatement:
         False if the noise was seeded: then nothing is guaranteed to anybody.
     groups : tuple of GroupSpending
         One for each group with members.
-    released : {"labels", "histogram"}
-        What is shown of each answered query.
+    released : str
+        What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
     """
 
     guarantee: str
     adjacency: str
     noise_is_private: bool
     groups: tuple[GroupSpending, ...]
-    released: str = LABELS
+    released: str = "labels"
 
     @property
     def may_publish_spending(self) -> bool:
@@ -165,7 +165,12 @@ class PrivacyStatement:
                 "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
                 "stopped."
             )
-        lines.append(f"Released of each answered query: {RELEASED[self.released]}.")
+        shown = RELEASED.get(self.released)
+        lines.append(
+            f"Released: {self.released}."
+            if shown is None
+            else f"Released of each answered query: {shown}."
+        )
         lines.append(
             "This is the account of this release alone: whatever else is released about the same people adds "
             "to it."
@@ -203,12 +208,12 @@ class PrivacyStatement:
 
 
 def statement(
-    account: Accountant[Any],
+    account: Accountant,
     owners: dict[str, int],
     budgets: dict[str, Budget],
     adjacency: str,
     noise_is_private: bool,
-    released: str = LABELS,
+    released: str = "labels",
 ) -> PrivacyStatement:
     """Read a privacy statement off an account, by group name.
 
@@ -224,8 +229,8 @@ def statement(
         Which neighbours the guarantee is about.
     noise_is_private : bool
         Whether noise came from the operating system.
-    released : {"labels", "histogram"}
-        What is shown of each answered query.
+    released : str
+        What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
     """
     spent = account.epsilon_spent_by_name()
     groups = tuple(

@@ -16,8 +16,9 @@ from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
 from collegium.errors import InputError, PrivacyWarning
 from collegium.pate.records import Records
+from collegium.pate.voting.affordable import answers_affordable
 from collegium.pate.voting.aggregators import Aggregator
-from collegium.pate.voting.pricing import pricing_for
+from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 
@@ -54,14 +55,7 @@ class Canaries:
 
 def affordable_canaries(aggregator: Aggregator, electorate: Electorate, most: int) -> int:
     """Count the queries that all budgets pay for if each is answered."""
-    pricing = pricing_for("worst-case", aggregator, electorate)
-    for position in range(most):
-        pricing.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
-        cost = pricing.check(position) + pricing.answer(position)
-        if not pricing.accountant.affords(cost):
-            return position
-        pricing.accountant.charge(cost)
-    return most
+    return answers_affordable(WorstCasePricing(aggregator, electorate), electorate, most)
 
 
 def draw_canaries(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.accountant import WorstCaseAccountant
+from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.gaussian import gdp_mu
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
 from collegium.attacks.events import Lens, Runs, choose_events
@@ -23,8 +23,8 @@ from collegium.attacks.listening import ListeningNoise
 from collegium.attacks.mechanism import AuditedMechanism
 from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import Aggregator, InteractiveGNMax
 from collegium.pate.voting.labelling import LabellingJob, Outcome
+from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.pate.voting.release import HISTOGRAM
 from collegium.pate.voting.vote_table import VoteTable
 
@@ -161,7 +161,7 @@ def _refuse(
     confidence: float,
     observe: str,
 ) -> None:
-    if not isinstance(mechanism.pricing.accountant, WorstCaseAccountant):
+    if mechanism.pricing.accountant.sensitive:
         raise InputError(
             "only a worst-case account claims something about neighbouring vote tables: a "
             "data-dependent one cannot be audited by this game"
@@ -228,7 +228,7 @@ def _play(
     labels = np.full((runs, queries), -1, dtype=np.intp)
     mu_squared, epsilon = np.empty((runs, n_cohorts)), np.empty((runs, n_cohorts))
     known: dict[bytes, Floats] = {}  # ε of what was spent: few runs spend differently
-    student = _SilentStudent() if isinstance(mechanism.aggregator, InteractiveGNMax) else None
+    student = _SilentStudent() if mechanism.aggregator.consults_student else None
     ear = ListeningNoise(mechanism.noise)
     for run in range(runs):
         pricing = copy.copy(mechanism.pricing)
@@ -249,7 +249,7 @@ def _play(
             checks[run], answers[run] = _released_values(released.outcomes, queries, n_classes)
         labels[run, released.queries] = released.labels
         account = pricing.accountant
-        assert isinstance(account, WorstCaseAccountant)
+        assert isinstance(account, GaussianAccountant)
         mu_squared[run] = account.mu_squared
         state = mu_squared[run].tobytes()
         if state not in known:

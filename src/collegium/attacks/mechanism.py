@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.noise.sources import NoiseSource, SecureNoise
-from collegium.pate.voting.aggregators import Aggregator
+from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.pate.voting.pricing import Pricing, WorstCasePricing
 from collegium.pate.voting.release import LABELS
 from collegium.personalisation.electorate import Electorate

@@ -32,6 +32,7 @@ from collegium.attacks.canaries import (
 from collegium.attacks.game import OBSERVATIONS, pays_for_noisy_counts
 from collegium.attacks.listening import ListeningNoise
 from collegium.budgets import Budget
+from collegium.checks import check_choice, check_number, check_whole
 from collegium.errors import InputError
 from collegium.noise.sources import NoiseSource, SecureNoise
 from collegium.pate.pipeline import PateRun
@@ -104,14 +105,11 @@ class OneRunSettings:
     def __post_init__(self) -> None:
         for name in ("canaries", "copies"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, got {value}")
-        for name in ("guess_share", "confidence"):
-            value = getattr(self, name)
-            if not 0 < value < 1 and (name, value) != ("guess_share", 1):
-                raise InputError(f"{name} must lie between 0 and 1, got {value}")
-        if self.observe not in OBSERVATIONS:
-            raise InputError(f"observe must be {' or '.join(OBSERVATIONS)}, got {self.observe!r}")
+            if value is not None:
+                check_whole(name, value)
+        check_number("guess_share", self.guess_share, above=0, most=1)
+        check_number("confidence", self.confidence, above=0, below=1)
+        check_choice("observe", self.observe, OBSERVATIONS)
 
 
 def audit_run(

@@ -12,7 +12,6 @@ from collegium.cli.console import out, plan_sentence, plan_table, print_json
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
-    from collegium.accounting.accountant import WorstCaseCost
     from collegium.budgets import Budget
     from collegium.pate.voting.aggregators import Aggregator
     from collegium.personalisation.plan import Plan
@@ -81,7 +80,7 @@ def account(
     """
     from collegium.accounting.statement import budget_and_cost
     from collegium.cli.left import MOST, show_export, show_left
-    from collegium.pate.voting.aggregators import CheckedAggregator
+    from collegium.pate.voting.aggregators import aggregator_from
     from collegium.personalisation import as_personalisation
 
     if [level, left, export].count(None) != 2:
@@ -97,14 +96,9 @@ def account(
     assert level is not None
     budgets, sizes = parse_levels(level, delta)
     plan = as_personalisation(personalisation, rule).plan(budgets, sizes, teachers)
-    mechanism = aggregator_options(
-        aggregator,
-        teachers,
-        sigma=sigma,
-        sigma_threshold=sigma_threshold,
-        threshold=threshold,
-        gamma=gamma,
-    )
+    mechanism = aggregator_from(
+        aggregator, sigma=sigma, sigma_threshold=sigma_threshold, threshold=threshold, gamma=gamma
+    ).resolved(teachers)
     most = affordable_answers(mechanism, plan)
     given = (most if checks is None else min(most, checks)) if answers is None else answers
     asked = given if checks is None else checks
@@ -118,10 +112,10 @@ def account(
         print_json(
             {
                 "guarantee": "worst-case",
-                "checks": asked if isinstance(mechanism, CheckedAggregator) else 0,
+                "checks": asked if mechanism.has_check else 0,
                 "answers": given,
                 "answers_affordable": most,
-                "aggregator": {"name": mechanism.name, **vars(mechanism)},
+                "aggregator": mechanism.settings(),
                 "groups": {
                     name: {
                         "epsilon": group.budget.epsilon,
@@ -139,7 +133,7 @@ def account(
     out.print(plan_sentence(plan))
     bound = "at least " if most == MOST else ""
     out.print(f"{mechanism}: {bound}{most:,} answers can be afforded if every query is answered.")
-    checked = f"{asked:,} checks and " if isinstance(mechanism, CheckedAggregator) else ""
+    checked = f"{asked:,} checks and " if mechanism.has_check else ""
     out.print(f"{checked}{given:,} answers cost each person, worst case:")
     for name, group in plan.groups.items():
         over = "" if spent[name] <= group.budget.epsilon else "  (more than the budget)"
@@ -147,38 +141,14 @@ def account(
         out.print(f"  {name}: ε = {paid} of {granted} at δ = {group.budget.delta:g}{over}")
 
 
-def aggregator_options(name: str, teachers: int, **given: float | None) -> Aggregator:
-    """Build an aggregator from options, with defaults that follow the number of teachers.
-
-    Raises
-    ------
-    InputError
-        If an option does not belong to the aggregator.
-    """
-    from collegium.pate.voting.aggregators import aggregator_from, default_aggregator
-
-    usual = default_aggregator(teachers)
-    defaults: dict[str, dict[str, float]] = {
-        "lnmax": {"gamma": 12.5 / teachers},
-        "pfmax": {"gamma": 12.5 / teachers},
-        "expmax": {"gamma": 12.5 / teachers},
-        "gnmax": {"sigma": usual.sigma},
-        "confident": dict(vars(usual)),
-        "interactive": {**vars(usual), "threshold": usual.threshold / 2},
-    }
-    chosen = {key: value for key, value in given.items() if value is not None}
-    usual_noise = defaults.get(name, defaults["lnmax"])  # all others have one number, gamma
-    return aggregator_from(name, **{**usual_noise, **chosen})
-
-
 def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int:
     """Count the queries that all budgets pay for if each is answered (at most ``MOST``)."""
-    from collegium.cli.left import answers_affordable
+    from collegium.cli.left import MOST
+    from collegium.pate.voting.affordable import answers_affordable
     from collegium.pate.voting.pricing import WorstCasePricing
 
     electorate = plan.electorate(seed)
-    pricing = WorstCasePricing(aggregator, electorate)
-    return answers_affordable(pricing, electorate, pricing.accountant, 0)
+    return answers_affordable(WorstCasePricing(aggregator, electorate), electorate, MOST)
 
 
 def cost_of(
@@ -195,8 +165,6 @@ def cost_of(
     checks, answers : int
         Queries asked (in order of the schedule), and how many of the first were answered.
     """
-    import numpy as np
-
     from collegium.budgets import Budget
     from collegium.pate.voting.pricing import WorstCasePricing
 
@@ -204,11 +172,8 @@ def cost_of(
     free = {name: Budget(float("inf"), b.delta) for name, b in electorate.groups.items()}
     pricing = WorstCasePricing(aggregator, replace(electorate, groups=free))
     for position in range(max(checks, answers)):
-        pricing.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
-        cost: WorstCaseCost = pricing.check(position)
-        if position < answers:
-            cost = cost + pricing.answer(position)
-        pricing.accountant.charge(cost)
+        price = pricing.price(electorate.ballot(position))
+        pricing.accountant.charge(price.reserve if position < answers else price.check)
     return pricing.accountant.epsilon_spent_by_name()
 
 

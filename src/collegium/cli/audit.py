@@ -16,7 +16,6 @@ from collegium.cli.account import (
     Sigma,
     SigmaThreshold,
     Threshold,
-    aggregator_options,
     parse_levels,
 )
 from collegium.cli.console import err, out, print_json
@@ -106,6 +105,7 @@ def audit(
         one_run_table,
     )
     from collegium.pate.voting.affordable import refuse_unaffordable
+    from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.release import check_release
     from collegium.personalisation import as_personalisation
     from collegium.report.audit_plots import audit_figure
@@ -115,14 +115,13 @@ def audit(
     if what == "mechanism":
         groups, sizes = parse_levels(level or LEVELS, delta)
         plan = as_personalisation(personalisation, rule).plan(groups, sizes, teachers)
-        mechanism = aggregator_options(
+        mechanism = aggregator_from(
             aggregator,
-            teachers,
             sigma=sigma,
             sigma_threshold=sigma_threshold,
             threshold=threshold,
             gamma=gamma,
-        )
+        ).resolved(teachers)
         check_release(release, mechanism, "worst-case")
         refuse_unaffordable(mechanism, plan, "worst-case")
         findings: Any = play_game(

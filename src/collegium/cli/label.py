@@ -16,10 +16,8 @@ from collegium.cli.account import (
     Sigma,
     SigmaThreshold,
     Threshold,
-    aggregator_options,
 )
 from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
-from collegium.errors import InputError
 
 _MOST_CLASSES = 100_000
 ADJACENCY = (
@@ -107,6 +105,7 @@ def label(
     """
     import numpy as np
 
+    from collegium.accounting.neighbours import Neighbours
     from collegium.cli.electorates import electorate_of
     from collegium.cli.vote_files import read_budgets, read_features, read_votes
     from collegium.data.datasets import sha256_of
@@ -117,28 +116,27 @@ def label(
     from collegium.pate.settings import Account, Queries
     from collegium.pate.students.supervised import RefittedStudent
     from collegium.pate.voting.affordable import refuse_unaffordable
+    from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.release import LABELS, check_release
     from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
     from collegium.study.kept import FolderMemory
     from collegium.study.published import summary, write_release
 
     ballots = read_budgets(budgets)
+    chosen = Account(guarantee, conversion, orders)
     table = read_votes(votes, votes_are, classes, ballots)
     plan, electorate = electorate_of(ballots, table, personalisation, rule, shuffle_seed)
-    mechanism = aggregator_options(
+    mechanism = aggregator_from(
         aggregator,
-        plan.n_nominal,
         sigma=sigma,
         sigma_threshold=sigma_threshold,
         threshold=threshold,
         gamma=gamma,
         confidence=confidence,
         refit_every=refit_every,
-    )
+    ).resolved(plan.n_nominal)
     check_release(release, mechanism, guarantee)
     refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed)
-    if orders not in ("wide", "seeds"):
-        raise InputError(f"--orders must be wide or seeds, got {orders!r}")
     student = None
     if mechanism.consults_student:
         student = RefittedStudent(default_model(), read_features(features, table), table.n_classes)
@@ -148,7 +146,7 @@ def label(
         "classes": table.n_classes,
         "personalisation": plan.personalisation,
         "rule": plan.rule,
-        "aggregator": {"name": mechanism.name, **vars(mechanism)},
+        "aggregator": mechanism.settings(),
         "guarantee": guarantee,
         "conversion": conversion,
         "orders": orders,
@@ -171,10 +169,11 @@ def label(
             electorate,
             mechanism,
             order,
-            account=Account(guarantee, conversion, orders),
+            account=chosen,
             queries=Queries(max_labels=max_labels, release=release),
             noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
             owners={name: group.owners for name, group in plan.groups.items()},
+            neighbours=Neighbours.ANY_CHANGE,
             adjacency=ADJACENCY,
             student=student,
             memory=FolderMemory(folder),

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from collegium.accounting.accountant import WorstCaseAccountant
+from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.export import to_json
 from collegium.accounting.statement import budget_and_cost, budget_in_digits
 from collegium.cli.console import out, print_json
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import CheckedAggregator
+from collegium.pate.voting.affordable import answers_affordable
 from collegium.pate.voting.composition import replay
 from collegium.pate.voting.labelling import NO_LABEL, Outcome
 from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.personalisation.electorate import Electorate
 from collegium.study.terms import JobTerms, read_job
 
 MOST = 100_000  # answers that are counted; more are not of interest
@@ -25,13 +24,14 @@ MOST = 100_000  # answers that are counted; more are not of interest
 def show_left(folder: Path, as_json: bool) -> None:
     """Print what was spent and what is left, worst case."""
     terms, outcomes = _publishable_job(folder)
-    account = replay(terms.aggregator, terms.electorate, outcomes, terms.adjacency).account
+    account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
     groups = _by_group(terms, account)
     answers = answers_affordable(
-        WorstCasePricing(terms.aggregator, terms.electorate, terms.adjacency),
+        WorstCasePricing(terms.aggregator, terms.electorate, terms.neighbours),
         terms.electorate,
-        account,
-        len(outcomes),
+        MOST,
+        first=len(outcomes),
+        account=account,
     )
     if as_json:
         print_json({**_about(terms, outcomes), "answers_left": answers, "groups": groups})
@@ -57,32 +57,14 @@ def show_left(folder: Path, as_json: bool) -> None:
 def show_export(folder: Path) -> None:
     """Print the composition of a job as JSON."""
     terms, outcomes = _publishable_job(folder)
-    replayed = replay(terms.aggregator, terms.electorate, outcomes, terms.adjacency)
+    replayed = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours)
     about = _about(terms, outcomes)
     about.pop("guarantee")
     adjacency = about.pop("adjacency")
     spending = _by_group(terms, replayed.account)
-    print_json(to_json(replayed.composition, adjacency, **about, spending=spending))
-
-
-def answers_affordable(
-    prices: WorstCasePricing, electorate: Electorate, account: WorstCaseAccountant, first: int
-) -> int:
-    """Count how many queries from a position on an account pays for if each is answered.
-
-    Charges the account that it is given; counts to ``MOST`` at most.
-    """
-    if np.isinf(account.epsilon).all():
-        return MOST
-    for position in range(first, first + MOST):
-        prices.begin(position, [electorate.ballot(position)], np.empty((0, 2)))
-        cost = prices.reserve(position)
-        if electorate.is_static:
-            return int(min(account.how_many(cost), MOST))
-        if not account.affords(cost):
-            return position - first
-        account.charge(cost)
-    return MOST
+    print_json(
+        to_json(replayed.composition, terms.neighbours, adjacency, **about, spending=spending)
+    )
 
 
 def _publishable_job(folder: Path) -> tuple[JobTerms, list[Outcome]]:
@@ -96,19 +78,18 @@ def _publishable_job(folder: Path) -> tuple[JobTerms, list[Outcome]]:
 
 
 def _about(terms: JobTerms, outcomes: list[Outcome]) -> dict[str, Any]:
-    checked = isinstance(terms.aggregator, CheckedAggregator)
     return {
         "guarantee": terms.guarantee,
         "adjacency": terms.adjacency,
         "private_noise": terms.private_noise,
-        "aggregator": {"name": terms.aggregator.name, **vars(terms.aggregator)},
+        "aggregator": terms.aggregator.settings(),
         "queries_asked": len(outcomes),
-        "checks": len(outcomes) if checked else 0,
+        "checks": len(outcomes) if terms.aggregator.has_check else 0,
         "labels": sum(outcome.label != NO_LABEL for outcome in outcomes),
     }
 
 
-def _by_group(terms: JobTerms, account: WorstCaseAccountant) -> dict[str, dict[str, Any]]:
+def _by_group(terms: JobTerms, account: GaussianAccountant) -> dict[str, dict[str, Any]]:
     spent, left = account.epsilon_spent_by_name(), account.remaining()
     assert left.mu is not None
     names = np.asarray(account.names, dtype=object)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,23 +57,55 @@ Address = Annotated[
 
 def init(
     path: Annotated[Path, typer.Argument(help="Where to write the example.")] = Path("study.toml"),
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            help="Write a JSON Schema beside it as well, by which editors complete and check keys.",
+        ),
+    ] = False,
 ) -> None:
     """Write a commented example of a study's TOML file, with every key.
 
     Example: collegium init study.toml
-    """
-    from collegium.study.config import example_config
 
-    if path.exists():
+    Example: collegium init study.toml --schema
+    """
+    from collegium.study.example import example_config
+
+    described = path.with_suffix(".schema.json") if schema else None
+    if path.exists() and described is None:
         raise InputError(f"{path} exists already and is left as it is: give another name")
-    try:
-        path.write_text(example_config(path.stem), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror})") from None
+    if described is not None:
+        _write_schema(described)
+        if path.exists():
+            out.print(
+                f"wrote {described}; {path} is left as it is: make its first line", soft_wrap=True
+            )
+            out.print(f"#:schema {described.name}", soft_wrap=True)
+            return
+    _write(path, example_config(path.stem, described.name if described else None))
     name = shlex.quote(str(path))
     # One line for each command: a terminal that breaks a line must not break a command.
     for line in (f"wrote {path}: edit it, then", f"collegium plan {name}", f"collegium run {name}"):
         out.print(line, soft_wrap=True)
+
+
+def _write_schema(path: Path) -> None:
+    from collegium.study.json_schema import WRITTEN_BY, study_schema
+
+    if path.exists() and WRITTEN_BY not in path.read_text(encoding="utf-8", errors="replace"):
+        raise InputError(
+            f"{path} exists already and is left as it is: move it, or give another name"
+        )
+    _write(path, json.dumps(study_schema(), indent=2, ensure_ascii=False) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror})") from None
 
 
 def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> None:
@@ -89,8 +122,8 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     planned = plan_study(config)
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
     most = (
-        affordable_answers(aggregator, made, config["study.seed"])
-        if config["privacy.guarantee"] == "worst-case"
+        affordable_answers(aggregator, made, config.study.seed)
+        if config.privacy.guarantee == "worst-case"
         else None
     )
     if as_json:
@@ -165,12 +198,12 @@ def demo(
 
     with as_file(files("collegium.study").joinpath("demo.toml")) as path:
         config = read_config(path)
-    levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in config["privacy.levels"].items())
+    levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in (config.privacy.levels or {}).items())
     if not as_json:
         out.print(
             "Handwritten digits (1,797 small images, embedded in scikit-learn). Each person chose a "
             f"privacy level: {levels}.\nThese budgets are 1-2-3 scaled up threefold: so few people "
-            f"({config['data.private_records']:,}) make only {config['teachers.number']} teachers.\n"
+            f"({config.data.private_records:,}) make only {config.teachers.n_teachers} teachers.\n"
         )
     result = _run(config, out_folder, as_json)
     baselines = measure_baselines(config)
@@ -218,12 +251,10 @@ def report(
 
 def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
     """Put the option --data-dir over the configuration's folder."""
-    from collegium.study.config import StudyConfig
 
     if data_dir is None:
         return config
-    run_section = {**config.values["run"], "data_dir": str(data_dir.resolve())}
-    return StudyConfig({**config.values, "run": run_section}, config.folder)
+    return replace(config, run=replace(config.run, data_dir=str(data_dir.resolve())))
 
 
 def with_engine(config: StudyConfig, engine: str | None, address: str | None) -> StudyConfig:
@@ -234,17 +265,17 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
     InputError
         If there is no such engine, or the address means nothing to it.
     """
-    from collegium.study.config import StudyConfig
 
     if engine is None and address is None:
         return config
-    run_section = dict(config.values["run"])
+    run_section = config.run
     if engine is not None:
-        run_section |= {"engine": engine, "address": None}
+        run_section = replace(run_section, engine=engine, address=None)
     if address is not None:
         path = Path(address)
-        run_section["address"] = str(path.resolve()) if path.suffix == ".json" else address
-    changed = StudyConfig({**config.values, "run": run_section}, config.folder)
+        resolved = str(path.resolve()) if path.suffix == ".json" else address
+        run_section = replace(run_section, address=resolved)
+    changed = replace(config, run=run_section)
     changed.engine()
     return changed
 

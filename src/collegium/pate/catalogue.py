@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
 
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -136,10 +136,10 @@ def keep_checkpoints(model: Any, folder: Path) -> Any:
 def build_preprocessing(
     kind: str,
     *,
-    categorical: Literal["ordinal", "onehot"],
+    categorical: str,
     components: int,
     random_state: int,
-    normalise: Literal["length", "public", "none"] = "length",
+    normalise: str = "length",
 ) -> Any | None:
     """Make the transformer that is fitted on public records; None for kind ``none``.
 
@@ -157,7 +157,7 @@ def build_preprocessing(
         For ``embeddings``.
     """
     if kind == "tabular":
-        return TabularEncoder(categorical=categorical)
+        return TabularEncoder(categorical=cast(Any, categorical))
     if kind == "principal":
         return PrincipalTable(components)
     if kind == "pixels":
@@ -169,5 +169,5 @@ def build_preprocessing(
             ScatteringTransform(root=True), PublicComponents(components, whiten=_WHITENING)
         )
     if kind == "embeddings":
-        return Embeddings(normalise=normalise)
+        return Embeddings(normalise=cast(Any, normalise))
     return None

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.pate.teachers.engines import Workers
 from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble
@@ -101,6 +102,7 @@ class Memory:
         electorate: Electorate,
         *,
         guarantee: str,
+        neighbours: Neighbours,
         adjacency: str,
         private_noise: bool,
         owners: dict[str, int],

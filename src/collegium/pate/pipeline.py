@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.errors import InputError
 from collegium.models.trial import one_line_about
@@ -127,7 +128,7 @@ class PateRun:
         self._hire = hire
         self._verbose = verbose
         self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
-        self._adjacency = self.plan.adjacency(recipe.assignment)
+        self._neighbours = self.plan.neighbours(recipe.assignment)
         for whose in ("teacher", "student"):
             shares = recipe.class_shares(whose, records.classes)
             if whose == "student" and shares is not None:
@@ -298,7 +299,8 @@ class PateRun:
             queries=self.recipe.queries,
             student=student,
             noise=noise,
-            adjacency=self._adjacency,
+            neighbours=self._neighbours,
+            adjacency=self.plan.adjacency(self.recipe.assignment),
             owners=self.records.budgets.group_sizes(),
             memory=self.memory,
             observer=self.observer,
@@ -355,6 +357,7 @@ def release(
     account: Account,
     queries: Queries,
     noise: NoiseSource,
+    neighbours: Neighbours,
     adjacency: str,
     owners: dict[str, int],
     student: RefittedStudent | None = None,
@@ -375,8 +378,10 @@ def release(
         Which public records, in which order.
     noise : NoiseSource
         Of the mechanism.
+    neighbours : Neighbours
+        What the guarantee hides about an owner.
     adjacency : str
-        What the statement says of neighbours.
+        What the statement says of it.
     owners : dict of str to int
         Number of owners of each group.
     student : RefittedStudent, optional
@@ -392,7 +397,7 @@ def release(
         electorate,
         account.renyi_orders,
         account.conversion,
-        adjacency,
+        neighbours,
         account.bounds,
     )
     shows = queries.release == HISTOGRAM
@@ -406,6 +411,7 @@ def release(
         aggregator,
         electorate,
         guarantee=account.guarantee,
+        neighbours=neighbours,
         adjacency=adjacency,
         private_noise=noise.is_private,
         owners=owners,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from collegium.checks import shown
 from collegium.data.class_shares import as_class_shares
 from collegium.errors import InputError
 from collegium.models.batched import check_teachers_at_once
@@ -165,11 +166,6 @@ def _check_transformer(name: str, given: Any, may_be_same: bool) -> None:
     usable = all(callable(getattr(given, method, None)) for method in ("fit", "transform"))
     if inspect.isclass(given) or not usable:
         allowed = f"{SAME!r}, None" if may_be_same else "None"
-        shown = (
-            f"the class {given.__name__}: write {given.__name__}()"
-            if inspect.isclass(given)
-            else " ".join(repr(given).split())[:200]
-        )
         raise InputError(
-            f"{name} must be {allowed} or a transformer such as TabularEncoder(), got {shown}"
+            f"{name} must be {allowed} or a transformer such as TabularEncoder(), got {shown(given)}"
         )

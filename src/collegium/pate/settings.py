@@ -4,77 +4,109 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.renyi import (
-    CONVERSIONS,
-    DEFAULT_ORDERS,
-    SEED_ORDERS,
-    validate_orders,
-)
-from collegium.budgets import Budget
-from collegium.errors import InputError
-from collegium.parameters import Searchable
-from collegium.pate.students.selection import QUERY_ORDERS
+from collegium.accounting.renyi import CONVERSIONS, DEFAULT_ORDERS, SEED_ORDERS, validate_orders
+from collegium.budgets import DEFAULT_DELTA
+from collegium.parameters import Settings, setting
+from collegium.pate.students.selection import QUERY_ORDERS, RANDOM
 from collegium.pate.students.targets import METHODS
-from collegium.pate.voting.pricing import BOUNDS, GUARANTEES
-from collegium.pate.voting.release import RELEASES
+from collegium.pate.voting.pricing import GUARANTEES
+from collegium.pate.voting.release import LABELS, RELEASES
 
 _ORDERS = {"wide": DEFAULT_ORDERS, "seeds": SEED_ORDERS}
 
 
 @dataclass(frozen=True)
-class Account(Searchable):
-    """Which guarantee people get, and how it is computed."""
+class Account(Settings):
+    """Which guarantee people get, and how it is computed.
 
-    guarantee: str = "worst-case"
-    conversion: str = "canonne"
-    orders: str | Sequence[float] = "wide"
-    bounds: str | None = None
-    delta: float = 1e-5
+    Examples
+    --------
+    >>> Account(guarantee="data-dependent", orders=[2, 3, 4.5]).renyi_orders
+    array([2. , 3. , 4.5])
+    """
+
+    guarantee: str = setting(
+        "worst-case",
+        "worst-case: holds whatever the data are. data-dependent: the papers' account of this one data "
+        "set, which is itself sensitive and stays in the vault.",
+        choices=GUARANTEES,
+    )
+    conversion: str = setting(
+        "canonne",
+        "From Rényi DP to (ε, δ) in the data-dependent account.",
+        choices=tuple(CONVERSIONS),
+    )
+    orders: str | Sequence[float] = setting(
+        "wide",
+        "Rényi orders of the data-dependent account: wide; seeds, the papers' 2, 3 … 50; or a list of "
+        "numbers above 1.",
+        kind="text or list",
+        choices=tuple(_ORDERS),
+        items=("number",),
+        above=1,
+    )
+    bounds: str | None = setting(
+        None,
+        "Bounds of the data-dependent account. papers: as published. sharp: the exact divergence of the "
+        "check and the exact probability of another winner. Default: papers where conversion or orders "
+        "are the papers', else sharp.",
+        kind="text",
+        choices=("papers", "sharp"),
+        example='"papers"',
+    )
+    delta: float = setting(
+        DEFAULT_DELTA,
+        "δ of every level; well below 1 / number of people.",
+        above=0,
+        below=1,
+        advice="choose one well below 1 / number of people, for instance 1e-5",
+    )
 
     def __post_init__(self) -> None:
-        _check_choice("guarantee", self.guarantee, GUARANTEES)
-        _check_choice("conversion", self.conversion, CONVERSIONS)
-        if self.bounds is not None:
-            _check_choice("bounds", self.bounds, BOUNDS)
-        if isinstance(self.orders, str):
-            _check_choice("orders", self.orders, tuple(_ORDERS))
-        else:
+        super().__post_init__()
+        if not isinstance(self.orders, str):
             validate_orders(self.orders)
-        Budget(1.0, self.delta)
 
     @property
     def renyi_orders(self) -> NDArray[np.float64]:
-        """Rényi orders of the data-dependent account."""
-        given = self.orders
-        return _ORDERS[given] if isinstance(given, str) else validate_orders(given)
+        """The Rényi orders themselves, shape (n_orders,)."""
+        if isinstance(self.orders, str):
+            return _ORDERS[self.orders]
+        return validate_orders(self.orders)
 
 
 @dataclass(frozen=True)
-class Queries(Searchable):
+class Queries(Settings):
     """What is asked, and what is shown of the answers."""
 
-    query_order: str = "random"
-    max_queries: int | None = None
-    max_labels: int | None = None
-    release: str = "labels"
-    targets: str = "mixture"
-
-    def __post_init__(self) -> None:
-        _check_choice("query_order", self.query_order, QUERY_ORDERS)
-        for name in ("max_queries", "max_labels"):
-            limit = getattr(self, name)
-            whole = isinstance(limit, (int, np.integer)) and not isinstance(limit, bool)
-            if limit is not None and (not whole or limit < 1):
-                raise InputError(f"{name} must be a whole number of at least 1, got {limit!r}")
-        _check_choice("release", self.release, RELEASES)
-        _check_choice("targets", self.targets, METHODS)
-
-
-def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    query_order: str = setting(
+        RANDOM,
+        "Which public records are asked about first. coverage: those that represent the others best. "
+        "active: those of which the student, fitted again as labels are released, is least certain "
+        "(worst-case guarantee only; costs nothing). The last two compare records after preprocessing.",
+        choices=QUERY_ORDERS,
+    )
+    max_queries: int | None = setting(
+        None, "Stop after so many queries.", kind="whole number", example="9000"
+    )
+    max_labels: int | None = setting(
+        None, "Stop after so many labels.", kind="whole number", example="2000"
+    )
+    release: str = setting(
+        LABELS,
+        "labels: the winner of each vote. histogram: the noisy counts of all classes and the noisy value "
+        "of each check, at the same price (worst-case guarantee; lnmax, gnmax, confident and interactive "
+        "only). Cannot be changed once a study has begun.",
+        choices=RELEASES,
+    )
+    targets: str = setting(
+        "mixture",
+        "What the student learns where histograms are released. mixture: the probability of each class, "
+        "with the teachers' agreement learnt from all histograms. noise: the same from the noise alone. "
+        "argmax: the label.",
+        choices=METHODS,
+    )

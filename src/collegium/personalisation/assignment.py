@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 
-ADJACENCY = {
-    "hash": "all records of one owner are added, removed or replaced",
-    "balanced": "all records of one owner are replaced",
-}
+NEIGHBOURS = {"hash": Neighbours.ANY_CHANGE, "balanced": Neighbours.REPLACE}
 
 
 class Assignment:

@@ -11,13 +11,13 @@ from typing import ClassVar
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
 from collegium.noise.grid import GRID, to_grid
-from collegium.parameters import Searchable
+from collegium.parameters import Settings, setting
 from collegium.personalisation.plan import GroupPlan, Plan
 from collegium.personalisation.rules import relative_influence
 
 
 @dataclass(frozen=True)
-class Personalisation(Searchable, ABC):
+class Personalisation(Settings, ABC):
     """Turns public budgets and group sizes into a :class:`Plan`.
 
     Parameters
@@ -27,11 +27,17 @@ class Personalisation(Searchable, ABC):
         :func:`~collegium.personalisation.rules.relative_influence` and the subclass.
     """
 
-    rule: str = "exact"
+    rule: str = setting(
+        "exact",
+        "exact: all budgets run out together. budget, sqrt: as in the papers (∝ ε, ∝ √ε). algorithm1 "
+        "(upsampling), algorithm2 (weighting), algorithm3, footnote2 and thesis (vanishing): as printed "
+        "there.",
+    )
     name: ClassVar[str]
     rules: ClassVar[tuple[str, ...]]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.rule not in self.rules:
             raise InputError(
                 f"personalisation {self.name!r} has no weight rule {self.rule!r}: allowed are "

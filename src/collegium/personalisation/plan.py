@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
-from collegium.personalisation.assignment import ADJACENCY, Assignment
+from collegium.personalisation.assignment import NEIGHBOURS, Assignment
 from collegium.personalisation.electorate import Electorate, Participation
 from collegium.personalisation.partition import choose_teachers, deal_teachers, owner_hashes
 
@@ -118,6 +119,10 @@ class Plan:
         return {name: (ends[i], ends[i + 1]) for i, name in enumerate(self.groups)}
 
     def adjacency(self, assignment: str = "hash") -> str:
+        """Say in words which neighbours the guarantee is about: see :meth:`neighbours`."""
+        return self.neighbours(assignment).in_words
+
+    def neighbours(self, assignment: str = "hash") -> Neighbours:
         """Say which neighbours the guarantee is about.
 
         Raises
@@ -125,11 +130,11 @@ class Plan:
         InputError
             If ``assignment`` is unknown.
         """
-        if assignment not in ADJACENCY:
+        if assignment not in NEIGHBOURS:
             raise InputError(
-                f"unknown assignment {assignment!r}: allowed are {', '.join(ADJACENCY)}"
+                f"unknown assignment {assignment!r}: allowed are {', '.join(NEIGHBOURS)}"
             )
-        return ADJACENCY[assignment]
+        return NEIGHBOURS[assignment]
 
     def assign(self, budgets: Budgets, key: bytes, assignment: str = "hash") -> Assignment:
         """Decide which teachers see which owner's records.

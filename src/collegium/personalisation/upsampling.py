@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from collegium.budgets import Budget
 from collegium.errors import InputError
+from collegium.parameters import setting
 from collegium.personalisation.base import Personalisation, finish_plan, members_only
 from collegium.personalisation.plan import Plan
 from collegium.personalisation.rules import relative_influence
@@ -55,22 +56,18 @@ class Upsampling(Personalisation):
     ([1, 2, 3], 155, 0.94)
     """
 
-    max_duplicates: int = 6
-    tolerance: float = 0.02
-    precision: int = 2
+    max_duplicates: int = setting(
+        6, "upsampling: most teachers for one owner.", most=_MOST_DUPLICATES
+    )
+    tolerance: float = setting(
+        0.02,
+        "upsampling: efficiency that may be given up for fewer duplicates.",
+        least=0,
+        below=1,
+    )
+    precision: int = setting(2, "upsampling, algorithm1: decimals of ε.", least=0, most=6)
     name: ClassVar[str] = "upsampling"
     rules: ClassVar[tuple[str, ...]] = ("exact", "budget", "sqrt", "algorithm1")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 1 <= self.max_duplicates <= _MOST_DUPLICATES:
-            raise InputError(
-                f"max_duplicates must lie between 1 and {_MOST_DUPLICATES:,}, got {self.max_duplicates}"
-            )
-        if not 0 <= self.tolerance < 1:
-            raise InputError(f"tolerance must lie in [0, 1), got {self.tolerance}")
-        if not 0 <= self.precision <= 6:
-            raise InputError(f"precision must lie between 0 and 6, got {self.precision}")
 
     def plan(self, groups: Mapping[str, Budget], sizes: Mapping[str, int], n_teachers: int) -> Plan:
         """Give each group its number of duplicates; see :meth:`Personalisation.plan`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from collegium.budgets import Budget
-from collegium.errors import InputError
+from collegium.parameters import setting
 from collegium.personalisation.base import (
     Personalisation,
     finish_plan,
@@ -61,14 +61,9 @@ class Vanishing(Personalisation):
     (0.286, 0.84)
     """
 
-    shuffle_every: int = 100
+    shuffle_every: int = setting(100, "vanishing: queries after which participation is dealt anew.")
     name: ClassVar[str] = "vanishing"
     rules: ClassVar[tuple[str, ...]] = tuple(_FREQUENCY)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.shuffle_every < 1:
-            raise InputError(f"shuffle_every must be at least 1, got {self.shuffle_every}")
 
     def plan(self, groups: Mapping[str, Budget], sizes: Mapping[str, int], n_teachers: int) -> Plan:
         """Give each group its own teachers and frequency; see :meth:`Personalisation.plan`."""

@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import platform
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from collegium.durable import check_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
+from collegium.study.sections import RENAMED
 
 FORMAT = 1
 HISTOGRAMS_FILE = "histograms.parquet"
@@ -183,10 +184,12 @@ def _first_difference(
     now: dict[str, Any],
     free_keys: Collection[str],
     free_inputs: Collection[str],
+    renamed: Mapping[str, str] = RENAMED,
 ) -> str:
     if known.get("format") != now["format"]:
         return f"format {known.get('format')} instead of {now['format']}"
-    before, after = _flat(known.get("config", {})), _flat(now["config"])
+    before = {renamed.get(k, k): v for k, v in _flat(known.get("config", {})).items()}
+    after = _flat(now["config"])
     for key in sorted({*before, *after}):
         if key in free_keys or key.split(".")[0] in free_keys:
             continue

@@ -65,7 +65,7 @@ def free_keys(config: StudyConfig, voting_has_ended: bool) -> frozenset[str]:
     voting_has_ended : bool
         Whether all that will be asked was asked.
     """
-    if voting_has_ended and config["privacy.guarantee"] == "worst-case":
+    if voting_has_ended and config.privacy.guarantee == "worst-case":
         return FREE_KEYS | {"student"}
     return FREE_KEYS
 
@@ -84,7 +84,7 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
         Its mechanism.
     """
     settings = said(config.public())
-    if not (aggregator.consults_student or config["aggregation.query_order"] == ACTIVE):
+    if not (aggregator.consults_student or config.aggregation.query_order == ACTIVE):
         del settings["student"]
     else:  # shares correct the student that is published, not the one that steers
         settings["student"].pop("class_shares", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from collegium.parameters import settings_of
 from collegium.pate.catalogue import build_model, build_preprocessing
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.settings import Account, Queries
@@ -28,43 +29,35 @@ def recipe_of(config: StudyConfig) -> Recipe:
     ConfigError
         If a model cannot be built.
     """
-    teachers, student = config.values["teachers"], config.values["student"]
-    privacy, aggregation = config.values["privacy"], config.values["aggregation"]
-    seeded = aggregation["noise"] == "seeded"
+    teachers, student, aggregation = config.teachers, config.student, config.aggregation
     return Recipe(
-        teacher=build_model("teachers.model", teachers["model"], teachers["params"]),
-        student=build_model("student.model", student["model"], student["params"]),
-        n_teachers=teachers["number"],
-        personalisation=config.personalisation(),
+        teacher=build_model("teachers.model", teachers.model, teachers.params),
+        student=build_model("student.model", student.model, student.params),
+        n_teachers=teachers.n_teachers,
+        personalisation=config.personalisation.build(),
         aggregator=config.aggregator(),
-        account=Account(
-            guarantee=privacy["guarantee"],
-            conversion=privacy["conversion"],
-            orders=privacy["orders"],
-            bounds=privacy["bounds"],
-            delta=privacy["delta"],
-        ),
+        account=Account(**{name: getattr(config.privacy, name) for name in settings_of(Account)}),
         queries=Queries(
-            query_order=aggregation["query_order"],
-            max_queries=aggregation["max_queries"],
-            max_labels=aggregation["max_labels"],
-            release=aggregation["release"],
-            targets=student["targets"] or Queries().targets,
+            query_order=aggregation.query_order,
+            max_queries=aggregation.max_queries,
+            max_labels=aggregation.max_labels,
+            release=aggregation.release,
+            targets=student.targets or Queries().targets,
         ),
-        assignment=teachers["assignment"],
-        preprocessing=_preprocessing(config, config["preprocessing.kind"]),
+        assignment=teachers.assignment,
+        preprocessing=_preprocessing(config, config.preprocessing.kind),
         student_preprocessing=_student_preprocessing(config),
-        teacher_class_shares=teachers["class_shares"],
-        student_class_shares=student["class_shares"],
-        seed=config["study.seed"],
-        noise_seed=aggregation["noise_seed"] if seeded else None,
+        teacher_class_shares=teachers.class_shares,
+        student_class_shares=student.class_shares,
+        seed=config.study.seed,
+        noise_seed=aggregation.noise_seed if aggregation.noise == "seeded" else None,
         names=_NAMES,
     )
 
 
 def _student_preprocessing(config: StudyConfig) -> Any:
-    own: str = config["student.preprocessing"]
-    if own in (SAME, config["preprocessing.kind"]):
+    own: str = config.student.preprocessing
+    if own in (SAME, config.preprocessing.kind):
         return SAME
     return _preprocessing(config, own)
 
@@ -72,8 +65,8 @@ def _student_preprocessing(config: StudyConfig) -> Any:
 def _preprocessing(config: StudyConfig, kind: str) -> Any | None:
     return build_preprocessing(
         kind,
-        categorical=config["preprocessing.categorical"],
-        components=config["preprocessing.components"],
-        normalise=config["preprocessing.normalise"],
-        random_state=config["study.seed"],
+        categorical=config.preprocessing.categorical,
+        components=config.preprocessing.components,
+        normalise=config.preprocessing.normalise,
+        random_state=config.study.seed,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,17 +96,17 @@ def load_study_data(config: StudyConfig) -> StudyData:
         If a file or column is missing, records do not fit together, or a budget is not allowed.
     """
     fingerprints: dict[str, str] = {}
-    classes: Any = config["data.classes"]
-    if config["data.dataset"] is not None:
+    classes: Any = config.data.classes
+    if config.data.dataset is not None:
         source, known = _named(config)
         classes = known if classes is None else classes
-        fingerprints["data set"] = str(config["data.dataset"])
+        fingerprints["data set"] = str(config.data.dataset)
     else:
         source = read_records(config, "private", fingerprints, is_private=True)
     private, public, test = _split(config, source)
     if public is None:
         public = read_records(config, "public", fingerprints, is_private=False)
-    if config["data.test"] is not None:
+    if config.data.test is not None:
         test = read_records(config, "test", fingerprints, is_private=False)
     judged = None if test is None else test.with_known_class()
     if private.y is None:
@@ -168,7 +169,8 @@ def truth_about(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDA
 
 
 def _named(config: StudyConfig) -> tuple[_Records, tuple[Any, ...]]:
-    name, missing = config["data.dataset"], config["data.missing"]
+    name, missing = config.data.dataset, config.data.missing
+    assert name is not None
     dataset = load_dataset(name, config.path("run.data_dir"))
     records = _Records(
         dataset.X,
@@ -179,7 +181,7 @@ def _named(config: StudyConfig) -> tuple[_Records, tuple[Any, ...]]:
         len(dataset.y),
     )
     if isinstance(records.X, pd.DataFrame):
-        records = _without(records, config["data.exclude"])
+        records = _without(records, config.data.exclude)
     return _drop_missing(records, missing), dataset.classes
 
 
@@ -197,16 +199,16 @@ def read_records(
         y = _one_column(read_any(labels), f"data.{role}_labels")
         fingerprints[f"{role} labels"] = fingerprint_of(labels)
     if isinstance(table, pd.DataFrame):
-        target, column = config["data.target"], config["privacy.column"]
+        target, column = config.data.target, config.privacy.column
         if target is not None and (is_private or role == "test" or target in table.columns):
             y = np.asarray(_column(table, target, f"data.target in the {role} records"))
-        if is_private and config["data.owner"] is not None:
-            owners = np.asarray(_column(table, config["data.owner"], "data.owner"))
+        if is_private and config.data.owner is not None:
+            owners = np.asarray(_column(table, config.data.owner, "data.owner"))
         if is_private and column is not None:
             levels = np.asarray(_column(table, column, "privacy.column"))
         elif role == "test" and column in table.columns:
             levels = np.asarray(table[column])
-    elif is_private and config["data.owner"] is not None:
+    elif is_private and config.data.owner is not None:
         raise ConfigError(
             "data.owner names a column, but the private records are an array without column names: give a "
             "table, or leave data.owner out if every record is another person's"
@@ -216,11 +218,11 @@ def read_records(
     rows = np.arange(len(table), dtype=np.intp)
     records = _Records(table, y, owners, levels, rows, len(table))
     if isinstance(table, pd.DataFrame):
-        special = [config["data.target"], config["data.owner"], config["privacy.column"]]
+        special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
-        strays = [c for c in config["data.exclude"] if c in table.columns or is_private]
+        strays = [c for c in config.data.exclude if c in table.columns or is_private]
         records = _without(records, [*drop, *strays])
-    return _drop_missing(records, config["data.missing"])
+    return _drop_missing(records, config.data.missing)
 
 
 def _column(table: pd.DataFrame, name: str, what: str) -> pd.Series:
@@ -243,10 +245,10 @@ def _one_column(table: Any, name: str) -> NDArray[Any]:
     return column
 
 
-def _without(records: _Records, columns: list[str]) -> _Records:
+def _without(records: _Records, columns: Sequence[str]) -> _Records:
     for name in columns:
         _column(records.X, name, "data.exclude")
-    kept = records.X.drop(columns=columns)
+    kept = records.X.drop(columns=list(columns))
     return replace(records, X=kept)
 
 
@@ -297,7 +299,7 @@ def _split(
     The private side comes last: whether somebody is on it or not changes nothing about the other two, and
     nobody else's place. Its size is a public number.
     """
-    if config["data.public_records"] is None:
+    if config.data.public_records is None:
         return source, None, None
     wanted = [config[f"data.{role}_records"] or 0 for role in ("private", "public", "test")]
     total = len(source.rows)
@@ -322,9 +324,9 @@ def _split(
 
 
 def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str]) -> Budgets:
-    policy, delta = config.policy(), config["privacy.delta"]
+    policy, delta = config.policy(), config.privacy.delta
     levels = private.levels
-    if config["privacy.file"] is not None:
+    if config.privacy.file is not None:
         path = config.path("privacy.file")
         assert path is not None
         table = read_any(path)
@@ -336,7 +338,7 @@ def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str
                 "or ε per record, below a header"
             )
         levels = given[private.rows]
-    if config["privacy.shares"] is not None:
+    if config.privacy.shares is not None:
         assert policy is not None
         levels = _random_levels(config, private)
     if levels is None:
@@ -352,10 +354,11 @@ def _random_levels(config: StudyConfig, private: _Records) -> NDArray[Any]:
     """Give levels to owners at random, in exact shares."""
     owner = pd.factorize(private.names)[0]
     people = int(owner.max()) + 1
-    shares = config["privacy.shares"]
+    shares = config.privacy.shares
+    assert shares is not None
     ends = np.rint(np.cumsum(list(shares.values())) * people).astype(int)
     level = np.searchsorted(ends, np.arange(people), side="right")
-    generator = np.random.default_rng([config["study.seed"], 2])
+    generator = np.random.default_rng([config.study.seed, 2])
     dealt = generator.permutation(np.minimum(level, len(shares) - 1))
     return np.asarray(np.asarray(list(shares), dtype=object)[dealt[owner]])
 

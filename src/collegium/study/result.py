@@ -144,10 +144,10 @@ def report_data(
     scales = [electorate.ballot(p).scale for p in range(min(len(verdicts), 1000))] or [1.0]
     may_show = result.privacy.may_publish_spending
     return ReportData(
-        title=config["study.name"],
+        title=config.study.name,
         privacy=result.privacy,
         plan=result.plan,
-        aggregator={"name": aggregator.name, **vars(aggregator)},
+        aggregator=aggregator.settings(),
         scale=float(np.mean(scales)),
         stop_reason=labels.stop_reason,
         n_public=len(data.X_public),

@@ -54,7 +54,7 @@ def plan_study(
         If anything that was given cannot be used.
     """
     recipe = recipe_of(config)  # nobody should wait for records to be read to learn of a typo
-    data = load_streamed_data(config) if config["run.streaming"] else load_study_data(config)
+    data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
     memory = None
     if folder is not None:
         # A folder that holds another study is not written into.

@@ -157,14 +157,15 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     """
     _refuse_what_needs_memory(config)
     path = config.path("data.private")
-    assert path is not None
+    target, level = config.data.target, config.privacy.column
+    assert path is not None and target is not None and level is not None
     source = ParquetSource(path)
-    marker = config["data.missing"]
+    marker = config.data.missing
     roles = Roles(
-        target=config["data.target"],
-        level=config["privacy.column"],
-        owner=config["data.owner"],
-        exclude=tuple(config["data.exclude"]),
+        target=target,
+        level=level,
+        owner=config.data.owner,
+        exclude=tuple(config.data.exclude),
         unwanted=None if marker is None else MarkedMissing(marker),
     )
     fingerprints = {"private": source.fingerprint()}
@@ -173,14 +174,14 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     X_public = like_private(as_records(public.X, "public"), like)
     X_test = y_test = test = None
     n_tests = 0
-    if config["data.test"] is not None:
+    if config.data.test is not None:
         test = read_records(config, "test", fingerprints, is_private=False)
         n_tests = len(test.rows)
         test = test.with_known_class()
         X_test = like_private(as_records(test.X, "test"), like, "test")
-    key = str(config["study.seed"]).encode()
-    granted = Granted(config.policy(), config["privacy.delta"])
-    classes = config["data.classes"]
+    key = str(config.study.seed).encode()
+    granted = Granted(config.policy(), config.privacy.delta)
+    classes = config.data.classes
     scanned = scan(source, roles, granted, key, classes, _jobs_here(config))
     warn_of_private_classes(classes)
     if test is not None:
@@ -204,7 +205,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
 
 def _jobs_here(config: StudyConfig) -> int:
     """How many processes read files on this machine: the jobs of a cluster are not meant for it."""
-    jobs: int = config["run.jobs"] if config["run.engine"] == "local" else -1
+    jobs: int = config.run.n_jobs if config.run.engine == "local" else -1
     return jobs
 
 
@@ -219,14 +220,14 @@ def _refuse_what_needs_memory(config: StudyConfig) -> None:
             path is not None and not (path.is_dir() or path.name.lower().endswith(".parquet")),
             "data.private must be a Parquet file or a folder of them: convert it",
         ),
-        (config["data.public"] is None, "a split needs all records at once: give data.public"),
-        (config["data.target"] is None, "labels must be a column: give data.target"),
+        (config.data.public is None, "a split needs all records at once: give data.public"),
+        (config.data.target is None, "labels must be a column: give data.target"),
         (
-            config["privacy.column"] is None,
+            config.privacy.column is None,
             "privacy levels must be a column of the private records: give privacy.column",
         ),
         (
-            config["teachers.assignment"] != "hash",
+            config.teachers.assignment != "hash",
             f"teachers.assignment {config['teachers.assignment']!r} needs all owners at once: use 'hash'",
         ),
     ]

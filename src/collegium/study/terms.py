@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from collegium.accounting.bookkeeping import as_json, from_json
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
@@ -35,8 +36,12 @@ class JobTerms:
         The mechanism.
     electorate : Electorate
         Budgets, weights and participation.
-    guarantee, adjacency : str
-        Kind of the guarantee, and its neighbours in words.
+    guarantee : {"worst-case", "data-dependent"}
+        Kind of the guarantee.
+    neighbours : Neighbours
+        What it hides about an owner.
+    adjacency : str
+        The same in words, with all that it depends on.
     private_noise : bool
         Whether noise comes from the operating system.
     owners : dict of str to int
@@ -48,6 +53,7 @@ class JobTerms:
     aggregator: Aggregator
     electorate: Electorate
     guarantee: str
+    neighbours: Neighbours
     adjacency: str
     private_noise: bool
     owners: dict[str, int]
@@ -60,11 +66,12 @@ class JobTerms:
         return {
             "format": FORMAT,
             "guarantee": self.guarantee,
+            "neighbours": self.neighbours.value,
             "adjacency": self.adjacency,
             "private_noise": self.private_noise,
             "owners": self.owners,
             "n_queries": self.n_queries,
-            "aggregator": {"name": self.aggregator.name, **vars(self.aggregator)},
+            "aggregator": self.aggregator.settings(),
             "n_nominal": electorate.n_nominal,
             "groups": {
                 name: [as_json(np.asarray(budget.epsilon)), budget.delta]
@@ -85,7 +92,7 @@ class JobTerms:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> JobTerms:
-        """Read what :meth:`to_json` made."""
+        """Read what :meth:`to_json` made, also before it named the neighbours apart from the sentence."""
         if content["format"] != FORMAT:
             raise InputError(f"unknown format {content['format']!r} of a job's terms")
         mechanism = dict(content["aggregator"])
@@ -109,11 +116,13 @@ class JobTerms:
             sensitivity=from_json(content["sensitivity"], "sensitivity", (len(cohorts),)),
             participation=participation,
         )
+        adjacency, told = content["adjacency"], content.get("neighbours")
         return cls(
             aggregator_from(mechanism.pop("name"), **mechanism),
             electorate,
             content["guarantee"],
-            content["adjacency"],
+            Neighbours.from_words(adjacency) if told is None else Neighbours(told),
+            adjacency,
             content["private_noise"],
             content["owners"],
             content["n_queries"],

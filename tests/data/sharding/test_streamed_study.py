@@ -33,7 +33,7 @@ column = "privacy"
 kind = "tabular"
 [teachers]
 model = "MODEL"
-number = 12
+n_teachers = 12
 [personalisation]
 method = "METHOD"
 [aggregation]
@@ -43,7 +43,7 @@ noise = "seeded"
 [student]
 model = "sklearn.naive_bayes.GaussianNB"
 [run]
-jobs = JOBS
+n_jobs = JOBS
 streaming = STREAMING
 """
 
@@ -115,7 +115,7 @@ def test_votes_labels_account_and_student_are_those_of_the_study_in_memory(
     study, model, method, jobs
 ):
     if model == "random-forest":
-        options = {"number = 12": "number = 12\nparams = { n_estimators = 3 }"}
+        options = {"n_teachers = 12": "n_teachers = 12\nparams = { n_estimators = 3 }"}
     else:
         options = {}
     memory = run(study(False, model, method, jobs, **options))
@@ -200,7 +200,7 @@ def test_the_command_line_plans_and_runs_it(study, capsys):
     [
         ('private = "private"', 'private = "private.csv"', "Parquet file or a folder"),
         ('column = "privacy"', 'file = "privacy.csv"', "give privacy.column"),
-        ("number = 12", 'number = 12\nassignment = "balanced"', "use 'hash'"),
+        ("n_teachers = 12", 'n_teachers = 12\nassignment = "balanced"', "use 'hash'"),
         ('target = "kind"', 'private_labels = "labels.npy"', "give data.target"),
         (
             'public = "public.parquet"\ntest = "test.parquet"',

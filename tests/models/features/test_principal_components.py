@@ -78,10 +78,14 @@ def test_the_guard_learns_from_public_records_whatever_fit_is_given():
     [
         ({"n_components": 60}, PUBLIC, "at most 8"),
         ({"n_components": 5}, PUBLIC[:3], "at most 2"),
-        ({"n_components": 0}, PUBLIC, "n_components is 0"),
-        ({"n_components": 2.5}, PUBLIC, "n_components is 2.5"),
-        ({"whiten": 1.5}, PUBLIC, "whiten=1.5"),
-        ({"whiten": np.nan}, PUBLIC, "whiten=nan"),
+        ({"n_components": 0}, PUBLIC, "n_components must be a whole number of at least 1, got 0"),
+        (
+            {"n_components": 2.5},
+            PUBLIC,
+            "n_components must be a whole number of at least 1, got 2.5",
+        ),
+        ({"whiten": 1.5}, PUBLIC, "whiten must lie between 0 and 1, got 1.5"),
+        ({"whiten": np.nan}, PUBLIC, "whiten must be a number, got nan"),
         ({}, np.full((3, 2), np.nan), "missing, infinite"),
         ({}, np.array([["a", "b"]]), "type <U1"),
         ({}, np.zeros((0, 3)), "at least one row"),

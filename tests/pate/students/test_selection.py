@@ -67,5 +67,5 @@ def test_next_queries_ask_about_everybody_in_the_end():
     assert sorted(rows.tolist()) == [0, *range(4, 30)]
     with pytest.raises(InputError, match="one row for each of the 30"):
         next_queries(beliefs[:5], PUBLIC[:30], [], 2)
-    with pytest.raises(InputError, match="n must be at least 1"):
+    with pytest.raises(InputError, match="n must be a whole number of at least 1"):
         next_queries(beliefs, PUBLIC[:30], [], 0)

@@ -39,7 +39,9 @@ N_RUNS = 4000
         ("gnmax", {"sigma": math.nan}),
         ("gnmax", {"sigma": math.inf}),
         ("gnmax", {"sigma": "40"}),
-        ("gnmax", {"sigma": None}),
+        ("gnmax", {"answers": 0}),
+        ("gnmax", {"answers": 2.5}),
+        ("gnmax", {"answers": 10, "sigma": 3.0}),
         ("gnmax", {"sigma": True}),
         ("confident", {"sigma_threshold": 0.0}),
         ("confident", {"sigma_threshold": -150.0}),
@@ -73,7 +75,7 @@ def test_every_aggregator_is_made_from_its_name_and_parameters():
 def test_unknown_names_and_parameters_are_refused_with_what_is_allowed():
     with pytest.raises(InputError, match="lnmax, gnmax, confident, interactive"):
         aggregator_from("gnmaxx")
-    with pytest.raises(InputError, match=r"allowed are sigma$"):
+    with pytest.raises(InputError, match=r"allowed are sigma, answers$"):
         aggregator_from("gnmax", gamma=0.05)
     with pytest.raises(InputError, match=r"allowed are threshold, sigma_threshold, sigma$"):
         aggregator_from("confident", sigma_check=150)

@@ -21,7 +21,6 @@ from collegium.pate.voting.pricing import (
     DataDependentPricing,
     WorstCasePricing,
     pricing_for,
-    worst_case_prices,
 )
 from collegium.personalisation.electorate import Ballot
 
@@ -45,6 +44,10 @@ BY_HAND = {
         1.0,
     ),
 }
+
+
+def events_of(aggregator, ballot):
+    return aggregator.check_event(ballot), aggregator.answer_event(ballot)
 
 
 def expected_prices(aggregator, moved):
@@ -92,7 +95,7 @@ def test_prices_of_whole_groups_are_those_worked_out_by_hand(house, aggregator, 
     assert electorate.cohort_groups == ("high", "average", "low")
     ballot = electorate.ballot(0)
     assert ballot.scale == pytest.approx(scale, rel=1e-6)
-    check, answer = worst_case_prices(aggregator, ballot)
+    check, answer = events_of(aggregator, ballot)
     for cohort, group in enumerate(electorate.cohort_groups):
         # Weights are rounded to the grid: by less than a millionth.
         assert ballot.sensitivity[cohort] == pytest.approx(moves[group], abs=1e-6)
@@ -122,7 +125,7 @@ def test_vanishing_teachers_cost_their_owners_nothing_and_the_others_more(house,
         assert ballot.scale == present.sum() / K
         scales.add(ballot.scale)
         assert (ballot.sensitivity == present).all()
-        check, answer = worst_case_prices(aggregator, ballot)
+        check, answer = events_of(aggregator, ballot)
         of_check, of_answer, pure = expected_prices(aggregator, 1 / mpmath.mpf(ballot.scale))
         for cohort in range(K):
             if not present[cohort]:
@@ -142,12 +145,12 @@ def test_worst_case_prices_do_not_look_at_the_votes(house, aggregator):
     costs = []
     for counts in (np.zeros((5, 3)), generator.random((5, 3)) * 90, np.full((5, 3), np.nan)):
         pricing = WorstCasePricing(aggregator, electorate)
-        pricing.begin(0, [electorate.ballot(p) for p in range(5)], counts)
+        prices = pricing.prices([electorate.ballot(p) for p in range(5)], counts)
         costs.append(
             [
                 cost.tobytes()
                 for position in range(5)
-                for price in (pricing.check(position), pricing.answer(position))
+                for price in prices[position]
                 for cost in (price.mu_squared, price.pure_epsilon)
             ]
         )
@@ -163,14 +166,18 @@ def test_data_dependent_prices_do_look_at_the_votes_and_are_never_above_the_wors
     electorate = house.plan("weighting", K).electorate(seed=1)
     ballots = [electorate.ballot(p) for p in range(2)]
     pricing = DataDependentPricing(aggregator, electorate)
-    pricing.begin(0, ballots, np.array([[100.0, 0.0, 0.0], [34.0, 33.0, 33.0]]))
-    agreed, split = pricing.answer(0), pricing.answer(1)
+    prices = pricing.prices(ballots, np.array([[100.0, 0.0, 0.0], [34.0, 33.0, 33.0]]))
+    agreed, split = prices[0].answer.sensitive_rdp, prices[1].answer.sensitive_rdp
     assert (agreed <= split).all()
     assert (agreed < split / 2)[:, :20].all()
     if not isinstance(aggregator, LNMax):
-        check, answer = worst_case_prices(aggregator, ballots[0])
+        check, answer = events_of(aggregator, ballots[0])
         orders = pricing.accountant.orders
-        for price, limit in ((pricing.check(0), check), (agreed, answer), (split, answer)):
+        for price, limit in (
+            (prices[0].check.sensitive_rdp, check),
+            (agreed, answer),
+            (split, answer),
+        ):
             assert (price <= limit.mu_squared[:, None] * orders / 2 * (1 + 1e-12)).all()
 
 
@@ -196,7 +203,7 @@ def test_scaling_weights_and_noise_together_leaves_prices(aggregator, ballot, fa
         ballot.sensitivity * factor,
     )
     for one, other in zip(
-        worst_case_prices(aggregator, ballot), worst_case_prices(aggregator, scaled), strict=True
+        events_of(aggregator, ballot), events_of(aggregator, scaled), strict=True
     ):
         assert other.mu_squared == pytest.approx(one.mu_squared, rel=1e-12)
         assert other.pure_epsilon == pytest.approx(one.pure_epsilon, rel=1e-12)
@@ -212,9 +219,9 @@ def test_more_noise_never_costs_more_and_more_influence_never_less(aggregator, b
     }
     stronger = replace(ballot, sensitivity=ballot.sensitivity * factor)
     for base, quiet, strong in zip(
-        worst_case_prices(aggregator, ballot),
-        worst_case_prices(replace(aggregator, **noisier), ballot),
-        worst_case_prices(aggregator, stronger),
+        events_of(aggregator, ballot),
+        events_of(replace(aggregator, **noisier), ballot),
+        events_of(aggregator, stronger),
         strict=True,
     ):
         for cost in ("mu_squared", "pure_epsilon"):
@@ -226,7 +233,7 @@ def test_more_noise_never_costs_more_and_more_influence_never_less(aggregator, b
 def test_the_account_ties_each_cohort_to_its_own_budget(house, guarantee):
     for personalisation in house.personalisations:
         electorate = house.plan(personalisation, K).electorate(seed=1)
-        account = pricing_for(guarantee, GNMax(), electorate).accountant
+        account = pricing_for(guarantee, GNMax(40), electorate).accountant
         for name, epsilon, delta in zip(account.names, account.epsilon, account.delta, strict=True):
             assert (epsilon, delta) == (house.groups[name].epsilon, house.groups[name].delta)
         assert account.guarantee == guarantee
@@ -238,8 +245,8 @@ def test_what_has_no_price_is_refused(house):
 
     electorate = house.unlimited(5)
     with pytest.raises(InputError, match="median"):
-        worst_case_prices(Median(), electorate.ballot(0))
+        events_of(Median(), electorate.ballot(0))
     with pytest.raises(InputError, match="median"):
-        DataDependentPricing(Median(), electorate).begin(0, [electorate.ballot(0)], np.ones((1, 2)))
+        DataDependentPricing(Median(), electorate).prices([electorate.ballot(0)], np.ones((1, 2)))
     with pytest.raises(InputError, match="worst-case, data-dependent"):
-        pricing_for("best-case", GNMax(), electorate)
+        pricing_for("best-case", GNMax(40), electorate)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from collegium.accounting.accountant import WorstCaseAccountant, WorstCaseCost
+from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.gaussian import gdp_delta, pure_to_gdp
 from collegium.accounting.renyi import DEFAULT_ORDERS, rdp_to_epsilon
 from collegium.accounting.votes.pure_max import (
@@ -22,7 +22,7 @@ from collegium.noise.exact_sampling import EXPONENTIAL, GUMBEL, MAX_SCALE_STEPS,
 from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.pate.voting.aggregators import ExponentialMax, PermuteAndFlip, aggregator_from
-from collegium.pate.voting.pricing import DataDependentPricing, worst_case_prices
+from collegium.pate.voting.pricing import DataDependentPricing
 
 FALSE_ALARM = 1e-6
 GAMMA = 0.3
@@ -175,7 +175,7 @@ def test_worst_case_prices(house, name):
     aggregator = aggregator_from(name, gamma=0.05)
     electorate = house.plan("weighting").electorate(seed=1)
     ballot = electorate.ballot(0)
-    check, answer = worst_case_prices(aggregator, ballot)
+    check, answer = aggregator.check_event(ballot), aggregator.answer_event(ballot)
     assert not check.mu_squared.any()
     for cohort, moved in enumerate(ballot.sensitivity):
         surcharge = 2 * mpmath.mpf(GRID) if name == "expmax" else 0
@@ -184,8 +184,8 @@ def test_worst_case_prices(house, name):
         assert 1 <= mpmath.mpf(float(answer.pure_epsilon[cohort])) / epsilon < 1 + 1e-13
         mu = pure_to_gdp(float(epsilon) / (2 if name == "expmax" else 1))
         assert answer.mu_squared[cohort] == pytest.approx(mu**2, rel=1e-12)
-    account = WorstCaseAccountant(np.ones(len(ballot.sensitivity)), 1e-5)
-    account.charge(WorstCaseCost(answer.mu_squared, answer.pure_epsilon))
+    account = GaussianAccountant(np.ones(len(ballot.sensitivity)), 1e-5)
+    account.charge(answer)
     assert (account.epsilon_spent() <= answer.pure_epsilon * (1 + 1e-12)).all()
 
 
@@ -200,8 +200,8 @@ def test_data_dependent_prices_bound_the_exact_divergence(house, name):
     for counts in [(20, 3, 1), (40, 0, 0), (9, 8, 2), (30, 5)]:
         electorate = house.unlimited(sum(counts))
         pricing = DataDependentPricing(aggregator_from(name, gamma=GAMMA), electorate, orders)
-        pricing.begin(0, [electorate.ballot(0)], np.array([counts], dtype=float))
-        cost = pricing.answer(0)[0]
+        prices = pricing.prices([electorate.ballot(0)], np.array([counts], dtype=float))
+        cost = prices[0].answer.sensitive_rdp[0]
         here = law(counts, GAMMA)
         for moved in neighbours(counts, 1):
             assert (np.array(exact_renyi(here, law(moved, GAMMA), orders)) <= cost + 1e-12).all()
@@ -226,8 +226,10 @@ def test_sharp_bounds_are_never_worse_and_papers_bounds_are_kept_for_the_seeds(h
 
     def total(**options):
         pricing = DataDependentPricing(aggregator, electorate, **options)
-        pricing.begin(0, [electorate.ballot(i) for i in range(20)], counts)
-        return pricing.bounds, sum(pricing.check(i) + pricing.answer(i) for i in range(20))
+        prices = pricing.prices([electorate.ballot(i) for i in range(20)], counts)
+        return pricing.bounds, sum(
+            (prices[i].check + prices[i].answer).sensitive_rdp for i in range(20)
+        )
 
     papers, sharp = total(bounds="papers")[1], total()[1]
     assert total()[0] == "sharp" and total(conversion="mironov")[0] == "papers"

@@ -1,8 +1,7 @@
-"""Checks that all features share."""
+"""Checks of records that all features share."""
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,31 +9,6 @@ from numpy.typing import NDArray
 
 from collegium.data.tables import float_type
 from collegium.errors import InputError
-
-
-def whole_number(name: str, value: Any, least: int, most: int | None) -> None:
-    """Check that a parameter is a whole number in a range.
-
-    Parameters
-    ----------
-    name : str
-        What the message calls it.
-    value : object
-        What was given.
-    least : int
-        Smallest value allowed.
-    most : int or None
-        Largest; None: no limit.
-
-    Raises
-    ------
-    InputError
-        If it is anything else.
-    """
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        limit = f"{least} to {most}" if most is not None else f"{least} and above"
-        raise InputError(f"{name} is {value!r}; allowed are whole numbers, {limit}")
 
 
 def dense_table(X: Any, what: str) -> NDArray[Any]:

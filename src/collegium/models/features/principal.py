@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_share, check_whole
 from collegium.errors import InputError
-from collegium.models.features.checks import dense_table, whole_number
+from collegium.models.features.checks import dense_table
 
 _ROWS = 1024  # records that are handled together
 _MANY_FEATURES = 1000
@@ -93,11 +94,10 @@ class PublicComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         table = dense_table(X if self.public is None else self.public, "public records")
         n, n_features = table.shape
-        if not 0 <= self.whiten <= 1:
-            raise InputError(f"whiten={self.whiten!r} was given; allowed are numbers from 0 to 1")
+        check_share("whiten", self.whiten)
         if self.n_components is not None:
             most = min(n - 1, n_features)
-            whole_number("n_components", self.n_components, 1, None)
+            check_whole("n_components", self.n_components)
             if self.n_components > most:
                 raise InputError(
                     f"n_components={self.n_components} was given; {n} public records of {n_features} "

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_whole
 from collegium.errors import InputError
 from collegium.models.features.cascade import Cascade, n_channels
-from collegium.models.features.checks import finite_numbers, whole_number
+from collegium.models.features.checks import finite_numbers
 from collegium.models.threads import in_threads
 
 #: Changes when the same parameters give other numbers: caches of older ones are then void.
@@ -225,10 +226,10 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
         in_threads(scatter, range(0, len(images), block), n_threads)
 
     def _check_parameters(self) -> None:
-        whole_number("J", self.J, 1, _LARGEST_J)
-        whole_number("L", self.L, 1, _LARGEST_L)
-        whole_number("max_order", self.max_order, 0, 2)
-        whole_number("batch_size", self.batch_size, 1, 4096)
+        check_whole("J", self.J, 1, _LARGEST_J)
+        check_whole("L", self.L, 1, _LARGEST_L)
+        check_whole("max_order", self.max_order, 0, 2)
+        check_whole("batch_size", self.batch_size, 1, 4096)
         if self.shape is not None:
             if not isinstance(self.shape, (tuple, list)) or len(self.shape) not in (2, 3):
                 raise InputError(
@@ -236,7 +237,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
                     "channels)"
                 )
             for length in self.shape:
-                whole_number("each length of shape", length, 1, None)
+                check_whole("each length of shape", length)
 
     def _image_shape(self, given: tuple[int, ...]) -> tuple[int, int, int]:
         pixels = int(np.prod(given))

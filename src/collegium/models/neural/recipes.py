@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from collegium.checks import check_choice, check_number, check_share, check_truth, check_whole
 from collegium.errors import ModelError
 
 SCHEDULES = ("constant", "one-cycle")
@@ -63,22 +64,18 @@ class Recipe:
     epsilon: float = 1e-7
 
     def __post_init__(self) -> None:
-        _whole("epochs", self.epochs)
+        check_whole("epochs", self.epochs, error=ModelError)
         for name in ("batch_size", "patience"):
             if getattr(self, name) is not None:
-                _whole(name, getattr(self, name))
-        if self.schedule not in SCHEDULES:
-            raise ModelError(
-                f"schedule={self.schedule!r} was given; allowed are {', '.join(SCHEDULES)}"
-            )
-        if not isinstance(self.augment, bool):
-            raise ModelError(f"augment={self.augment!r} was given; allowed are true and false")
-        _between("learning_rate", self.learning_rate, 0, math.inf, open_below=True)
-        _between("epsilon", self.epsilon, 0, math.inf, open_below=True)
-        _between("weight_decay", self.weight_decay, 0, math.inf)
-        _between("label_smoothing", self.label_smoothing, 0, 1)
+                check_whole(name, getattr(self, name), error=ModelError)
+        check_choice("schedule", self.schedule, SCHEDULES, ModelError)
+        check_truth("augment", self.augment, ModelError)
+        for name in ("learning_rate", "epsilon"):
+            check_number(name, getattr(self, name), above=0, below=math.inf, error=ModelError)
+        check_number("weight_decay", self.weight_decay, least=0, below=math.inf, error=ModelError)
+        check_number("label_smoothing", self.label_smoothing, least=0, below=1, error=ModelError)
         check_movement(self.rotation, self.shift)
-        _between("validation_share", self.validation_share, 0, 1, open_below=True)
+        check_number("validation_share", self.validation_share, above=0, below=1, error=ModelError)
 
     def but(self, settings: dict[str, Any]) -> Recipe:
         """Return the recipe with the settings that are not None."""
@@ -113,11 +110,6 @@ class Recipe:
 SETTINGS = tuple(field.name for field in fields(Recipe))
 
 
-def _whole(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ModelError(f"{name}={value!r} was given; allowed are whole numbers from 1")
-
-
 def check_movement(rotation: Any, shift: Any) -> None:
     """Refuse rotations that are not in [0, 180] (degrees), and shifts that are not in [0, 1] (of an image).
 
@@ -126,22 +118,5 @@ def check_movement(rotation: Any, shift: Any) -> None:
     ModelError
         If one is.
     """
-    _between("rotation", rotation, 0, 180, open_above=False)
-    _between("shift", shift, 0, 1, open_above=False)
-
-
-def _between(
-    name: str,
-    value: Any,
-    low: float,
-    high: float,
-    *,
-    open_below: bool = False,
-    open_above: bool = True,
-) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    inside = number and (low < value < high or value in (low, high))
-    if not inside or (value == low and open_below) or (value == high and open_above):
-        first = "above" if open_below else "from"
-        last = "" if high == math.inf else f" to {'below ' if open_above else ''}{high}"
-        raise ModelError(f"{name}={value!r} was given; allowed are numbers {first} {low}{last}")
+    check_number("rotation", rotation, least=0, most=180, error=ModelError)
+    check_share("shift", shift, ModelError)

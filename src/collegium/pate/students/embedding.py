@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_share
 from collegium.errors import InputError
 from collegium.models.features.principal import PublicComponents
 from collegium.models.features.scattering import ScatteringTransform
@@ -53,10 +54,7 @@ class EvenScattering(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_transform(self, X: Any, y: object = None) -> NDArray[np.float32]:
         """Fit, and transform the same images, computing their features once."""
-        if not 0 <= self.evenness <= 1:
-            raise InputError(
-                f"evenness={self.evenness!r} was given; allowed are numbers from 0 to 1"
-            )
+        check_share("evenness", self.evenness)
         self.scattering_ = ScatteringTransform(shape=self.shape).fit(X)
         made = self.scattering_.transform(X)
         height, width, _ = self.scattering_.image_shape_

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.special import softmax
 
+from collegium.checks import check_number, check_whole
 from collegium.errors import InputError
 from collegium.pate.students.embedding import PublicEmbedding
 from collegium.pate.students.gaussian_kernel import gaussian_kernel, squared_distances
@@ -175,15 +176,10 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         return np.asarray(softmax(heard, axis=1))
 
     def _check_parameters(self) -> None:
-        if self.n_landmarks < 1:
-            raise InputError(f"n_landmarks must be at least 1, got {self.n_landmarks!r}")
+        check_whole("n_landmarks", self.n_landmarks)
         for name in ("length_scale", "noise"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise InputError(f"{name} must be greater than 0, got {value!r}")
+            check_number(name, getattr(self, name), above=0, below=np.inf)
         for name in ("coupling", "graph_coupling"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise InputError(f"{name} must be at least 0, got {value!r}")
+            check_number(name, getattr(self, name), least=0, below=np.inf)
         if not (self.coupling or self.graph_coupling):
             raise InputError("coupling and graph_coupling are both 0: answers would go nowhere")

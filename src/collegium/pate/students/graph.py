@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import softmax
 
+from collegium.checks import check_choice, check_number, check_whole
 from collegium.errors import InputError
 from collegium.pate.students.couplings import COUPLINGS, choose_coupling
 from collegium.pate.students.embedding import PublicEmbedding
@@ -170,14 +171,12 @@ class GraphStudent(SemiSupervisedStudent):
         return sparse.csr_array((weights.ravel(), found.rows.ravel(), starts), shape=shape)
 
     def _check_parameters(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        if self.n_neighbors < 1:
-            raise InputError(f"n_neighbors must be at least 1, got {self.n_neighbors!r}")
-        if self.coupling is not None and not (np.isfinite(self.coupling) and self.coupling > 0):
-            raise InputError(f"coupling must be greater than 0, got {self.coupling!r}")
-        if self.mistrust is not None and not 0 <= self.mistrust < 1:
-            raise InputError(f"mistrust must be from 0 to below 1, got {self.mistrust!r}")
+        check_choice("method", self.method, METHODS)
+        check_whole("n_neighbors", self.n_neighbors)
+        if self.coupling is not None:
+            check_number("coupling", self.coupling, above=0, below=np.inf)
+        if self.mistrust is not None:
+            check_number("mistrust", self.mistrust, least=0, below=1)
 
 
 def _sharpened(smoothed: Floats) -> Floats:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
 
+from collegium.checks import check_choice, check_number, check_share, check_whole
 from collegium.errors import InputError
 from collegium.models.features.scattering import ScatteringTransform
 from collegium.models.neural.inputs import as_records, record_shape
@@ -251,8 +252,7 @@ class NeuralStudent(SemiSupervisedStudent):
         )
 
     def _check_parameters(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        check_choice("method", self.method, METHODS)
         if isinstance(self.guide, str) and self.guide not in _GUIDES:
             raise InputError(
                 f"guide must be {', '.join(_GUIDES)}, a student or None, got {self.guide!r}"
@@ -262,19 +262,11 @@ class NeuralStudent(SemiSupervisedStudent):
                 "self-training, and rounds beyond the first, need a guide: keep guide='gaussian-process'"
             )
         for name, least in (("rounds", 1), ("epochs", 1), ("batch_size", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise InputError(
-                    f"{name} must be a whole number of at least {least}, got {value!r}"
-                )
+            check_whole(name, getattr(self, name), least)
         for name in ("guide_share", "robustness", "confidence", "erased"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise InputError(f"{name} must be from 0 to 1, got {value!r}")
+            check_share(name, getattr(self, name))
         for name in ("learning_rate", "radius"):
-            value = getattr(self, name)
-            if not (np.isfinite(value) and value > 0):
-                raise InputError(f"{name} must be greater than 0, got {value!r}")
+            check_number(name, getattr(self, name), above=0, below=np.inf)
 
 
 def _beliefs(guide: Any, X: Any) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from collegium.checks import check_number, check_whole
 from collegium.errors import InputError
 from collegium.pate.students.gaussian_kernel import gaussian_kernel
 from collegium.pate.students.released import (
@@ -139,16 +140,13 @@ class RegressionStudent(SemiSupervisedStudent):
         return np.asarray(softmax(self.temperature_ * leads, axis=1))
 
     def _check_parameters(self) -> None:
-        if self.n_landmarks < 1:
-            raise InputError(f"n_landmarks must be at least 1, got {self.n_landmarks!r}")
+        check_whole("n_landmarks", self.n_landmarks)
         if not len(self.powers) or not all(np.isfinite(power) for power in self.powers):
             raise InputError(f"powers must hold at least one finite number, got {self.powers!r}")
-        if not all(np.isfinite(width) and width > 0 for width in self.widths):
-            raise InputError(f"widths must be greater than 0, got {self.widths!r}")
-        if not 0 <= self.mistrust < 1:
-            raise InputError(f"mistrust must be from 0 to below 1, got {self.mistrust!r}")
-        if not self.temper > 0:
-            raise InputError(f"temper must be greater than 0, got {self.temper!r}")
+        for width in self.widths:
+            check_number("each of widths", width, above=0, below=np.inf)
+        check_number("mistrust", self.mistrust, least=0, below=1)
+        check_number("temper", self.temper, above=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from collegium.checks import check_choice, check_whole
 from collegium.errors import InputError
 from collegium.pate.students.neighbours import similarity_graph
 from collegium.pate.students.released import as_numbers
@@ -71,8 +72,7 @@ def query_order(
     [1, 4]
     """
     records = as_numbers(X_public, "public records")
-    if kind not in ORDERS:
-        raise InputError(f"the order must be one of {', '.join(ORDERS)}, got {kind!r}")
+    check_choice("the order", kind, ORDERS)
     shuffled = np.random.default_rng(seed).permutation(len(records))
     if kind == "random" or len(records) < 3:
         return shuffled
@@ -162,8 +162,7 @@ def next_queries(
             f"beliefs must be finite, one row for each of the {len(points)} public records, got shape "
             f"{table.shape}"
         )
-    if n < 1:
-        raise InputError(f"n must be at least 1, got {n!r}")
+    check_whole("n", n)
     taken = np.asarray(asked, dtype=np.intp)
     left = np.setdiff1d(np.arange(len(points)), taken)
     if len(points) < 2:

@@ -57,6 +57,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, logsumexp
 
+from collegium.checks import check_choice
 from collegium.errors import InputError
 from collegium.pate.voting.histograms import NoisyHistograms
 from collegium.pate.voting.labelling import Labels
@@ -136,8 +137,7 @@ def class_posterior(
            [0.34, 0.46, 0.2 ]])
     """
     released = _checked(histograms, noise_scale, total, noise)
-    if method not in METHODS:
-        raise InputError(f"targets must be one of {', '.join(METHODS)}, got {method!r}")
+    check_choice("targets", method, METHODS)
     if method == "argmax":
         return np.asarray(np.eye(released.counts.shape[1])[released.counts.argmax(axis=1)])
     believed = _as_prior(prior, released.counts.shape)
@@ -266,8 +266,7 @@ def _checked(histograms: ArrayLike, scale: ArrayLike, total: ArrayLike, noise: s
         )
     if not np.isfinite(counts).all():
         raise InputError("histograms must be finite: leave out queries that were not answered")
-    if noise not in NOISES:
-        raise InputError(f"noise must be one of {', '.join(NOISES)}, got {noise!r}")
+    check_choice("noise", noise, NOISES)
     rows = []
     for name, given in (("noise_scale", scale), ("total", total)):
         values = np.asarray(given, dtype=np.float64)

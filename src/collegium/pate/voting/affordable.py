@@ -1,14 +1,51 @@
-"""Whether budgets pay for anything at all: asked before anything is trained."""
+"""What budgets pay for, worst case: asked before anything is trained, and while a job is running."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from collegium.accounting.accountant import Accountant
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import Aggregator
+from collegium.pate.voting.charging import may_start
 from collegium.pate.voting.labelling import refuse_noise_out_of_range
-from collegium.pate.voting.pricing import pricing_for
+from collegium.pate.voting.noisy_maxima import Aggregator
+from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
+
+
+def answers_affordable(
+    pricing: WorstCasePricing,
+    electorate: Electorate,
+    most: int,
+    *,
+    first: int = 0,
+    account: Accountant | None = None,
+) -> int:
+    """Count how many queries an account pays for if each is answered.
+
+    Parameters
+    ----------
+    pricing : WorstCasePricing
+    electorate : Electorate
+    most : int
+        Count no further.
+    first : int, default=0
+        Position of the first of them.
+    account : Accountant, optional
+        Who pays, and **is charged**; default: that of the pricing.
+    """
+    account = pricing.accountant if account is None else account
+    if np.isinf(account.epsilon).all():
+        return most
+    for position in range(first, first + most):
+        price = pricing.price(electorate.ballot(position))
+        if electorate.is_static:
+            return int(min(account.how_many(price.reserve), most))
+        if not may_start(account, price):
+            return position - first
+        account.charge(price.reserve)
+    return most
 
 
 def refuse_unaffordable(aggregator: Aggregator, plan: Plan, guarantee: str, seed: int = 0) -> None:
@@ -21,13 +58,12 @@ def refuse_unaffordable(aggregator: Aggregator, plan: Plan, guarantee: str, seed
     """
     electorate = plan.electorate(seed)
     refuse_noise_out_of_range(aggregator, electorate)
-    if guarantee != "worst-case":
+    if guarantee != WorstCasePricing.guarantee:
         return
-    pricing = pricing_for(guarantee, aggregator, electorate)
-    pricing.begin(0, [electorate.ballot(0)], np.empty((0, 2)))
+    pricing = WorstCasePricing(aggregator, electorate)
     # A price that is too large for a float is infinite, and refused: no warning is needed.
     with np.errstate(over="ignore", divide="ignore"):
-        over = pricing.accountant.overspent(pricing.check(0) + pricing.answer(0))
+        over = pricing.accountant.overspent(pricing.price(electorate.ballot(0)).reserve)
     if over.any():
         name = electorate.cohort_groups[int(np.flatnonzero(over)[0])]
         raise InputError(

@@ -1,112 +1,78 @@
-"""Aggregators: from weighted vote counts to one noisy label.
+"""The aggregators: from weighted vote counts to one noisy label.
 
-Each class states its mechanism, its sensitivity and what it costs; all numbers are given for a total
-vote weight of k teachers and scaled with the ballot (see
-:class:`~collegium.personalisation.electorate.Ballot`).
+Each class states its mechanism, its sensitivity and what it costs. What they share is in
+:mod:`collegium.pate.voting.noisy_maxima`; there it says how noise that is not given follows the number of
+teachers.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.events import BoundedRange, Event, Laplace, PureNoise, rounded_up
+from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.votes.laplace_max import lnmax_log_q, lnmax_pure_epsilon, lnmax_rdp
+from collegium.accounting.votes.pure_max import (
+    exponential_log_q,
+    exponential_rdp,
+    permute_and_flip_log_q,
+)
 from collegium.errors import InputError
-from collegium.parameters import Searchable
+from collegium.noise.grid import GRID
+from collegium.pate.voting.least_noise import least_sigma
+from collegium.pate.voting.noisy_maxima import (
+    ANY_CHANGE,
+    Aggregator,
+    CheckedAggregator,
+    GaussianAggregator,
+)
+from collegium.personalisation.electorate import Ballot, Electorate
+
+__all__ = [
+    "AGGREGATORS",
+    "Aggregator",
+    "ConfidentGNMax",
+    "ExponentialMax",
+    "GNMax",
+    "InteractiveGNMax",
+    "LNMax",
+    "PermuteAndFlip",
+    "aggregator_from",
+]
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Aggregator(Searchable, ABC):
-    """A noisy maximum, possibly behind a noisy check.
+class PureAggregator(Aggregator):
+    """Answers with arg max_j (n_j + noise of scale 1/gamma), (ε, 0)-DP per answer.
 
-    Attributes
-    ----------
-    name : str
-        Name in configurations.
-    noise : {"gaussian", "laplace", "exponential", "gumbel"}
-        Distribution of the answer's noise: a method of
-        :class:`~collegium.noise.sources.NoiseSource`.
-    pays_for_histogram : bool
-        Whether the worst-case account of an answer covers the whole vector of noisy counts, and not
-        only which of them is the largest. False unless it is proved.
+    Data-dependent: Theorem 3 of Papernot et al. 2017.
     """
 
-    name: ClassVar[str]
-    noise: ClassVar[str]
-    pays_for_histogram: ClassVar[bool] = False
-    consults_student: ClassVar[bool] = False
-
-    def resolved(self, n_teachers: int, electorate: Any = None) -> Aggregator:
-        """With all its numbers."""
-        return self
-
-    @property
-    def noise_scale(self) -> float:
-        """Scale of the answer's noise, in votes, for a total vote weight of k teachers."""
-        raise InputError(f"aggregator {self.name!r} does not say what noise its answers carry")
-
-    def __post_init__(self) -> None:
-        for parameter, value in vars(self).items():
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-                raise InputError(f"{self.name}: {parameter} must be a number, got {value!r}")
-            if not math.isfinite(value):
-                raise InputError(f"{self.name}: {parameter} must be finite, got {value!r}")
-            if parameter.startswith(("sigma", "gamma")) and value <= 0:
-                raise InputError(
-                    f"{self.name}: {parameter} must be greater than 0, got {value!r}: it is the "
-                    "scale of the noise"
-                )
-
-
-class GaussianAggregator(Aggregator):
-    """Answers with arg max_j (n_j + N(0, sigma²)); the vector is √2·Δ/σ-GDP, whatever is read off it."""
-
-    sigma: float
-    noise: ClassVar[str] = "gaussian"
-    pays_for_histogram: ClassVar[bool] = True
-
-    @property
-    def noise_scale(self) -> float:
-        """Standard deviation of the answer's noise, in votes."""
-        return self.sigma
-
-
-class PureAggregator(Aggregator):
-    """Answers with arg max_j (n_j + noise of scale 1/gamma), (ε, 0)-DP per answer."""
-
-    gamma: float
+    gamma: float | None
 
     @property
     def noise_scale(self) -> float:
         """Scale of the answer's noise, in votes."""
-        return 1 / self.gamma
+        return 1 / self._number("gamma")
+
+    def inverse_scale(self, ballot_scale: float) -> float:
+        """γ at a ballot of this scale."""
+        return self._number("gamma") / ballot_scale
 
 
-class CheckedAggregator(GaussianAggregator):
-    """Answers only after a check with noise N(0, sigma_threshold²) against ``threshold``.
-
-    The checked value moves by Δ at most, so the noisy value is Δ/σ_T-GDP, and so is everything computed
-    from it: the account pays for the value itself, of rejected queries, too.
-    """
-
-    threshold: float
-    sigma_threshold: float
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LNMax(PureAggregator):
     """Noisy maximum with Laplace noise: arg max_j (n_j + Lap(1/γ)) (Papernot et al. 2017).
 
     Parameters
     ----------
-    gamma : float
-        Inverse scale of the noise, for a total vote weight of k teachers.
+    gamma : float, optional
+        Inverse scale of the noise, for a total vote weight of k teachers; default: 12.5/k.
 
     Notes
     -----
@@ -115,13 +81,25 @@ class LNMax(PureAggregator):
     so it holds for the whole vector of noisy counts.
     """
 
-    gamma: float = 0.05
+    gamma: float | None = None
     name: ClassVar[str] = "lnmax"
     noise: ClassVar[str] = "laplace"
     pays_for_histogram: ClassVar[bool] = True
 
+    def answer_event(self, ballot: Ballot, neighbours: Neighbours = ANY_CHANGE) -> Event:
+        """Laplace noise on two counts that an owner moves by Δ: ε = 2γΔ/s."""
+        gamma = self.inverse_scale(ballot.scale)
+        return Laplace(ballot.sensitivity, gamma, coordinates=2, neighbours=neighbours)
 
-@dataclass(frozen=True)
+    def sensitive_answer_rdp(
+        self, counts: Floats, scale: float, sensitivity: Floats, orders: Floats, bounds: str
+    ) -> Floats:
+        """Theorem 3 and Lemma 4 of Papernot et al. 2017. **Sensitive.**"""
+        gamma = self.inverse_scale(scale)
+        return lnmax_rdp(lnmax_log_q(counts, gamma), sensitivity, gamma, orders)
+
+
+@dataclass(frozen=True, repr=False)
 class PermuteAndFlip(PureAggregator):
     """Noisy maximum with exponential noise: arg max_j (n_j + Expo(1/γ)).
 
@@ -131,8 +109,8 @@ class PermuteAndFlip(PureAggregator):
 
     Parameters
     ----------
-    gamma : float
-        Inverse scale of the noise, for a total vote weight of k teachers.
+    gamma : float, optional
+        Inverse scale of the noise, for a total vote weight of k teachers; default: 12.5/k.
 
     Notes
     -----
@@ -141,12 +119,25 @@ class PermuteAndFlip(PureAggregator):
     smaller to leading order (proofs in ``docs/bounds.md``).
     """
 
-    gamma: float = 0.05
+    gamma: float | None = None
     name: ClassVar[str] = "pfmax"
     noise: ClassVar[str] = "exponential"
 
+    def answer_event(self, ballot: Ballot, neighbours: Neighbours = ANY_CHANGE) -> Event:
+        """A pure mechanism: ε = 2γΔ/s."""
+        gamma = self.inverse_scale(ballot.scale)
+        epsilon = rounded_up(lnmax_pure_epsilon(ballot.sensitivity, gamma))
+        return PureNoise(epsilon, neighbours=neighbours)
 
-@dataclass(frozen=True)
+    def sensitive_answer_rdp(
+        self, counts: Floats, scale: float, sensitivity: Floats, orders: Floats, bounds: str
+    ) -> Floats:
+        """Theorem 3 of Papernot et al. 2017, with a q of its own. **Sensitive.**"""
+        gamma = self.inverse_scale(scale)
+        return lnmax_rdp(permute_and_flip_log_q(counts, gamma), sensitivity, gamma, orders)
+
+
+@dataclass(frozen=True, repr=False)
 class ExponentialMax(PureAggregator):
     """Noisy maximum with Gumbel noise, which is the exponential mechanism: Pr[j] ∝ exp(γ n_j).
 
@@ -156,8 +147,8 @@ class ExponentialMax(PureAggregator):
 
     Parameters
     ----------
-    gamma : float
-        Inverse scale of the noise, for a total vote weight of k teachers.
+    gamma : float, optional
+        Inverse scale of the noise, for a total vote weight of k teachers; default: 12.5/k.
 
     Notes
     -----
@@ -168,19 +159,35 @@ class ExponentialMax(PureAggregator):
     Δ (proofs in ``docs/bounds.md``).
     """
 
-    gamma: float = 0.05
+    gamma: float | None = None
     name: ClassVar[str] = "expmax"
     noise: ClassVar[str] = "gumbel"
 
+    def answer_event(self, ballot: Ballot, neighbours: Neighbours = ANY_CHANGE) -> Event:
+        """An exponential mechanism: η = 2γ(Δ + 2 grid steps)/s."""
+        gamma = self.inverse_scale(ballot.scale)
+        eta = rounded_up(lnmax_pure_epsilon(_on_the_grid(ballot.sensitivity), gamma))
+        return BoundedRange(eta, neighbours=neighbours)
 
-@dataclass(frozen=True)
+    def sensitive_answer_rdp(
+        self, counts: Floats, scale: float, sensitivity: Floats, orders: Floats, bounds: str
+    ) -> Floats:
+        """Bounded range, or Theorem 3 of Papernot et al. 2017 with the exact q. **Sensitive.**"""
+        gamma, moves = self.inverse_scale(scale), _on_the_grid(sensitivity)
+        return exponential_rdp(exponential_log_q(counts, gamma), moves, gamma, orders)
+
+
+@dataclass(frozen=True, repr=False)
 class GNMax(GaussianAggregator):
     """Noisy maximum with Gaussian noise: arg max_j (n_j + N(0, σ²)) (Papernot et al. 2018).
 
     Parameters
     ----------
-    sigma : float
-        Standard deviation of the noise, for a total vote weight of k teachers.
+    sigma : float, optional
+        Standard deviation of the noise, for a total vote weight of k teachers; default: 0.16·k.
+    answers : int, optional
+        Instead: the least noise with which all budgets pay for so many answers
+        (:func:`~collegium.pate.voting.least_noise.least_sigma`).
 
     Notes
     -----
@@ -188,11 +195,38 @@ class GNMax(GaussianAggregator):
     whatever is computed from them) are (√2·Δ/σ)-GDP for the owner (Dong, Roth & Su 2022, Thm. 2.7).
     """
 
-    sigma: float = 40.0
+    sigma: float | None = None
+    answers: int | None = None
     name: ClassVar[str] = "gnmax"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.answers is None:
+            return
+        if self.sigma is not None:
+            raise InputError("gnmax: answers finds the noise, and sigma gives it: give one of both")
+        if self.answers < 1 or self.answers != int(self.answers):
+            raise InputError(
+                f"gnmax: answers must be a whole number of at least 1, got {self.answers!r}"
+            )
 
-@dataclass(frozen=True)
+    def resolved(self, n_teachers: int, electorate: Electorate | None = None) -> Self:
+        """Fill in the noise, in proportion to the number of teachers, or found for ``answers``.
+
+        Parameters
+        ----------
+        n_teachers : int
+        electorate : Electorate, optional
+            Whose budgets pay; without it, noise for ``answers`` stays open.
+        """
+        if self.answers is None:
+            return super().resolved(n_teachers)
+        if electorate is None:
+            return self
+        return replace(self, sigma=least_sigma(electorate, self.answers), answers=None)
+
+
+@dataclass(frozen=True, repr=False)
 class ConfidentGNMax(CheckedAggregator):
     """Answer only where the teachers agree (Papernot et al. 2018, Algorithm 1).
 
@@ -200,12 +234,12 @@ class ConfidentGNMax(CheckedAggregator):
 
     Parameters
     ----------
-    threshold : float
-        T, for a total vote weight of k teachers.
-    sigma_threshold : float
-        σ_T, standard deviation of the check's noise.
-    sigma : float
-        σ, standard deviation of the answer's noise.
+    threshold : float, optional
+        T, for a total vote weight of k teachers; default: 0.8·k.
+    sigma_threshold : float, optional
+        σ_T, standard deviation of the check's noise; default: 0.6·k.
+    sigma : float, optional
+        σ, standard deviation of the answer's noise; default: 0.16·k.
 
     Notes
     -----
@@ -213,13 +247,13 @@ class ConfidentGNMax(CheckedAggregator):
     charged for every query, answered or not. The answer costs what :class:`GNMax` does.
     """
 
-    threshold: float = 200.0
-    sigma_threshold: float = 150.0
-    sigma: float = 40.0
+    threshold: float | None = None
+    sigma_threshold: float | None = None
+    sigma: float | None = None
     name: ClassVar[str] = "confident"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InteractiveGNMax(CheckedAggregator):
     """Answer only where the teachers disagree with the student (Papernot et al. 2018, Algorithm 2).
 
@@ -230,12 +264,12 @@ class InteractiveGNMax(CheckedAggregator):
 
     Parameters
     ----------
-    threshold : float
-        T, for a total vote weight of k teachers.
-    sigma_threshold : float
-        σ_T, standard deviation of the check's noise.
-    sigma : float
-        σ, standard deviation of the answer's noise.
+    threshold : float, optional
+        T, for a total vote weight of k teachers; default: 0.4·k.
+    sigma_threshold : float, optional
+        σ_T, standard deviation of the check's noise; default: 0.6·k.
+    sigma : float, optional
+        σ, standard deviation of the answer's noise; default: 0.16·k.
     confidence : float
         In [0, 1]: how sure a student must be to be reinforced.
     refit_every : int
@@ -248,9 +282,9 @@ class InteractiveGNMax(CheckedAggregator):
     check is (Δ/σ_T)-GDP and charged for every query; the answer costs what :class:`GNMax` does.
     """
 
-    threshold: float = 100.0
-    sigma_threshold: float = 150.0
-    sigma: float = 40.0
+    threshold: float | None = None
+    sigma_threshold: float | None = None
+    sigma: float | None = None
     confidence: float = 0.9
     refit_every: int = 50
     name: ClassVar[str] = "interactive"
@@ -265,6 +299,28 @@ class InteractiveGNMax(CheckedAggregator):
                 f"interactive: refit_every must be a whole number of at least 1, got {self.refit_every}"
             )
 
+    def _usual(self, k: int) -> dict[str, float]:
+        return {**super()._usual(k), "threshold": 0.4 * k}
+
+    def reinforces(self, believed: Floats) -> bool:
+        """Whether the student is surer than ``confidence``."""
+        return bool(believed.max() > self.confidence)
+
+    def wants_refit(self, n_new_labels: int) -> bool:
+        """Whether ``refit_every`` labels arrived."""
+        return n_new_labels >= self.refit_every
+
+    def sensitive_check_rdp(
+        self, counts: Floats, scale: float, sensitivity: Floats, orders: Floats, bounds: str
+    ) -> Floats:
+        """That of any votes: what is checked depends on the student, too."""
+        return self._check_rdp_of_any_votes(scale, sensitivity, orders)
+
+
+def _on_the_grid(moves: Floats) -> Floats:
+    """Sensitivities with what rounding costs Gumbel noise: two grid steps (docs/bounds.md)."""
+    return np.where(moves > 0, moves + 2 * GRID, 0.0)
+
 
 AGGREGATORS: dict[str, type[Aggregator]] = {
     cls.name: cls
@@ -272,8 +328,8 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
 }
 
 
-def aggregator_from(name: str, **parameters: float) -> Aggregator:
-    """Make an aggregator from its name and parameters, as configurations give them.
+def aggregator_from(name: str, **parameters: float | None) -> Aggregator:
+    """Make an aggregator from its name and parameters, as configurations give them; None: not given.
 
     Raises
     ------
@@ -289,24 +345,10 @@ def aggregator_from(name: str, **parameters: float) -> Aggregator:
         raise InputError(f"unknown aggregator {name!r}: allowed are {', '.join(AGGREGATORS)}")
     cls = AGGREGATORS[name]
     allowed = [field.name for field in fields(cls)]
-    unknown = [parameter for parameter in parameters if parameter not in allowed]
+    given = {parameter: value for parameter, value in parameters.items() if value is not None}
+    unknown = [parameter for parameter in given if parameter not in allowed]
     if unknown:
         raise InputError(
             f"aggregator {name!r} has no parameter {unknown[0]!r}: allowed are {', '.join(allowed)}"
         )
-    return cls(**parameters)
-
-
-def default_aggregator(n_teachers: int) -> ConfidentGNMax:
-    """Confident-GNMax with the published MNIST settings (T = 200, σ_T = 150, σ = 40 for 250 teachers).
-
-    Scaled to the number of teachers.
-
-    Examples
-    --------
-    >>> default_aggregator(250)
-    ConfidentGNMax(threshold=200.0, sigma_threshold=150.0, sigma=40.0)
-    """
-    return ConfidentGNMax(
-        threshold=0.8 * n_teachers, sigma_threshold=0.6 * n_teachers, sigma=0.16 * n_teachers
-    )
+    return cls(**given)

@@ -9,7 +9,7 @@ A row may be chosen by looking at everything that was released so far, and the a
 - **Fully adaptive composition.** The filter stops before Σ μ_p² (or Σ ε_p) exceeds the budget, and is sound
   for queries that depend on earlier outcomes in any way (Rogers, Roth, Ullman & Vadhan 2016, arXiv
   1605.08294, for filters; Smith & Thakurta 2022, arXiv 2210.17520, for Gaussian DP; see
-  :class:`~collegium.accounting.accountant.WorstCaseAccountant`).
+  :class:`~collegium.accounting.accountants.GaussianAccountant`).
 - **The choice is post-processing.** A :class:`QueryChooser` is handed row numbers and released outcomes,
   never votes. It needs nothing else but public records.
 
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.errors import InputError
-from collegium.pate.voting.aggregators import Aggregator, InteractiveGNMax
+from collegium.pate.voting.noisy_maxima import Aggregator
 
 if TYPE_CHECKING:
     from collegium.pate.voting.labelling import Outcome
@@ -84,9 +84,9 @@ def check_choosing(aggregator: Aggregator, guarantee: str) -> None:
             "votes of the record asked about, so the choice would need an account of its own; use "
             "guarantee 'worst-case', or the order 'random' or 'coverage'"
         )
-    if isinstance(aggregator, InteractiveGNMax):
+    if aggregator.consults_student:
         raise InputError(
-            "queries cannot be chosen actively with aggregator 'interactive': it answers only where "
+            f"queries cannot be chosen actively with aggregator {aggregator.name!r}: it answers only where "
             "teachers contradict the student, and both would steer by one student; use 'confident' or "
             "'gnmax', or the order 'random' or 'coverage'"
         )

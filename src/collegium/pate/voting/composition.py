@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from collegium.accounting.accountant import WorstCaseAccountant, WorstCaseCost
-from collegium.accounting.costs import ANY_CHANGE
-from collegium.accounting.export import Mechanism
-from collegium.pate.voting.aggregators import Aggregator, LNMax
-from collegium.pate.voting.labelling import ANSWERED, LOST, Outcome
+from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.events import Event
+from collegium.accounting.export import Use
+from collegium.accounting.neighbours import Neighbours
+from collegium.pate.voting.charging import Charge, charge_again
+from collegium.pate.voting.labelling import Outcome
+from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.personalisation.electorate import Electorate
 
@@ -24,21 +25,21 @@ class Replay:
 
     Attributes
     ----------
-    account : WorstCaseAccountant
+    account : GaussianAccountant
         After all outcomes, with the job's own budgets.
-    composition : dict of str to list of Mechanism
+    composition : dict of str to list of Use
         For each group, what its most burdened owners were exposed to.
     """
 
-    account: WorstCaseAccountant
-    composition: dict[str, list[Mechanism]]
+    account: GaussianAccountant
+    composition: dict[str, list[Use]]
 
 
 def replay(
     aggregator: Aggregator,
     electorate: Electorate,
     outcomes: Sequence[Outcome],
-    adjacency: str = ANY_CHANGE,
+    neighbours: Neighbours = Neighbours.ANY_CHANGE,
 ) -> Replay:
     """Charge released outcomes again, as the job did.
 
@@ -50,30 +51,28 @@ def replay(
         Weights, participation and cohorts.
     outcomes : sequence of Outcome
         Every query asked, in order. Lost queries are charged in full, as the job charges them.
-    adjacency : str, optional
-        Which neighbours, in words.
+    neighbours : Neighbours, optional
+        What the account hides about an owner.
 
     Returns
     -------
     Replay
     """
-    pricing = WorstCasePricing(aggregator, electorate, adjacency)
+    pricing = WorstCasePricing(aggregator, electorate, neighbours)
     account = pricing.accountant
-    used: list[tuple[str, WorstCaseCost]] = []
-    for _, charges in charge_again(pricing, electorate, outcomes):
-        used.extend(charges)
+    used = [charge for _, some in charge_outcomes(pricing, electorate, outcomes) for charge in some]
     names = np.asarray(electorate.cohort_groups, dtype=object)
     composition = {}
     for group in electorate.groups:
         cohorts = np.flatnonzero(names == group)
         most = int(cohorts[np.argmax(account.mu_squared[cohorts])])
-        composition[group] = _mechanisms(aggregator, used, most)
+        composition[group] = _uses(used, most)
     return Replay(account, composition)
 
 
-def charge_again(
+def charge_outcomes(
     pricing: WorstCasePricing, electorate: Electorate, outcomes: Sequence[Outcome]
-) -> Iterator[tuple[Outcome, list[tuple[str, WorstCaseCost]]]]:
+) -> Iterator[tuple[Outcome, list[Charge]]]:
     """Charge released outcomes to the pricing's account, one after the other.
 
     Yields
@@ -81,36 +80,20 @@ def charge_again(
     outcome, charges
         After they were charged. Ends before a lost query that was never affordable.
     """
-    account = pricing.accountant
     for outcome in outcomes:
-        pricing.begin(outcome.position, [electorate.ballot(outcome.position)], np.empty((0, 2)))
-        if outcome.verdict == LOST and not account.affords(pricing.reserve(outcome.position)):
+        price = pricing.price(electorate.ballot(outcome.position))
+        charges = charge_again(pricing.accountant, price, outcome.verdict)
+        if charges is None:
             return
-        charges = list(_charges(pricing, outcome))
-        for _, cost in charges:
-            account.charge(cost)
         yield outcome, charges
 
 
-def _charges(pricing: WorstCasePricing, outcome: Outcome) -> Iterator[tuple[str, WorstCaseCost]]:
-    yield "check", pricing.check(outcome.position)
-    if outcome.verdict in (ANSWERED, LOST):
-        yield "answer", pricing.answer(outcome.position)
-
-
-def _mechanisms(
-    aggregator: Aggregator, used: list[tuple[str, WorstCaseCost]], cohort: int
-) -> list[Mechanism]:
-    counts = Counter(
-        (purpose, float(cost.mu_squared[cohort]), float(cost.pure_epsilon[cohort]))
-        for purpose, cost in used
-        if cost.mu_squared[cohort] > 0
-    )
-    mechanisms = []
-    for (purpose, mu_squared, pure), count in counts.items():
-        if isinstance(aggregator, LNMax):
-            mechanisms.append(Mechanism(purpose, "laplace", 2 / pure, count))
-            continue
-        kind = "gaussian" if math.isinf(pure) else "pure"
-        mechanisms.append(Mechanism(purpose, kind, 1 / math.sqrt(mu_squared), count))
-    return mechanisms
+def _uses(used: list[Charge], cohort: int) -> list[Use]:
+    counts: Counter[tuple[str, Event]] = Counter()
+    towards: dict[int, Event] = {}  # most queries have the same ballot, and so the same events
+    for purpose, event in used:
+        assert isinstance(event, Event)
+        if event.mu_squared[cohort] > 0:
+            one = towards.setdefault(id(event), event.towards(cohort))
+            counts[purpose, one] += 1
+    return [Use(purpose, event, count) for (purpose, event), count in counts.items()]

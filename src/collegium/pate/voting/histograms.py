@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.pate.voting.aggregators import Aggregator, CheckedAggregator
 from collegium.pate.voting.labelling import NO_LABEL, Labels
+from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.personalisation.electorate import Electorate
 
 Floats = NDArray[np.float64]
@@ -175,15 +175,13 @@ def released_histograms(
     outcomes = labels.outcomes
     ballots = [electorate.ballot(outcome.position) for outcome in outcomes]
     scale = np.array([ballot.scale for ballot in ballots])
-    nothing = np.full(len(outcomes), np.nan)
     counts = np.full((len(outcomes), n_classes), np.nan)
-    checks = nothing.copy()
+    checks = np.full(len(outcomes), np.nan)
     for row, outcome in enumerate(outcomes):
         if outcome.noisy_counts is not None:
             counts[row] = outcome.noisy_counts
         if outcome.noisy_check is not None:
             checks[row] = outcome.noisy_check
-    checked = isinstance(aggregator, CheckedAggregator)
     return NoisyHistograms(
         queries=np.array([outcome.query for outcome in outcomes], dtype=np.intp),
         verdicts=tuple(outcome.verdict for outcome in outcomes),
@@ -192,8 +190,8 @@ def released_histograms(
         checks=checks,
         totals=np.array([ballot.total for ballot in ballots]),
         noise_scales=aggregator.noise_scale * scale,
-        check_scales=aggregator.sigma_threshold * scale if checked else nothing,  # type: ignore[attr-defined]
-        thresholds=aggregator.threshold * scale if checked else nothing,  # type: ignore[attr-defined]
+        check_scales=aggregator.check_scale * scale,
+        thresholds=aggregator.check_threshold * scale,
         noise=aggregator.noise,
     )
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collegium.pate.voting.aggregators import Aggregator
-from collegium.pate.voting.composition import charge_again
+from collegium.pate.voting.composition import charge_outcomes
 from collegium.pate.voting.labelling import NO_LABEL, Outcome
+from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.personalisation.electorate import Electorate
 
@@ -64,7 +64,7 @@ def spending_history(
     )
     points = [SpendingPoint(0, 0, pricing.accountant.epsilon_spent_by_name())]
     labels = 0
-    for asked, (outcome, _) in enumerate(charge_again(pricing, electorate, outcomes), 1):
+    for asked, (outcome, _) in enumerate(charge_outcomes(pricing, electorate, outcomes), 1):
         labels += outcome.label != NO_LABEL
         if asked in wanted:
             spent = pricing.accountant.epsilon_spent_by_name()

@@ -25,19 +25,38 @@ from numpy.typing import NDArray
 from collegium.errors import BudgetExceededError, InputError
 from collegium.noise.grid import GRID, to_grid
 from collegium.noise.sources import MAX_SCALE, NoiseSource
-from collegium.pate.voting.aggregators import (
-    Aggregator,
-    CheckedAggregator,
-    InteractiveGNMax,
+from collegium.pate.voting.charging import (
+    ANSWERED,
+    LOST,
+    REINFORCED,
+    REJECTED,
+    UNAFFORDABLE,
+    Price,
+    charge_again,
+    may_start,
 )
 from collegium.pate.voting.choosing import Agenda, QueryChooser, check_choosing
-from collegium.pate.voting.pricing import Pricing
+from collegium.pate.voting.noisy_maxima import Aggregator
+from collegium.pate.voting.pricing import Prices, Pricing
 from collegium.pate.voting.release import HISTOGRAM, LABELS, check_release
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.electorate import Ballot, Electorate
 
-ANSWERED, REJECTED, REINFORCED = "answered", "rejected", "reinforced"
-LOST, UNAFFORDABLE = "lost", "unaffordable"
+__all__ = [
+    "ANSWERED",
+    "LOST",
+    "NO_LABEL",
+    "REINFORCED",
+    "REJECTED",
+    "UNAFFORDABLE",
+    "InteractiveStudent",
+    "Journal",
+    "LabellingJob",
+    "Labels",
+    "Outcome",
+    "refuse_noise_out_of_range",
+]
+
 NO_LABEL = -1
 _CHUNK = 512
 
@@ -152,8 +171,8 @@ def refuse_noise_out_of_range(aggregator: Aggregator, electorate: Electorate) ->
     """Refuse, before anything is reserved, noise that cannot be drawn."""
     largest = float(electorate.weights.sum()) / electorate.n_nominal
     scales = [aggregator.noise_scale]
-    if isinstance(aggregator, CheckedAggregator):
-        scales.append(aggregator.sigma_threshold)
+    if aggregator.has_check:
+        scales.append(aggregator.check_scale)
     if max(scales) * largest > MAX_SCALE:
         raise InputError(
             f"{aggregator} asks for noise of scale {max(scales) * largest:g} votes: at most "
@@ -227,9 +246,9 @@ class LabellingJob:
                 f"there are votes of {votes.n_teachers} teachers, but {electorate.n_teachers} teachers "
                 "in the plan: give the votes of exactly these teachers"
             )
-        if isinstance(aggregator, InteractiveGNMax) and student is None:
+        if aggregator.consults_student and student is None:
             raise InputError(
-                "aggregator 'interactive' needs a student: give one, or use 'confident'"
+                f"aggregator {aggregator.name!r} needs a student: give one, or use 'confident'"
             )
         _refuse_weights_off_the_grid(electorate)
         refuse_noise_out_of_range(aggregator, electorate)
@@ -244,7 +263,7 @@ class LabellingJob:
         self._agenda = Agenda(order, votes.n_queries, max_queries)
         if block < 1:
             raise InputError(f"block must be at least 1 query, got {block}")
-        self._student = student if isinstance(aggregator, InteractiveGNMax) else None
+        self._student = student if aggregator.consults_student else None
         self._max_labels = max_labels
         self._journal: Journal = journal if journal is not None else _Memory()
         self._block = block
@@ -253,6 +272,7 @@ class LabellingJob:
         self._first = 0
         self._ballots: list[Ballot] = []
         self._sensitive_counts: NDArray[np.float64] = np.empty((0, votes.n_classes))
+        self._prices: Prices | None = None
         self._queries: list[int] = []
         self._labels: list[int] = []
         self._learnt = 0
@@ -324,19 +344,18 @@ class LabellingJob:
 
     def _ask(self, position: int) -> Outcome | None:
         """Ask one query; None if somebody cannot afford it."""
-        self._load(position)
-        account, check = self._pricing.accountant, self._pricing.check(position)
+        account, price = self._pricing.accountant, self._price(position)
         query = self._agenda.row(position)
-        if not account.affords(self._pricing.reserve(position)):
+        if not may_start(account, price):
             return None
-        account.charge(check)
+        account.charge(price.check)
         noisy_check = None
-        if isinstance(self._aggregator, CheckedAggregator):
+        if self._aggregator.has_check:
             noisy_check, passes = self._noisy_check(position, query)
             if not passes:
                 return self._with_values(self._reinforce(position, query), None, noisy_check)
         try:
-            account.charge(self._pricing.answer(position))
+            account.charge(price.answer)
         except BudgetExceededError:
             return Outcome(position, query, UNAFFORDABLE, NO_LABEL)
         noisy = self._noisy_counts(position, query)
@@ -360,15 +379,14 @@ class LabellingJob:
 
     def _noisy_check(self, position: int, query: int) -> tuple[float, bool]:
         """Draw what is compared with the threshold, and compare it."""
-        assert isinstance(self._aggregator, CheckedAggregator)
         ballot, counts = self._ballots[position - self._first], self._counts_at(position)
         believed = self._student.probabilities(query) if self._student else None
         if believed is not None:
             counts = counts - to_grid(ballot.total * believed)
-        sigma = self._aggregator.sigma_threshold * ballot.scale
+        sigma = self._aggregator.check_scale * ballot.scale
         noised = self._noised(counts.max(keepdims=True), sigma, query, "check")
         value = float(noised[0])
-        return value, value >= self._aggregator.threshold * ballot.scale
+        return value, value >= self._aggregator.check_threshold * ballot.scale
 
     def _noisy_counts(self, position: int, query: int) -> NDArray[np.float64]:
         ballot, counts = self._ballots[position - self._first], self._counts_at(position)
@@ -387,25 +405,15 @@ class LabellingJob:
 
     def _reinforce(self, position: int, query: int) -> Outcome:
         believed = self._student.probabilities(query) if self._student else None
-        if believed is not None:
-            assert isinstance(self._aggregator, InteractiveGNMax)
-            if believed.max() > self._aggregator.confidence:
-                return Outcome(position, query, REINFORCED, int(believed.argmax()))
+        if believed is not None and self._aggregator.reinforces(believed):
+            return Outcome(position, query, REINFORCED, int(believed.argmax()))
         return Outcome(position, query, REJECTED, NO_LABEL)
 
     def _replay(self, outcome: Outcome) -> bool:
         """Charge a durable outcome again; False if a lost query was never affordable."""
-        position = outcome.position
         self._refuse_another_release(outcome)
-        self._load(outcome.position)
-        account, check = self._pricing.accountant, self._pricing.check(outcome.position)
-        answer = self._pricing.answer(outcome.position)
-        if outcome.verdict == LOST and not account.affords(self._pricing.reserve(position)):
-            return False
-        account.charge(check)
-        if outcome.verdict == ANSWERED or (outcome.verdict == LOST and account.affords(answer)):
-            account.charge(answer)
-        return True
+        price = self._price(outcome.position)
+        return charge_again(self._pricing.accountant, price, outcome.verdict) is not None
 
     def _refuse_another_release(self, outcome: Outcome) -> None:
         """Refuse outcomes of a job that released something else, or that contradict themselves."""
@@ -432,11 +440,16 @@ class LabellingJob:
             return
         self._queries.append(outcome.query)
         self._labels.append(outcome.label)
-        if self._student is not None:
-            assert isinstance(self._aggregator, InteractiveGNMax)
-            if len(self._labels) - self._learnt >= self._aggregator.refit_every:
-                self._student.refit(self._queries, self._labels)
-                self._learnt = len(self._labels)
+        if self._student is None:
+            return
+        if self._aggregator.wants_refit(len(self._labels) - self._learnt):
+            self._student.refit(self._queries, self._labels)
+            self._learnt = len(self._labels)
+
+    def _price(self, position: int) -> Price:
+        self._load(position)
+        assert self._prices is not None
+        return self._prices[position - self._first]
 
     def _load(self, position: int) -> None:
         """Load the chunk of ballots, counts and prices that contains a position."""
@@ -452,7 +465,7 @@ class LabellingJob:
         else:
             weights = np.stack([ballot.weights for ballot in self._ballots])
         self._sensitive_counts = self._votes.counts(queries, weights)
-        self._pricing.begin(self._first, self._ballots, self._sensitive_counts)
+        self._prices = self._pricing.prices(self._ballots, self._sensitive_counts)
 
     def _counts_at(self, position: int) -> NDArray[np.float64]:
         return np.asarray(self._sensitive_counts[position - self._first])

@@ -1,61 +1,52 @@
-"""Prices: what the check and the answer of each query cost each cohort.
+"""Prices: what the check and the answer of each query cost each cohort, and the account that pays.
 
-One class per guarantee. Both look at an aggregator and a ballot; only the data-dependent one looks at
-votes, and everything that it computes is sensitive.
+One class per guarantee. Worst-case prices follow from a ballot alone; only data-dependent ones look at
+votes, and everything that they are is sensitive.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.accounting.accountant import (
-    Accountant,
-    DataDependentAccountant,
-    WorstCaseAccountant,
-    WorstCaseCost,
+from collegium.accounting.accountant import Accountant
+from collegium.accounting.accountants import (
+    GUARANTEES,
+    GaussianAccountant,
+    RenyiAccountant,
+    account_for,
 )
-from collegium.accounting.costs import ANY_CHANGE
-from collegium.accounting.gaussian import pure_to_gdp
+from collegium.accounting.events import Composition, Event, SensitiveCurve
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
-from collegium.accounting.votes.laplace_max import lnmax_log_q, lnmax_pure_epsilon, lnmax_rdp
-from collegium.accounting.votes.noisy_max import (
-    gnmax_log_q,
-    gnmax_rdp,
-    threshold_log_q,
-    threshold_rdp,
-    threshold_rdp_data_independent,
-    threshold_rdp_exact,
-)
-from collegium.accounting.votes.pure_max import (
-    exponential_log_q,
-    exponential_rdp,
-    permute_and_flip_log_q,
-    range_to_gdp,
-)
-from collegium.accounting.votes.stream import refuse_excess
-from collegium.accounting.votes.winner_probability import gnmax_log_q_exact
 from collegium.errors import InputError
-from collegium.noise.grid import GRID
-from collegium.pate.voting.aggregators import (
-    Aggregator,
-    CheckedAggregator,
-    ExponentialMax,
-    GaussianAggregator,
-    InteractiveGNMax,
-    PureAggregator,
-)
+from collegium.pate.voting.charging import Price
+from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.personalisation.electorate import Ballot, Electorate
 
+__all__ = [
+    "BOUNDS",
+    "GUARANTEES",
+    "DataDependentPricing",
+    "Pricing",
+    "WorstCasePricing",
+    "pricing_for",
+]
+
 Floats = NDArray[np.float64]
-GUARANTEES = ("worst-case", "data-dependent")
+ANY_CHANGE = Neighbours.ANY_CHANGE
 #: Data-dependent bounds: the papers' (for reproduction), both exact ones, or only one of these.
 BOUNDS = ("papers", "sharp", "sharp-check", "sharp-q")
+
+
+class Prices(Protocol):
+    """Prices of the queries of a chunk, by row."""
+
+    def __getitem__(self, row: int, /) -> Price: ...
 
 
 class Pricing(ABC):
@@ -63,161 +54,89 @@ class Pricing(ABC):
 
     Attributes
     ----------
+    guarantee : {"worst-case", "data-dependent"}
     accountant : Accountant
         Who has spent how much.
-    reserves_answer : bool
-        Whether a query may only be started if its answer can be afforded too.
     """
 
     guarantee: ClassVar[str]
-    reserves_answer: ClassVar[bool]
-    accountant: Accountant[Any]
+    accountant: Accountant
 
     @abstractmethod
-    def begin(self, first: int, ballots: list[Ballot], sensitive_counts: Floats) -> None:
-        """Prepare the prices of a chunk of queries.
+    def prices(self, ballots: Sequence[Ballot], sensitive_counts: Floats) -> Prices:
+        """Price a chunk of queries.
 
         Parameters
         ----------
-        first : int
-            Position of the chunk's first query.
-        ballots : list of Ballot, length n
+        ballots : sequence of Ballot, length n
             One for each query of the chunk.
         sensitive_counts : ndarray, shape (n, n_classes)
             Their weighted counts.
+
+        Returns
+        -------
+        Prices
+            As sensitive as the accountant.
         """
-
-    @abstractmethod
-    def check(self, position: int) -> Any:
-        """Cost of the check of a query in the chunk."""
-
-    @abstractmethod
-    def answer(self, position: int) -> Any:
-        """Cost of the answer to a query in the chunk."""
-
-    def reserve(self, position: int) -> Any:
-        """What everybody must be able to afford before a query in the chunk is started."""
-        check = self.check(position)
-        return check + self.answer(position) if self.reserves_answer else check
 
 
 class WorstCasePricing(Pricing):
-    """Costs that hold whatever the votes are: they depend on ballot and noise alone.
-
-    Check: μ² = Δ²/(s·σ_T)². Gaussian answer: μ² = 2Δ²/(s·σ)². Laplace or exponential
-    answer: ε = 2γΔ/s, and the μ of randomized response at that ε. Gumbel answer: ε = 2γ(Δ + 2 grid
-    steps)/s, and the μ of randomized response at ε/2. s is the ballot's scale.
-    """
+    """The events of the aggregator themselves: they depend on ballot and noise alone."""
 
     guarantee = "worst-case"
-    reserves_answer = True
+    accountant: GaussianAccountant
 
     def __init__(
-        self, aggregator: Aggregator, electorate: Electorate, adjacency: str = ANY_CHANGE
+        self, aggregator: Aggregator, electorate: Electorate, neighbours: Neighbours = ANY_CHANGE
     ) -> None:
         self._aggregator = aggregator
-        budgets = electorate.cohort_budgets
-        self.accountant: WorstCaseAccountant = WorstCaseAccountant(
-            [budget.epsilon for budget in budgets],
-            [budget.delta for budget in budgets],
-            electorate.cohort_groups,
-            adjacency,
-        )
-        self._first = 0
-        self._ballots: list[Ballot] = []
-        self._known: tuple[Ballot, WorstCaseCost, WorstCaseCost, WorstCaseCost] | None = None
+        account = _account(self.guarantee, electorate, neighbours)
+        assert isinstance(account, GaussianAccountant)
+        self.accountant = account
+        self._known: tuple[Ballot, Price] | None = None
 
-    def begin(self, first: int, ballots: list[Ballot], sensitive_counts: Floats) -> None:
-        """Keep the ballots; the votes are not looked at."""
-        self._first, self._ballots = first, ballots
+    def prices(self, ballots: Sequence[Ballot], sensitive_counts: Floats) -> Prices:
+        """Price each ballot; the votes are not looked at."""
+        return _EachBallot(self, ballots)
 
-    def check(self, position: int) -> WorstCaseCost:
-        """Cost of a check."""
-        return self._prices(position)[1]
-
-    def answer(self, position: int) -> WorstCaseCost:
-        """Cost of an answer."""
-        return self._prices(position)[2]
-
-    def reserve(self, position: int) -> WorstCaseCost:
-        """Cost of a check and an answer: a query is started only if both can be afforded."""
-        return self._prices(position)[3]
-
-    def _prices(self, position: int) -> tuple[Ballot, WorstCaseCost, WorstCaseCost, WorstCaseCost]:
-        ballot = self._ballots[position - self._first]
+    def price(self, ballot: Ballot) -> Price:
+        """Price a query with this ballot: it is started only if check and answer can be afforded."""
         if self._known is None or self._known[0] is not ballot:
-            check, answer = worst_case_prices(self._aggregator, ballot, self.accountant.adjacency)
-            self._known = (ballot, check, answer, check + answer)
-        return self._known
+            check, answer = self.check(ballot), self.answer(ballot)
+            self._known = (ballot, Price(check, answer, Composition([check, answer])))
+        return self._known[1]
+
+    def check(self, ballot: Ballot) -> Event:
+        """The check of a query with this ballot."""
+        return self._aggregator.check_event(ballot, self.accountant.neighbours)
+
+    def answer(self, ballot: Ballot) -> Event:
+        """The answer to a query with this ballot."""
+        return self._aggregator.answer_event(ballot, self.accountant.neighbours)
 
 
-def worst_case_prices(
-    aggregator: Aggregator, ballot: Ballot, adjacency: str = ANY_CHANGE
-) -> tuple[WorstCaseCost, WorstCaseCost]:
-    """Cost of the check and of the answer, per cohort, rounded up.
+class _EachBallot:
+    def __init__(self, pricing: WorstCasePricing, ballots: Sequence[Ballot]) -> None:
+        self._pricing, self._ballots = pricing, ballots
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        The mechanism.
-    ballot : Ballot
-        Who votes, and how far each cohort's owners can move a count.
-    adjacency : str, optional
-        Which neighbours these sensitivities are about, in words.
-
-    Returns
-    -------
-    check, answer : WorstCaseCost
-        The check costs 0 where the aggregator has none.
-    """
-    delta = ballot.sensitivity
-    impure = np.where(delta > 0, np.inf, 0.0)
-    nothing = WorstCaseCost(np.zeros_like(delta), np.zeros_like(delta), adjacency)
-    if isinstance(aggregator, PureAggregator):
-        to_mu = range_to_gdp if isinstance(aggregator, ExponentialMax) else pure_to_gdp
-        moves, gamma = _on_the_grid(aggregator, delta), aggregator.gamma / ballot.scale
-        pure = _up(np.asarray(lnmax_pure_epsilon(moves, gamma)))
-        values, back = np.unique(pure, return_inverse=True)
-        mu = np.array([to_mu(float(value)) for value in values])[back]
-        return nothing, WorstCaseCost(_up(mu**2), pure, adjacency)
-    if not isinstance(aggregator, GaussianAggregator):
-        raise InputError(f"aggregator {aggregator.name!r} has no worst-case price")
-    answer_mu_squared = _up(2.0 * (delta / (aggregator.sigma * ballot.scale)) ** 2)
-    answer = WorstCaseCost(answer_mu_squared, impure, adjacency)
-    if not isinstance(aggregator, CheckedAggregator):
-        return nothing, answer
-    sigma_threshold = aggregator.sigma_threshold * ballot.scale
-    return WorstCaseCost(_up((delta / sigma_threshold) ** 2), impure, adjacency), answer
-
-
-def _on_the_grid(aggregator: Aggregator, moves: Floats) -> Floats:
-    """Sensitivities with what rounding costs: two grid steps for Gumbel noise (docs/bounds.md)."""
-    if not isinstance(aggregator, ExponentialMax):
-        return moves
-    return np.where(moves > 0, moves + 2 * GRID, 0.0)
-
-
-def _up(values: Floats) -> Floats:
-    """Round a handful of floating-point operations up: by four units in the last place."""
-    return np.where(values > 0, values * (1 + 2.0**-50), 0.0)
+    def __getitem__(self, row: int) -> Price:
+        return self._pricing.price(self._ballots[row])
 
 
 class DataDependentPricing(Pricing):
     """Costs computed from the raw votes. **Sensitive.**
-
-    Answers: GNMax by Theorem 6 of Papernot et al. 2018, the others by Theorem 3 of Papernot et al.
-    2017, each no more than its data-independent cost. Checks: data-dependent for Confident-GNMax when
-    ``sharp_checks``, data-independent otherwise and for Interactive-GNMax.
 
     ``bounds`` chooses between the papers' bounds and the exact ones of this package: the union bound or
     the exact q of a Gaussian answer, and Theorem 6 or the exact divergence of a check. Not given, it is
     "papers" where the papers' orders or conversion are asked for, and "sharp" otherwise. The exact ones
     are for the noise as it is rounded to the grid; up to that (a part in a million) they are never
     worse.
+
+    As in the papers, a query is started if its check can be afforded; the answer is refused if it cannot.
     """
 
     guarantee = "data-dependent"
-    reserves_answer = False
+    accountant: RenyiAccountant
 
     def __init__(
         self,
@@ -225,8 +144,7 @@ class DataDependentPricing(Pricing):
         electorate: Electorate,
         orders: ArrayLike = DEFAULT_ORDERS,
         conversion: str = "canonne",
-        sharp_checks: bool = True,
-        adjacency: str = ANY_CHANGE,
+        neighbours: Neighbours = ANY_CHANGE,
         bounds: str | None = None,
     ) -> None:
         if bounds is None:
@@ -236,103 +154,79 @@ class DataDependentPricing(Pricing):
             raise InputError(f"unknown bounds {bounds!r}: allowed are {', '.join(BOUNDS)}")
         self.bounds = bounds
         self._aggregator = aggregator
-        self._sharp_checks = sharp_checks
-        budgets = electorate.cohort_budgets
-        self.accountant: DataDependentAccountant = DataDependentAccountant(
-            [budget.epsilon for budget in budgets],
-            [budget.delta for budget in budgets],
-            orders,
-            conversion,
-            electorate.cohort_groups,
-            adjacency,
-        )
+        account = _account(self.guarantee, electorate, neighbours, orders, conversion)
+        assert isinstance(account, RenyiAccountant)
+        self.accountant = account
         self._levels, self._level_of = np.unique(electorate.sensitivity, return_inverse=True)
-        self._first = 0
-        self._ballots: list[Ballot] = []
-        self._sensitive_checks: Floats = np.empty(0)
-        self._sensitive_answers: Floats = np.empty(0)
 
-    def begin(self, first: int, ballots: list[Ballot], sensitive_counts: Floats) -> None:
+    def prices(self, ballots: Sequence[Ballot], sensitive_counts: Floats) -> Prices:
         """Compute the costs of a chunk, for each different sensitivity."""
-        orders = self.accountant.orders
-        refuse_excess(sensitive_counts, np.array([ballot.total for ballot in ballots]))
+        _refuse_excess(sensitive_counts, np.array([ballot.total for ballot in ballots]))
         scale = np.array([ballot.scale for ballot in ballots])
-        self._first, self._ballots = first, ballots
-        self._sensitive_answers = self._answers(sensitive_counts, scale, orders)
-        self._sensitive_checks = self._checks(sensitive_counts, scale, orders)
+        shape = (len(ballots), self._levels.size, self.accountant.orders.size)
+        answers, checks = np.empty(shape), np.empty(shape)
+        for value in np.unique(scale):
+            rows = np.flatnonzero(scale == value)
+            of_rows = (
+                sensitive_counts[rows], float(value), self._levels, self.accountant.orders, self.bounds
+            )  # fmt: skip
+            answers[rows] = self._aggregator.sensitive_answer_rdp(*of_rows)
+            checks[rows] = self._aggregator.sensitive_check_rdp(*of_rows)
+        return _SensitivePrices(self, ballots, checks, answers)
 
-    def check(self, position: int) -> Floats:
-        """Cost of a check, shape (n_cohorts, n_orders). **Sensitive.**"""
-        return self._for_cohorts(self._sensitive_checks, position)
-
-    def answer(self, position: int) -> Floats:
-        """Cost of an answer, shape (n_cohorts, n_orders). **Sensitive.**"""
-        return self._for_cohorts(self._sensitive_answers, position)
-
-    def _for_cohorts(self, per_level: Floats, position: int) -> Floats:
-        row = position - self._first
-        present = self._ballots[row].sensitivity > 0
-        return np.asarray(per_level[row][self._level_of] * present[:, None])
-
-    def _answers(self, counts: Floats, scale: Floats, orders: Floats) -> Floats:
-        aggregator = self._aggregator
-        if isinstance(aggregator, PureAggregator):
-            gamma, moves = aggregator.gamma, _on_the_grid(aggregator, self._levels)
-            price = exponential_rdp if isinstance(aggregator, ExponentialMax) else lnmax_rdp
-            log_q_of = _PURE_LOG_Q[aggregator.noise]
-
-            def pure(rows: NDArray[np.intp], s: float) -> Floats:
-                return price(log_q_of(counts[rows], gamma / s), moves, gamma / s, orders)
-
-            return _by_scale(scale, pure)
-        if not isinstance(aggregator, GaussianAggregator):
-            raise InputError(f"aggregator {aggregator.name!r} has no data-dependent price")
-        sigma, sharp = aggregator.sigma, self.bounds in ("sharp", "sharp-q")
-
-        def gaussian(rows: NDArray[np.intp], s: float) -> Floats:
-            if sharp:
-                log_q = gnmax_log_q_exact(counts[rows], sigma * s, resolution=GRID)
-            else:
-                log_q = gnmax_log_q(counts[rows], sigma * s)
-            return gnmax_rdp(log_q, self._levels, sigma * s, orders)
-
-        return _by_scale(scale, gaussian)
-
-    def _checks(self, counts: Floats, scale: Floats, orders: Floats) -> Floats:
-        aggregator = self._aggregator
-        if not isinstance(aggregator, CheckedAggregator):
-            return np.zeros((len(counts), self._levels.size, orders.size))
-        sigma, threshold = aggregator.sigma_threshold, aggregator.threshold
-        if not self._sharp_checks or isinstance(aggregator, InteractiveGNMax):
-            independent = threshold_rdp_data_independent(self._levels, sigma, orders)
-            return np.asarray(independent[None] / (scale**2)[:, None, None])
-
-        def check(rows: NDArray[np.intp], s: float) -> Floats:
-            value = counts[rows].max(axis=1)
-            if self.bounds in ("sharp", "sharp-check"):
-                passes_from = (math.ceil(threshold * s / GRID) - 0.5) * GRID  # before rounding
-                return threshold_rdp_exact(value, passes_from, self._levels, sigma * s, orders)
-            log_q = threshold_log_q(value, threshold * s, sigma * s)
-            return threshold_rdp(log_q, self._levels, sigma * s, orders)
-
-        return _by_scale(scale, check)
+    def for_cohorts(self, sensitive_per_level: Floats, ballot: Ballot) -> SensitiveCurve:
+        """Give each cohort the cost of its sensitivity, if it has a teacher who takes part."""
+        present = ballot.sensitivity > 0
+        rdp = np.asarray(sensitive_per_level[self._level_of] * present[:, None])
+        return SensitiveCurve(rdp, self.accountant.orders, self.accountant.neighbours)
 
 
-_PURE_LOG_Q: dict[str, Callable[[Floats, float], Floats]] = {
-    "laplace": lnmax_log_q,
-    "exponential": permute_and_flip_log_q,
-    "gumbel": exponential_log_q,
-}
+class _SensitivePrices:
+    def __init__(
+        self,
+        pricing: DataDependentPricing,
+        ballots: Sequence[Ballot],
+        sensitive_checks: Floats,
+        sensitive_answers: Floats,
+    ) -> None:
+        self._pricing, self._ballots = pricing, ballots
+        self._sensitive_checks, self._sensitive_answers = sensitive_checks, sensitive_answers
+
+    def __getitem__(self, row: int) -> Price:
+        ballot = self._ballots[row]
+        check = self._pricing.for_cohorts(self._sensitive_checks[row], ballot)
+        answer = self._pricing.for_cohorts(self._sensitive_answers[row], ballot)
+        return Price(check, answer, reserve=check)
 
 
-def _by_scale(scale: Floats, price: Callable[[NDArray[np.intp], float], Floats]) -> Floats:
-    """Call ``price(rows, scale)`` once for each different scale, and put the rows together."""
-    parts = [(np.flatnonzero(scale == value), float(value)) for value in np.unique(scale)]
-    priced = [price(rows, value) for rows, value in parts]
-    result = np.empty((len(scale), *priced[0].shape[1:]))
-    for (rows, _), part in zip(parts, priced, strict=True):
-        result[rows] = part
-    return result
+def _account(
+    guarantee: str,
+    electorate: Electorate,
+    neighbours: Neighbours,
+    orders: ArrayLike = DEFAULT_ORDERS,
+    conversion: str = "canonne",
+) -> Accountant:
+    budgets = electorate.cohort_budgets
+    return account_for(
+        guarantee,
+        [budget.epsilon for budget in budgets],
+        [budget.delta for budget in budgets],
+        electorate.cohort_groups,
+        neighbours,
+        orders,
+        conversion,
+    )
+
+
+def _refuse_excess(counts: Floats, weights: Floats) -> None:
+    """Refuse vote counts that add up to more than the teachers' weight; less if some abstain."""
+    excess = ~(counts.sum(axis=1) <= weights * (1 + 1e-5))  # weights are rounded to a grid
+    if excess.any():
+        raise InputError(
+            f"vote counts add up to more than the weight of the teachers who take part in "
+            f"{int(excess.sum())} of {len(counts)} queries: nothing was charged; pass the counts that "
+            "belong to these ballots"
+        )
 
 
 def pricing_for(
@@ -341,10 +235,10 @@ def pricing_for(
     electorate: Electorate,
     orders: ArrayLike = DEFAULT_ORDERS,
     conversion: str = "canonne",
-    adjacency: str = ANY_CHANGE,
+    neighbours: Neighbours = ANY_CHANGE,
     bounds: str | None = None,
 ) -> Pricing:
-    """Choose the prices that belong to a guarantee, about the neighbours that ``adjacency`` names.
+    """Choose the prices that belong to a guarantee, about these neighbours.
 
     ``bounds`` matters to the data-dependent ones: see :class:`DataDependentPricing`.
 
@@ -353,10 +247,8 @@ def pricing_for(
     InputError
         If the guarantee is unknown.
     """
-    if guarantee == "worst-case":
-        return WorstCasePricing(aggregator, electorate, adjacency)
-    if guarantee == "data-dependent":
-        return DataDependentPricing(
-            aggregator, electorate, orders, conversion, adjacency=adjacency, bounds=bounds
-        )
+    if guarantee == WorstCasePricing.guarantee:
+        return WorstCasePricing(aggregator, electorate, neighbours)
+    if guarantee == DataDependentPricing.guarantee:
+        return DataDependentPricing(aggregator, electorate, orders, conversion, neighbours, bounds)
     raise InputError(f"unknown guarantee {guarantee!r}: allowed are {', '.join(GUARANTEES)}")

@@ -1,0 +1,142 @@
+"""Checks of single values: each message names the value, says what is allowed, and shows what was given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from collegium.errors import CollegiumError, InputError
+
+_WIDTH = 60  # of a value in a message, in letters
+
+
+def shown(value: Any) -> str:
+    """Write a value for a message: in one line, cut where it is long.
+
+    Examples
+    --------
+    >>> shown(10**5000), shown("word"), len(shown("w" * 1000))
+    ('a number of more than 4,300 digits', "'word'", 60)
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}: write {value.__name__}()"
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python refuses to write whole numbers of so many digits
+        return "a number of more than 4,300 digits"
+    except RecursionError:
+        return "something nested too deeply"
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
+
+
+def is_whole(value: Any) -> bool:
+    """Tell whether a value is a whole number; True and False are not."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number, infinity among them; NaN, True and False are not."""
+    return not isinstance(value, bool) and isinstance(value, Real) and value == value
+
+
+def check_whole(
+    name: str,
+    value: Any,
+    least: int = 1,
+    most: int | None = None,
+    error: type[CollegiumError] = InputError,
+) -> None:
+    """Refuse what is not a whole number between two others.
+
+    Examples
+    --------
+    >>> check_whole("n_teachers", 0)
+    Traceback (most recent call last):
+    collegium.errors.InputError: n_teachers must be a whole number of at least 1, got 0
+    """
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+        raise error(f"{name} must be a whole number {allowed}, got {shown(value)}")
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    error: type[CollegiumError] = InputError,
+) -> None:
+    """Refuse what is not a number in a range; ``below=math.inf`` refuses infinity.
+
+    Examples
+    --------
+    >>> check_number("mistrust", 1, least=0, below=1)
+    Traceback (most recent call last):
+    collegium.errors.InputError: mistrust must be at least 0 and below 1, got 1
+    """
+    if not is_number(value):
+        raise error(f"{name} must be a number, got {shown(value)}")
+    try:
+        float(value)
+    except OverflowError:
+        raise error(
+            f"{name} is larger than any number that can be computed with, got {shown(value)}: at most "
+            "1.7e308 is allowed, or inf"
+        ) from None
+    inside = (
+        (least is None or value >= least)
+        and (above is None or value > above)
+        and (most is None or value <= most)
+        and (below is None or value < below)
+    )
+    if not inside:
+        raise error(f"{name} must {_range(least, above, most, below)}, got {shown(value)}")
+
+
+def check_share(name: str, value: Any, error: type[CollegiumError] = InputError) -> None:
+    """Refuse what is not a number between 0 and 1."""
+    check_number(name, value, least=0, most=1, error=error)
+
+
+def check_choice(
+    name: str, value: Any, choices: Collection[str], error: type[CollegiumError] = InputError
+) -> None:
+    """Refuse what is not among a few words.
+
+    Examples
+    --------
+    >>> check_choice("release", "votes", ("labels", "histogram"))
+    Traceback (most recent call last):
+    collegium.errors.InputError: release must be one of labels, histogram, got 'votes'
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise error(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
+
+
+def check_truth(name: str, value: Any, error: type[CollegiumError] = InputError) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise error(f"{name} must be true or false, got {shown(value)}")
+
+
+def _range(
+    least: float | None, above: float | None, most: float | None, below: float | None
+) -> str:
+    if least is not None and most is not None:
+        return f"lie between {least} and {most:,}"
+    finite = below is not None and math.isinf(below)
+    if above is not None and below is not None and not finite:
+        return f"lie strictly between {above} and {below}"
+    parts = ["finite"] if finite else []
+    limits = {"at least": least, "greater than": above, "at most": most}
+    limits["below"] = None if finite else below
+    return "be " + " and ".join(
+        [*parts, *(f"{word} {limit}" for word, limit in limits.items() if limit is not None)]
+    )

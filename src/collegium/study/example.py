@@ -1,0 +1,71 @@
+"""The commented example of a study's file: every key, with its meaning, values and default."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from typing import Any
+
+from collegium.parameters import Setting, settings_of
+from collegium.study.sections import SECTIONS, Teachers
+
+_SHOWN = {
+    "data.private": '"private.csv"',
+    "data.public": '"public.csv"',
+    "data.test": '"test.csv"',
+    "data.target": '"income"',
+    "privacy.column": '"privacy"',
+    "privacy.levels": "{ high = 1.0, average = 2.0, low = 3.0 }",
+    "privacy.delta": "1e-5",
+    "preprocessing.kind": '"tabular"',
+    "teachers.model": '"random-forest"',
+    "teachers.n_teachers": str(Teachers.n_teachers),
+    "personalisation.method": '"weighting"',
+    "aggregation.aggregator": '"confident"',
+    "student.model": '"random-forest"',
+}
+"""Keys that are no comments in the example, with their values as TOML."""
+
+
+def example_config(name: str = "study", schema: str | None = None) -> str:
+    """Write the commented example.
+
+    Parameters
+    ----------
+    name : str
+        Title of the study.
+    schema : str, optional
+        Name of a file with the JSON Schema beside it, by which editors complete and check keys.
+    """
+    lines = [
+        f"#:schema {schema}" if schema else "# For help in an editor: `collegium init --schema`.",
+        "# A Collegium study: `collegium plan` shows what it would cost, `collegium run` runs it.",
+        "# Keys that are commented out show their default, or an example where there is none.",
+    ]
+    used = {"study.name": _toml(name), **_SHOWN}
+    for section, cls in SECTIONS.items():
+        lines += ["", f"[{section}]  # {inspect.getdoc(cls)}"]
+        for key, about in settings_of(cls).items():
+            lines += _comment(about)
+            value = used.get(f"{section}.{key}")
+            default = about.example if about.default is None else _toml(about.default)
+            lines.append(f"{key} = {value}" if value else f"# {key} = {default}")
+    return "\n".join(lines) + "\n"
+
+
+def _comment(about: Setting) -> list[str]:
+    text = about.meaning + (f" One of: {', '.join(about.choices)}." if about.choices else "")
+    wrapped = textwrap.wrap(
+        text, 100, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+    )
+    return ["", *wrapped]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, dict):
+        return "{}"
+    return str(value)

@@ -1,0 +1,433 @@
+"""The sections of a study's file: every key with its type, default, meaning and allowed values.
+
+What the pipeline has settings for is taken from there (:mod:`collegium.pate.settings`, the personalisations
+and the aggregators); here stands only what is the study's own. The checks of ``collegium run``, the commented
+example of ``collegium init`` and its JSON Schema are made from these fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple
+
+from collegium.parameters import Setting, Settings, same_as, setting, settings_of
+from collegium.pate.settings import Account, Queries
+from collegium.pate.voting.aggregators import AGGREGATORS, InteractiveGNMax
+from collegium.personalisation import (
+    PERSONALISATIONS,
+    Personalisation,
+    Upsampling,
+    Vanishing,
+    Weighting,
+)
+
+MOST_JOBS = 10_000
+"""Parallel jobs that may be asked for: more are a slip of the pen, and would start as many processes."""
+
+_MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
+
+PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings")
+
+
+@dataclass(frozen=True)
+class Study(Settings):
+    """What this is."""
+
+    name: str = setting("study", "Title of the report.")
+    seed: int = setting(
+        0,
+        "Public randomness: splits, assignment of owners to teachers, training, order of the queries. "
+        "Never used for privacy noise.",
+        least=0,
+        most=_MOST_SEED,
+    )
+    section: ClassVar[str] = "study"
+
+
+@dataclass(frozen=True)
+class Data(Settings):
+    """Private records, public records, and (optional) public test records."""
+
+    dataset: str | None = setting(
+        None,
+        "A named data set instead of files of your own.",
+        kind="text",
+        choices=("digits", "mnist", "adult", "diabetes130"),
+        example='"adult"',
+    )
+    private: str | None = setting(
+        None,
+        "File with the private records: .csv, .csv.gz, .parquet (file or folder), .npy or IDX.",
+        kind="path",
+        example='"private.csv"',
+    )
+    private_labels: str | None = setting(
+        None,
+        "Labels of the private records, where they are no column of a table (.npy or IDX).",
+        kind="path",
+        example='"private-labels.npy"',
+    )
+    public: str | None = setting(
+        None,
+        "File with the public records: the same features. A target column in it is used only to "
+        "measure how right the released labels are.",
+        kind="path",
+        example='"public.csv"',
+    )
+    public_labels: str | None = setting(
+        None,
+        "True labels of the public records, if known; used only to measure.",
+        kind="path",
+        example='"public-labels.npy"',
+    )
+    test: str | None = setting(
+        None,
+        "File with labelled public records on which the student is measured.",
+        kind="path",
+        example='"test.csv"',
+    )
+    test_labels: str | None = setting(
+        None, "Labels of the test records.", kind="path", example='"test-labels.npy"'
+    )
+    target: str | None = setting(None, "Column to predict.", kind="text", example='"income"')
+    owner: str | None = setting(
+        None,
+        "Column that says whose record it is. Left out: every record has an owner of its own.",
+        kind="text",
+        example='"patient_id"',
+    )
+    exclude: Sequence[str] = setting([], "Columns that are not features.", items=("text",))
+    classes: Sequence[Any] | None = setting(
+        None,
+        "The public list of classes. Left out: the classes that occur in the private records, which are "
+        "thereby treated as public.",
+        kind="list",
+        example='["<=50K", ">50K"]',
+        items=("text", "number", "yes/no"),
+    )
+    missing: str | None = setting(
+        None,
+        "Text that marks a missing value; records that contain it are dropped.",
+        kind="text",
+        example='"?"',
+        may_be_empty=True,
+    )
+    private_records: int | None = setting(
+        None,
+        "Split of a single data set: number of private records. Records of one owner stay on one side.",
+        kind="whole number",
+        example="37222",
+    )
+    public_records: int | None = setting(
+        None, "Split: number of public records.", kind="whole number", example="7000"
+    )
+    test_records: int | None = setting(
+        None, "Split: number of public test records.", kind="whole number", example="1000"
+    )
+    section: ClassVar[str] = "data"
+
+
+@dataclass(frozen=True)
+class Privacy(Account):
+    """What people granted, and which guarantee they get."""
+
+    levels: Mapping[str, float] | None = setting(
+        None,
+        "Privacy levels in words, with the ε that they mean; inf means no privacy.",
+        kind="table",
+        example="{ high = 1.0, average = 2.0, low = 3.0 }",
+        items=("number",),
+        above=0,
+        advice="give a positive ε (inf for no privacy), or leave these people out of the data",
+    )
+    delta: float = same_as(Account, "delta")
+    column: str | None = setting(
+        None,
+        "Column of the private table with each record's level, or with ε as a number (then leave out "
+        "`levels`).",
+        kind="text",
+        example='"privacy"',
+    )
+    file: str | None = setting(
+        None,
+        "CSV with one level or ε per private record in its only column, where there is no such column "
+        "in the table.",
+        kind="path",
+        example='"privacy.csv"',
+    )
+    shares: Mapping[str, float] | None = setting(
+        None,
+        "For experiments: give levels to owners at random in these shares.",
+        kind="table",
+        example="{ high = 0.54, average = 0.37, low = 0.09 }",
+        items=("number",),
+        least=0,
+        most=1,
+    )
+    section: ClassVar[str] = "privacy"
+
+
+@dataclass(frozen=True)
+class Preprocessing(Settings):
+    """Fitted on the public records only, applied to all."""
+
+    kind: str = setting(
+        "none",
+        "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
+        "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
+        "components; scattering: scattering features of images, then principal components, best for the "
+        "model `ridge`; embeddings: the records are embeddings of a public model.",
+        choices=PREPROCESSINGS,
+    )
+    categorical: str = setting(
+        "ordinal", "tabular: codes, or one column per category.", choices=("ordinal", "onehot")
+    )
+    components: int = setting(50, "pca, principal, scattering: number of components.")
+    normalise: str = setting(
+        "length",
+        "embeddings: each divided by its own length; centred and scaled as the public ones show; or left.",
+        choices=("length", "public", "none"),
+    )
+    section: ClassVar[str] = "preprocessing"
+
+
+@dataclass(frozen=True)
+class Teachers(Settings):
+    """One model for each shard of private records."""
+
+    model: str = setting(
+        "logistic-regression",
+        "random-forest, logistic-regression, svm, nearest-neighbours, gradient-boosting; made for small "
+        "shards: ridge, logistic, tabular, small-cnn, seed-cnn, mlp; or the full name of any class with "
+        "fit and predict, such as sklearn.naive_bayes.GaussianNB.",
+    )
+    params: Mapping[str, Any] = setting({}, "Parameters of the model.")
+    n_teachers: int = setting(
+        250, "Nominal number of teachers k, for which the aggregation's numbers are given."
+    )
+    assignment: str = setting(
+        "hash",
+        "hash: adding or removing an owner changes only that owner's teachers. balanced: shards of equal "
+        "size, protecting against replacement only.",
+        choices=("hash", "balanced"),
+    )
+    class_shares: Mapping[str, float] | None = setting(
+        None,
+        "Public shares of the classes (a census, say; never counted in the private records). Each teacher "
+        "sees its own shard in these shares, so that budgets that go by class do not bend votes. Costs "
+        "nobody anything.",
+        kind="table",
+        example='{ "<=50K" = 0.76, ">50K" = 0.24 }',
+        items=("number",),
+    )
+    section: ClassVar[str] = "teachers"
+
+
+@dataclass(frozen=True)
+class PersonalisationSection(Settings):
+    """How budgets become influence."""
+
+    method: str = setting(
+        Weighting.name,
+        "uniform: everybody pays what the strictest allows. upsampling: who grants more is seen by more "
+        "teachers. weighting: teachers of who grants more weigh more. vanishing: teachers of who grants "
+        "less stay away from some votes.",
+        choices=tuple(PERSONALISATIONS),
+    )
+    rule: str = same_as(Personalisation, "rule")
+    max_duplicates: int = same_as(Upsampling, "max_duplicates")
+    tolerance: float = same_as(Upsampling, "tolerance")
+    precision: int = same_as(Upsampling, "precision")
+    shuffle_every: int = same_as(Vanishing, "shuffle_every")
+    section: ClassVar[str] = "personalisation"
+
+    def build(self) -> Personalisation:
+        """Make the personalisation that is chosen."""
+        cls = PERSONALISATIONS[self.method]
+        return cls(**{field.name: getattr(self, field.name) for field in fields(cls)})
+
+
+@dataclass(frozen=True)
+class Aggregation(Settings):
+    """How votes become labels."""
+
+    aggregator: str = setting(
+        "confident",
+        "lnmax: Laplace noise. gnmax: Gaussian noise. confident: answer only where teachers agree. "
+        "interactive: answer only where they disagree with the student. pfmax: exponential noise "
+        "(permute-and-flip). expmax: Gumbel noise (exponential mechanism).",
+        choices=tuple(AGGREGATORS),
+    )
+    threshold: float | None = setting(
+        None,
+        "confident, interactive: threshold T of the check. Default: 0.8 k, or 0.4 k for interactive.",
+        kind="number",
+        example="200",
+    )
+    sigma_threshold: float | None = setting(
+        None,
+        "confident, interactive: noise of the check. Default: 0.6 k.",
+        kind="number",
+        example="150",
+        above=0,
+    )
+    sigma: float | None = setting(
+        None,
+        "gnmax, confident, interactive: noise of the answer. Default: 0.16 k.",
+        kind="number",
+        example="40",
+        above=0,
+    )
+    answers: int | None = setting(
+        None,
+        "gnmax, instead of sigma: as much noise as it takes for all budgets to pay for so many answers "
+        "(worst-case guarantee only).",
+        kind="whole number",
+        example="9000",
+    )
+    gamma: float | None = setting(
+        None,
+        "lnmax, pfmax, expmax: inverse scale of the noise. Default: 12.5 / k.",
+        kind="number",
+        example="0.05",
+        above=0,
+    )
+    confidence: float = setting(
+        InteractiveGNMax.confidence,
+        "interactive: how sure a student must be to be reinforced.",
+        least=0,
+        most=1,
+    )
+    refit_every: int = setting(
+        InteractiveGNMax.refit_every, "interactive: labels between two fits of the student."
+    )
+    max_queries: int | None = same_as(Queries, "max_queries")
+    max_labels: int | None = same_as(Queries, "max_labels")
+    noise: str = setting(
+        "secure",
+        "secure: from the operating system. seeded: for experiments; the study is then NOT PRIVATE and "
+        "says so everywhere.",
+        choices=("secure", "seeded"),
+    )
+    noise_seed: int = setting(0, "Seed of seeded noise.", least=0, most=_MOST_SEED)
+    release: str = same_as(Queries, "release")
+    query_order: str = same_as(Queries, "query_order")
+    section: ClassVar[str] = "aggregation"
+
+
+@dataclass(frozen=True)
+class StudentSection(Settings):
+    """The model that is published."""
+
+    model: str = setting(
+        "logistic-regression",
+        "As for teachers; or one that learns from all public records: graph, gaussian-process, "
+        "evidence-regression (for tables); with PyTorch self-training (or semi-supervised), fixmatch, vat.",
+    )
+    params: Mapping[str, Any] = setting({}, "Parameters of the model.")
+    preprocessing: str = setting(
+        "same",
+        "What the student sees of the records, if not the same as the teachers: another kind of "
+        "preprocessing, with the numbers of its section. May be changed later, at no cost.",
+        choices=("same", *PREPROCESSINGS),
+    )
+    targets: str | None = setting(
+        None,
+        settings_of(Queries)["targets"].meaning + f" Default: {Queries.targets}.",
+        kind="text",
+        choices=settings_of(Queries)["targets"].choices,
+        example=f'"{Queries.targets}"',
+    )
+    class_shares: Mapping[str, float] | None = setting(
+        None,
+        "Public shares of the classes: the student is corrected until its mean belief in each class, over "
+        "the public records, is the class's share. May be changed later, at no cost.",
+        kind="table",
+        example='{ "<=50K" = 0.76, ">50K" = 0.24 }',
+        items=("number",),
+    )
+    section: ClassVar[str] = "student"
+
+
+@dataclass(frozen=True)
+class Run(Settings):
+    """Speed only: nothing here can change a result, a label or an account."""
+
+    n_jobs: int = setting(
+        -1, "Parallel jobs; -1: all cores.", most=MOST_JOBS, also={-1: "all cores"}
+    )
+    streaming: bool = setting(
+        False,
+        "Read private records (a Parquet file or folder) piece by piece into shards on disk, instead of "
+        "into memory. Gives the same teachers.",
+    )
+    engine: str = setting(
+        "local",
+        "Where teachers are trained and asked. local: processes on this machine. dask, ray: on a cluster. "
+        "Or any other backend of joblib, such as threading.",
+    )
+    address: str | None = setting(
+        None,
+        "Of an existing cluster. dask: tcp://host:8786, tls://host:8786 or a scheduler file; ray: "
+        "head:6379, or ray://host:10001. Left out: workers are started on this machine.",
+        kind="text",
+        example='"tls://scheduler:8786"',
+    )
+    data_dir: str | None = setting(
+        None,
+        "Folder with named data sets; default: COLLEGIUM_DATA, else a cache folder.",
+        kind="path",
+        example='"data"',
+    )
+    section: ClassVar[str] = "run"
+
+
+SECTIONS: dict[str, type[Settings]] = {
+    cls.section: cls
+    for cls in (
+        Study,
+        Data,
+        Privacy,
+        Preprocessing,
+        Teachers,
+        PersonalisationSection,
+        Aggregation,
+        StudentSection,
+        Run,
+    )
+}
+
+RENAMED = {"teachers.number": "teachers.n_teachers", "run.jobs": "run.n_jobs"}
+"""Keys that had another name: refused in a study's file, and known in folders that were begun with them."""
+
+
+class Key(NamedTuple):
+    """One key of the file."""
+
+    section: str
+    name: str
+    setting: Setting
+
+    @property
+    def path(self) -> str:
+        """Name with section, as messages call it."""
+        return f"{self.section}.{self.name}"
+
+
+KEYS = tuple(
+    Key(section, name, about)
+    for section, cls in SECTIONS.items()
+    for name, about in settings_of(cls).items()
+)
+
+#: For each key that chooses between classes, the keys that belong to each choice.
+BELONGING = {
+    "personalisation.method": {
+        name: tuple(field.name for field in fields(cls) if field.name != "rule")
+        for name, cls in PERSONALISATIONS.items()
+    },
+    "aggregation.aggregator": {
+        name: tuple(field.name for field in fields(cls)) for name, cls in AGGREGATORS.items()
+    },
+}

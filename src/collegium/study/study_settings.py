@@ -1,0 +1,115 @@
+"""A study's settings, section by section, and what is built from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.budgets import Policy
+from collegium.data.class_shares import as_class_shares
+from collegium.parameters import settings_of
+from collegium.pate.teachers.engines import Engine
+from collegium.pate.voting.aggregators import Aggregator, aggregator_from
+from collegium.study.sections import (
+    BELONGING,
+    SECTIONS,
+    Aggregation,
+    Data,
+    PersonalisationSection,
+    Preprocessing,
+    Privacy,
+    Run,
+    StudentSection,
+    Study,
+    Teachers,
+)
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """All settings of a study, with defaults filled in.
+
+    Attributes
+    ----------
+    study, data, privacy, preprocessing, teachers, personalisation, aggregation, student, run
+        The sections, as :mod:`collegium.study.sections` describes them.
+    folder : Path
+        What relative paths are relative to: the TOML file's folder.
+    """
+
+    study: Study
+    data: Data
+    privacy: Privacy
+    preprocessing: Preprocessing
+    teachers: Teachers
+    personalisation: PersonalisationSection
+    aggregation: Aggregation
+    student: StudentSection
+    run: Run
+    folder: Path
+
+    def __getitem__(self, path: str) -> Any:
+        section, name = path.split(".")
+        return getattr(getattr(self, section), name)
+
+    def path(self, key: str) -> Path | None:
+        """Resolve a key that names a file."""
+        given = self[key]
+        return None if given is None else (self.folder / given)
+
+    def public(self) -> dict[str, dict[str, Any]]:
+        """Everything that may change a result, for the manifest: all sections but ``run``."""
+        return {
+            section: {
+                name: _plain(value)
+                for name in settings_of(cls)
+                if (value := self[f"{section}.{name}"]) is not None
+            }
+            for section, cls in SECTIONS.items()
+            if section != Run.section
+        }
+
+    def class_shares(self, section: str, classes: ArrayLike) -> NDArray[np.float64] | None:
+        """Read public shares of the classes, in the order of the class list; None where none are given.
+
+        Parameters
+        ----------
+        section : {"teachers", "student"}
+            Who is given them.
+        classes : array-like, shape (n_classes,)
+            The public class list.
+        """
+        given = self[f"{section}.class_shares"]
+        return None if given is None else as_class_shares(given, classes, f"{section}.class_shares")
+
+    def policy(self) -> Policy | None:
+        """Read the levels; None where people gave ε as a number."""
+        levels = self.privacy.levels
+        return None if levels is None else Policy(levels, self.privacy.delta)
+
+    def engine(self) -> Engine:
+        """Build the engine on which teachers are trained and asked."""
+        address = self.run.address
+        if address is not None and address.endswith(".json"):
+            address = str(self.folder / address)
+        return Engine(self.run.engine, address, self.run.n_jobs)
+
+    def aggregator(self) -> Aggregator:
+        """Build the aggregator; numbers that were left out follow the teachers when a run resolves it."""
+        chosen = self.aggregation
+        names = BELONGING["aggregation.aggregator"][chosen.aggregator]
+        return aggregator_from(chosen.aggregator, **{name: getattr(chosen, name) for name in names})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such numbers, and NaN would not even equal itself
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value

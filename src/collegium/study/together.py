@@ -1,0 +1,149 @@
+"""What settings of a study need of one another; each alone is checked with its section."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from collegium.errors import ConfigError
+from collegium.pate.students.selection import ACTIVE
+from collegium.pate.voting.choosing import check_choosing
+from collegium.pate.voting.release import LABELS, check_release
+from collegium.study.sections import BELONGING, Data, Privacy
+from collegium.study.study_settings import StudyConfig
+
+
+def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse settings that contradict one another, or would have no effect beside the others.
+
+    Parameters
+    ----------
+    config : StudyConfig
+        With defaults filled in.
+    given : mapping
+        Section, key, value: what stands in the file. Somebody believed in these.
+
+    Raises
+    ------
+    InputError
+        In one line, for the first of them.
+    """
+    _check_records(config.data)
+    _check_levels(config)
+    _check_use(config)
+    config.policy()
+    if config.privacy.shares is not None:
+        _check_shares(config.privacy)
+    for choice, belonging in BELONGING.items():
+        _check_belonging(choice, belonging, config, given)
+    config.personalisation.build()
+    config.engine()
+    aggregator, guarantee = config.aggregator(), config.privacy.guarantee
+    check_release(config.aggregation.release, aggregator, guarantee)
+    _check_answers(config)
+    if config.aggregation.query_order == ACTIVE:
+        check_choosing(aggregator, guarantee)
+    if config.student.targets is not None and config.aggregation.release == LABELS:
+        raise ConfigError(
+            "student.targets would have no effect: only labels are released: remove it, or set "
+            "aggregation.release = 'histogram'"
+        )
+
+
+def _check_records(data: Data) -> None:
+    if (data.dataset is None) == (data.private is None):
+        raise ConfigError(
+            "give either data.dataset (a named data set) or data.private (a file of your own)"
+        )
+    split = [data.private_records is not None, data.public_records is not None]
+    if data.public is None and not all(split):
+        raise ConfigError(
+            "there are no public records: give data.public (a file), or data.private_records and "
+            "data.public_records to split one data set"
+        )
+    if data.public is not None and any(split):
+        raise ConfigError("give data.public or a split, not both")
+
+
+def _check_levels(config: StudyConfig) -> None:
+    names = ("column", "file", "shares")
+    sources = [name for name in names if config[f"privacy.{name}"] is not None]
+    if len(sources) != 1:
+        raise ConfigError(
+            "privacy levels must come from exactly one of privacy.column, privacy.file and "
+            f"privacy.shares, got {' and '.join(sources) or 'none'}"
+        )
+
+
+def _check_use(config: StudyConfig) -> None:
+    """Refuse keys that the others make meaningless: somebody believed in them."""
+    data = config.data
+    own = data.dataset is not None
+    column = data.target is not None and not own and "data.target names the labels' column"
+    unused: list[tuple[str, bool | str]] = [
+        ("data.test_records", data.test is not None and "data.test is a file of its own"),
+        (
+            "data.test_records",
+            data.public is not None
+            and "nothing is split where data.public is a file; give data.test",
+        ),
+        ("data.private_labels", own and "data.dataset knows its own labels"),
+        ("data.target", own and "data.dataset knows its own target"),
+        ("data.owner", own and "data.dataset knows its own owners"),
+        (
+            "privacy.column",
+            own and "data.dataset has no such column; use privacy.file or privacy.shares",
+        ),
+        ("data.public_labels", data.public is None and "there is no file data.public"),
+        ("data.test_labels", data.test is None and "there is no file data.test"),
+        *[(f"data.{role}_labels", column) for role in ("private", "public", "test")],
+    ]
+    for path, reason in unused:
+        if reason and config[path] is not None:
+            raise ConfigError(f"{path} would have no effect: {reason}: remove it")
+
+
+def _check_shares(privacy: Privacy) -> None:
+    levels, shares = privacy.levels, privacy.shares or {}
+    if levels is None or set(levels) != set(shares):
+        raise ConfigError("privacy.shares must name the same levels as privacy.levels")
+    if abs(sum(shares.values()) - 1) > 1e-6:
+        raise ConfigError(f"privacy.shares must add up to 1, got {sum(shares.values()):g}")
+
+
+def _check_belonging(
+    choice: str,
+    belonging: Mapping[str, tuple[str, ...]],
+    config: StudyConfig,
+    given: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Refuse keys that belong to something else than what was chosen."""
+    section, name = choice.split(".")
+    for key in given.get(section, {}):
+        owners = [owner for owner, keys in belonging.items() if key in keys]
+        if owners and config[choice] not in owners:
+            raise ConfigError(
+                f"{section}.{key} means nothing to {name} {config[choice]!r} (it belongs to "
+                f"{', '.join(owners)}): remove it"
+            )
+
+
+def _check_answers(config: StudyConfig) -> None:
+    """Refuse a number of answers that does not decide on the noise."""
+    chosen = config.aggregation
+    if chosen.answers is None:
+        return
+    reasons = [
+        (chosen.aggregator != "gnmax", f"aggregator {chosen.aggregator!r} is not 'gnmax'"),
+        (chosen.sigma is not None, "aggregation.sigma is given, too"),
+        (
+            config.privacy.guarantee != "worst-case",
+            "only the worst-case guarantee knows beforehand what an answer costs",
+        ),
+    ]
+    for wrong, reason in reasons:
+        if wrong:
+            raise ConfigError(
+                f"aggregation.answers finds the noise for a number of answers, but {reason}: "
+                "change one of both"
+            )
