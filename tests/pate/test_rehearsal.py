@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium import GNMax, InteractiveGNMax, PATEClassifier, Queries
+from collegium import Budgets, GNMax, InteractiveGNMax, PATEClassifier, Queries
 from collegium.errors import ConfigError, InputError, StudentError
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate import pipeline, recipe
@@ -244,6 +244,23 @@ def test_a_model_that_needs_more_records_than_a_quick_trial_is_tried_on_all():
         rehearse_student(hungry, numbers(TRIED + 50), np.arange(3), most_labels=TRIED)
     with pytest.raises(InputError, match="n_neighbors"):
         rehearse_teacher(hungry, numbers(40), 3, shard_size=TRIED)
+
+
+def test_a_teacher_is_rehearsed_with_as_many_records_as_it_will_have_whoever_owns_them(data):
+    X, y, public = (np.tile(part.T, 6).T for part in data)
+    model = PATEClassifier(
+        KNeighborsClassifier(500),  # of 720 records, which are 240 people's
+        n_teachers=1,
+        aggregator=GNMax(sigma=0.01),
+        student=STUMP,
+        noise_seed=1,
+        random_state=0,
+    )
+    budgets = Budgets.from_epsilons(np.full(720, 1e9), owners=np.arange(720) // 3)
+    model.fit(X, y, budgets=budgets, X_public=public)
+    assert model.plan_.n_teachers == 1
+    with pytest.raises(InputError, match="n_neighbors"):
+        model.set_params(teacher__n_neighbors=800).fit(X, y, budgets=budgets, X_public=public)
 
 
 def test_a_model_that_needs_many_records_of_each_class_is_tried_with_two():
