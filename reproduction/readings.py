@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from collegium.accounting.renyi import SEED_ORDERS
 from collegium.errors import InputError
+from collegium.pate.settings import Account
 from collegium.pate.voting.aggregators import Aggregator
-from collegium.pate.voting.pricing import DataDependentPricing, Pricing, WorstCasePricing
+from collegium.pate.voting.pricing import Pricing, pricing_for
 from collegium.personalisation import Personalisation, Uniform, Upsampling, Vanishing, Weighting
 from collegium.personalisation.electorate import Electorate
 
@@ -56,11 +57,24 @@ class Reading:
             )
         return self.personalisations[variant]
 
-    def pricing(self, aggregator: Aggregator, electorate: Electorate) -> Pricing:
-        """Make the account of one voting."""
+    @property
+    def settings(self) -> Account:
+        """The account of a voting."""
         if self.guarantee == "worst-case":
-            return WorstCasePricing(aggregator, electorate)
-        return DataDependentPricing(aggregator, electorate, SEED_ORDERS, "mironov", bounds="papers")
+            return Account()
+        return Account("data-dependent", "mironov", "seeds", "papers")
+
+    def pricing(self, aggregator: Aggregator, electorate: Electorate) -> Pricing:
+        """Make the prices of one voting."""
+        chosen = self.settings
+        return pricing_for(
+            chosen.guarantee,
+            aggregator,
+            electorate,
+            chosen.renyi_orders,
+            chosen.conversion,
+            bounds=chosen.bounds,
+        )
 
     @property
     def account(self) -> str:

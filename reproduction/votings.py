@@ -12,6 +12,8 @@ from collegium.accounting.accountants import RenyiAccountant
 from collegium.accounting.renyi import rdp_to_epsilon
 from collegium.budgets import Budget
 from collegium.noise.sources import SeededNoise
+from collegium.pate import pipeline
+from collegium.pate.settings import Queries
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.labelling import LabellingJob
 from collegium.pate.voting.vote_table import VoteTable
@@ -107,19 +109,18 @@ def vote(
         What the students see; see :mod:`collegium.pate.voting.release`.
     """
     electorate = plan.electorate(_seed(run_seed))
-    pricing = reading.pricing(aggregator, electorate)
-    order = query_order(votes.n_queries, run_seed)
-    noise = SeededNoise(_seed(run_seed))
-    labels = LabellingJob(
+    labels = pipeline.release(
         votes,
         electorate,
         aggregator,
-        pricing,
-        noise,
-        order,
-        max_labels=max_labels,
-        release=release,
-    ).run()
+        query_order(votes.n_queries, run_seed),
+        account=reading.settings,
+        queries=Queries(max_labels=max_labels, release=release),
+        noise=SeededNoise(_seed(run_seed)),
+        neighbours=plan.neighbours(),
+        adjacency=plan.adjacency(),
+        owners={name: group.owners for name, group in plan.groups.items()},
+    ).labels
     counts = [
         np.asarray(outcome.noisy_counts) / electorate.ballot(outcome.position).scale
         for outcome in labels.outcomes

@@ -717,7 +717,8 @@ def test_what_is_allowed_but_dubious_gets_a_warning_in_one_line(
     assert code == 0 and "labels released" in output
     lines = [line for line in errors.splitlines() if says in line]
     assert lines and len(set(lines)) == len(lines)
-    assert all(line.startswith("warning: ") for line in errors.splitlines())
+    # Noise decides whether there is a note about the student besides.
+    assert all(line.startswith(("warning: ", "Note: ")) for line in errors.splitlines())
 
 
 def test_people_without_privacy_are_named_loudly_in_the_table(tmp_path, works):

@@ -55,6 +55,7 @@ from cases import (
 from sklearn.naive_bayes import GaussianNB
 
 from collegium import PATEClassifier, Policy
+from collegium.cli import console
 from collegium.cli.main import main
 from collegium.errors import PrivacyWarning
 from collegium.pate.settings import Account, Queries
@@ -413,6 +414,7 @@ def call(arguments: tuple[str, ...]) -> tuple[int, str, str]:
     before, width = sys.argv, os.environ.get("COLUMNS")
     sys.argv, code = ["collegium", *arguments], 0
     os.environ["COLUMNS"] = "100"
+    console.out.width = console.err.width = 100
     try:
         with (
             contextlib.redirect_stdout(printed),

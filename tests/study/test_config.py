@@ -317,8 +317,11 @@ WRONG_TOGETHER = [
     (levels(high=math.nan), "privacy.levels.high must be a number, got nan"),
     (levels(high=1e300), "level 'high': epsilon must be at most 1e[+]15, or infinite"),
     (levels(**{" ": 1.0}), "a level's name must be a word"),
-    (answers(aggregator="confident"), "'confident' is not 'gnmax'"),
-    (answers(aggregator="gnmax", sigma=4), "aggregation.sigma is given, too"),
+    (answers(aggregator="confident"), "answers means nothing to aggregator 'confident'"),
+    (
+        answers(aggregator="gnmax", sigma=4),
+        "answers finds the noise, and sigma gives it: give one of both",
+    ),
     (
         {**answers(aggregator="gnmax"), "privacy": {"guarantee": "data-dependent"}},
         "only the worst-case guarantee knows",
@@ -418,11 +421,13 @@ def test_every_personalisation_can_be_chosen(name):
 
 
 def test_noise_parameters_follow_the_number_of_teachers_unless_they_are_given():
-    confident = config(teachers={"n_teachers": 500}).aggregator()
+    confident = config(teachers={"n_teachers": 500}).aggregator().resolved(500)
     assert (confident.threshold, confident.sigma_threshold, confident.sigma) == (400, 300, 80)
-    given = config(teachers={"n_teachers": 500}, aggregation={"sigma": 7}).aggregator()
+    given = config(teachers={"n_teachers": 500}, aggregation={"sigma": 7})
+    given = given.aggregator().resolved(500)
     assert (given.threshold, given.sigma) == (400, 7)
-    gamma = config(teachers={"n_teachers": 50}, aggregation={"aggregator": "lnmax"}).aggregator()
+    gamma = config(teachers={"n_teachers": 50}, aggregation={"aggregator": "lnmax"})
+    gamma = gamma.aggregator().resolved(50)
     assert gamma.gamma == 0.25
 
 
@@ -485,4 +490,6 @@ def test_a_number_of_answers_decides_on_the_noise():
     budgets = {"high": Budget(1.0), "low": Budget(3.0)}
     plan = Weighting().plan(budgets, {"high": 600, "low": 400}, 250)
     asked = config(aggregation={"aggregator": "gnmax", "answers": 500})
-    assert asked.aggregator(plan).sigma == least_sigma(plan.electorate(0), 500)
+    electorate = plan.electorate(0)
+    resolved = asked.aggregator().resolved(250, electorate)
+    assert resolved.sigma == least_sigma(electorate, 500)

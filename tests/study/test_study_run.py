@@ -478,9 +478,28 @@ def interrupted(process):
     assert output == ""
 
 
-def test_interrupted_while_training_it_says_so_in_one_line_and_goes_on(tmp_path):
-    slow = {"model": "random-forest", "params": {"n_estimators": 120}, "n_teachers": 40}
-    path = write_study(tmp_path, teachers=slow, aggregation={"sigma": 12})
+WAITING = """
+import time
+from pathlib import Path
+from sklearn.tree import DecisionTreeClassifier
+
+class Waiting(DecisionTreeClassifier):
+    def fit(self, X, y):
+        here = Path(__file__).parent
+        while not (here / "go").exists() and len([*here.glob("study/vault/teachers/0*.joblib")]) > 2:
+            time.sleep(0.01)
+        return super().fit(X, y)
+"""
+
+
+def test_interrupted_while_training_it_says_so_in_one_line_and_goes_on(tmp_path, monkeypatch):
+    """Teachers wait for ever once some are there, so that Ctrl-C meets them at work."""
+    (tmp_path / "waiting.py").write_text(WAITING)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    path = write_study(
+        tmp_path, teachers={"model": "waiting.Waiting", "n_teachers": 40}, aggregation={"sigma": 12}
+    )
     teachers = tmp_path / "study" / "vault" / "teachers"
     process = start(path)
     wait_for(process, lambda: len(list(teachers.glob("0*.joblib"))) > 2)
@@ -488,6 +507,7 @@ def test_interrupted_while_training_it_says_so_in_one_line_and_goes_on(tmp_path)
     kept = times(tmp_path / "study")
     assert 2 < len(kept) < 40
     assert not (tmp_path / "study" / "vault" / "journal.jsonl").exists()
+    (tmp_path / "go").touch()
     story = Story()
     run(path, story)
     assert story.stages[0] == ("teachers", 40 - len(kept))

@@ -139,7 +139,7 @@ class Recipe:
 
 
 def check_together(aggregator: Aggregator, account: Account, queries: Queries) -> None:
-    """Refuse a release, or a choice of questions, that the account does not pay for.
+    """Refuse a release, a choice of questions, or a number of answers that the account cannot pay for.
 
     Raises
     ------
@@ -150,6 +150,11 @@ def check_together(aggregator: Aggregator, account: Account, queries: Queries) -
     check_release(queries.release, aggregator, account.guarantee)
     if queries.query_order == ACTIVE:
         check_choosing(aggregator, account.guarantee)
+    if getattr(aggregator, "answers", None) is not None and account.guarantee != "worst-case":
+        raise InputError(
+            "answers finds the noise for a number of answers, but only the worst-case guarantee knows "
+            "beforehand what an answer costs: change one of both"
+        )
 
 
 def _seeded(student: Any, seed: int) -> Any:

@@ -251,7 +251,10 @@ def _run(data: ReportData) -> list[tuple[str, str]]:
         ("Public records", count(data.n_public)),
         ("Queries asked", count(data.n_asked)),
         ("Answered by the teachers", count(data.n_answered)),
-        ("Released of each answered query", words.RELEASED[data.privacy.released]),
+        (
+            "Released of each answered query",
+            words.RELEASED.get(data.privacy.released, data.privacy.released),
+        ),
         ("Kept from a confident student", count(data.n_reinforced)),
         ("Charged, but lost in a crash", count(data.n_lost)),
         ("Voting stopped by", data.stop_reason),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from collegium.parameters import settings_of
 from collegium.pate.catalogue import build_model, build_preprocessing
 from collegium.pate.recipe import SAME, Recipe
-from collegium.pate.settings import Account, Queries
 from collegium.study.config import StudyConfig
 
 _NAMES = {
@@ -36,14 +34,8 @@ def recipe_of(config: StudyConfig) -> Recipe:
         n_teachers=teachers.n_teachers,
         personalisation=config.personalisation.build(),
         aggregator=config.aggregator(),
-        account=Account(**{name: getattr(config.privacy, name) for name in settings_of(Account)}),
-        queries=Queries(
-            query_order=aggregation.query_order,
-            max_queries=aggregation.max_queries,
-            max_labels=aggregation.max_labels,
-            release=aggregation.release,
-            targets=student.targets or Queries().targets,
-        ),
+        account=config.account(),
+        queries=config.queries(),
         assignment=teachers.assignment,
         preprocessing=_preprocessing(config, config.preprocessing.kind),
         student_preprocessing=_student_preprocessing(config),

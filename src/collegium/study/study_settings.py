@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.budgets import Policy
 from collegium.data.class_shares import as_class_shares
 from collegium.parameters import settings_of
+from collegium.pate.settings import Account, Queries
 from collegium.pate.teachers.engines import Engine
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.study.sections import (
@@ -99,6 +100,18 @@ class StudyConfig:
         if address is not None and address.endswith(".json"):
             address = str(self.folder / address)
         return Engine(self.run.engine, address, self.run.n_jobs)
+
+    def account(self) -> Account:
+        """Which guarantee people get, and how it is computed."""
+        return Account(**{name: getattr(self.privacy, name) for name in settings_of(Account)})
+
+    def queries(self) -> Queries:
+        """What is asked, and what is shown of the answers."""
+        given = {
+            name: getattr(self.student if name == "targets" else self.aggregation, name)
+            for name in settings_of(Queries)
+        }
+        return Queries(**{name: value for name, value in given.items() if value is not None})
 
     def aggregator(self) -> Aggregator:
         """Build the aggregator; numbers that were left out follow the teachers when a run resolves it."""

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from collegium.errors import ConfigError
-from collegium.pate.students.selection import ACTIVE
-from collegium.pate.voting.choosing import check_choosing
-from collegium.pate.voting.release import LABELS, check_release
+from collegium.pate import recipe
+from collegium.pate.voting.release import LABELS
 from collegium.study.sections import BELONGING, Data, Privacy
 from collegium.study.study_settings import StudyConfig
 
@@ -38,11 +37,7 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
         _check_belonging(choice, belonging, config, given)
     config.personalisation.build()
     config.engine()
-    aggregator, guarantee = config.aggregator(), config.privacy.guarantee
-    check_release(config.aggregation.release, aggregator, guarantee)
-    _check_answers(config)
-    if config.aggregation.query_order == ACTIVE:
-        check_choosing(aggregator, guarantee)
+    recipe.check_together(config.aggregator(), config.account(), config.queries())
     if config.student.targets is not None and config.aggregation.release == LABELS:
         raise ConfigError(
             "student.targets would have no effect: only labels are released: remove it, or set "
@@ -125,25 +120,4 @@ def _check_belonging(
             raise ConfigError(
                 f"{section}.{key} means nothing to {name} {config[choice]!r} (it belongs to "
                 f"{', '.join(owners)}): remove it"
-            )
-
-
-def _check_answers(config: StudyConfig) -> None:
-    """Refuse a number of answers that does not decide on the noise."""
-    chosen = config.aggregation
-    if chosen.answers is None:
-        return
-    reasons = [
-        (chosen.aggregator != "gnmax", f"aggregator {chosen.aggregator!r} is not 'gnmax'"),
-        (chosen.sigma is not None, "aggregation.sigma is given, too"),
-        (
-            config.privacy.guarantee != "worst-case",
-            "only the worst-case guarantee knows beforehand what an answer costs",
-        ),
-    ]
-    for wrong, reason in reasons:
-        if wrong:
-            raise ConfigError(
-                f"aggregation.answers finds the noise for a number of answers, but {reason}: "
-                "change one of both"
             )

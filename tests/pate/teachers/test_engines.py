@@ -37,7 +37,7 @@ PROCESSES = ["local", *CLUSTERS]
 
 
 @pytest.fixture(scope="module")
-def dask_cluster():
+def dask_cluster(tmp_path_factory):
     """A cluster of two worker processes that belongs to somebody else."""
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     import dask
@@ -50,6 +50,7 @@ def dask_cluster():
             host="127.0.0.1",
             dashboard_address=":0",
             worker_dashboard_address=None,
+            local_directory=tmp_path_factory.mktemp("dask"),
             silence_logs=50,
         ) as cluster,
     ):
@@ -251,7 +252,7 @@ def test_public_records_travel_once_not_with_every_task(name, engine, data, expe
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_a_failing_teacher_is_reported_in_one_line_and_no_log_quotes_it(
-    name, engine, data, capfd, dask_cluster
+    name, engine, data, capfd, request
 ):
     X, y, assignment, _ = data
     with (
@@ -262,7 +263,7 @@ def test_a_failing_teacher_is_reported_in_one_line_and_no_log_quotes_it(
     assert "\n" not in str(error.value)
     printed = "".join(capfd.readouterr())
     if name == "dask":
-        printed += str(dask_cluster.get_logs())
+        printed += str(request.getfixturevalue("dask_cluster").get_logs())
         assert len(printed) > 100
     assert "Secret" not in printed
     assert str(X[0, 0])[:6] not in printed
@@ -323,7 +324,7 @@ def test_a_cluster_of_somebody_else_is_left_as_it_was(engine, data, dask_cluster
 
 
 @dask_group
-def test_who_waits_for_workers_is_told_so(data, expected, monkeypatch):
+def test_who_waits_for_workers_is_told_so(data, expected, monkeypatch, tmp_path):
     """The worker comes when the warning has."""
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     from collegium.pate.teachers import dask_cluster
@@ -337,7 +338,11 @@ def test_who_waits_for_workers_is_told_so(data, expected, monkeypatch):
 
     with (
         distributed.LocalCluster(
-            n_workers=1, processes=False, dashboard_address=":0", silence_logs=50
+            n_workers=1,
+            processes=False,
+            dashboard_address=":0",
+            local_directory=tmp_path,
+            silence_logs=50,
         ) as cluster,
         Engine("dask", cluster.scheduler_address).running() as workers,
     ):

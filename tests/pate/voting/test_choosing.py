@@ -440,7 +440,7 @@ def test_processes_that_are_killed_choose_on_and_ask_about_nothing_twice(house, 
         **os.environ,
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(request.config.rootpath),
+        "PYTHONPATH": os.pathsep.join([str(request.config.rootpath), *sys.path]),
     }
     subprocess.run(
         [sys.executable, str(script), str(tmp_path), str(here)],
