@@ -17,6 +17,7 @@ _HOMES = {
     "collegium.data.datasets": ["load_dataset"],
     "collegium.errors": ["CollegiumError", "PrivacyWarning"],
     "collegium.pate.classifier": ["PATEClassifier"],
+    "collegium.pate.settings": ["Account", "Queries"],
     "collegium.pate.voting.aggregators": [
         "ConfidentGNMax",
         "ExponentialMax",
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collegium.data.datasets import load_dataset
     from collegium.errors import CollegiumError, PrivacyWarning
     from collegium.pate.classifier import PATEClassifier
+    from collegium.pate.settings import Account, Queries
     from collegium.pate.voting.aggregators import (
         ConfidentGNMax,
         ExponentialMax,
@@ -50,6 +52,7 @@ else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
 
 __all__ = [
+    "Account",
     "Budget",
     "Budgets",
     "CollegiumError",
@@ -63,6 +66,7 @@ __all__ = [
     "Policy",
     "PrivacyStatement",
     "PrivacyWarning",
+    "Queries",
     "Uniform",
     "Upsampling",
     "Vanishing",

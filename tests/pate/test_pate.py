@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 from collegium import (
+    Account,
     Budgets,
     ConfidentGNMax,
     GNMax,
@@ -31,6 +32,7 @@ from collegium import (
     LNMax,
     PATEClassifier,
     Policy,
+    Queries,
 )
 from collegium.accounting.accountant import Accountant
 from collegium.accounting.gaussian import gdp_delta, gdp_epsilon
@@ -79,7 +81,7 @@ def classifier(**settings):
         "student": LogisticRegression(),
         "aggregator": GNMax(sigma=12),
         "noise_seed": 3,
-        "random_state": 5,
+        "random_state": 3,
     }
     return PATEClassifier(**{**defaults, **settings})
 
@@ -120,7 +122,7 @@ def test_settings_survive_cloning_and_fitting(data):
         "aggregator": ConfidentGNMax(1, 15, 12),
         "teacher": STUMP,
         "noise_seed": 4,
-        "max_queries": 30,
+        "queries": Queries(max_queries=30),
     }
     model = classifier(**settings)
     copy = clone(model)
@@ -159,7 +161,7 @@ def test_nobody_overspends_whatever_is_combined(data, personalisation, aggregato
         data,
         personalisation=personalisation,
         aggregator=AGGREGATORS[aggregator],
-        guarantee=guarantee,
+        account=Account(guarantee),
         keep_sensitive=True,
     )
     table = model.privacy_.by_group()
@@ -220,7 +222,7 @@ def test_with_one_common_budget_all_personalisations_release_the_same_labels(
             np.full(N_RECORDS, 3.0),
             personalisation=personalisation,
             aggregator=AGGREGATORS[aggregator],
-            guarantee=guarantee,
+            account=Account(guarantee),
             keep_sensitive=True,
         )
         row = model.privacy_.groups[0]
@@ -298,7 +300,7 @@ def test_the_fitted_object_holds_nothing_of_the_private_records(data, guarantee,
         POLICY.assign(data["levels"], owners),
         teacher=KNeighborsClassifier(3),  # a teacher that is its training data
         aggregator=AGGREGATORS[aggregator],
-        guarantee=guarantee,
+        account=Account(guarantee),
         preprocessing=FunctionTransformer(),
         keep_sensitive=keep,
     )
@@ -344,7 +346,7 @@ def test_a_failed_refit_leaves_no_student_of_other_data(data):
 
 def test_data_dependent_spending_is_hidden_unless_sensitive_things_are_kept(data):
     for keep in (False, True):
-        model = fitted(data, guarantee="data-dependent", keep_sensitive=keep)
+        model = fitted(data, account=Account("data-dependent"), keep_sensitive=keep)
         table = model.privacy_.by_group()
         assert "epsilon_spent" not in table.columns
         assert table["sensitive_epsilon_spent"].isna().all() == (not keep)
@@ -635,7 +637,7 @@ def test_unusable_labels_are_refused(data, settings, y, message):
     [({"max_queries": 7}, "queries", 7), ({"max_labels": 5}, "labels", 5), ({}, "queries", 60)],
 )
 def test_voting_ends_where_it_is_told_to(data, settings, reason, queries):
-    model = fitted(data, generous(data), **settings)
+    model = fitted(data, generous(data), queries=Queries(**settings))
     assert (model.stop_reason_, model.n_queries_) == (reason, queries)
     assert len(model.labels_) == queries
 
@@ -644,7 +646,7 @@ def test_voting_ends_where_it_is_told_to(data, settings, reason, queries):
 def test_when_nothing_was_released_the_statement_still_tells_the_cost(data, guarantee):
     model = classifier(
         aggregator=ConfidentGNMax(threshold=1000, sigma_threshold=15, sigma=12),
-        guarantee=guarantee,
+        account=Account(guarantee),
         keep_sensitive=True,
     )
     with pytest.raises(NothingReleasedError, match="privacy_") as error:
@@ -676,18 +678,18 @@ class Untouchable(ClassifierMixin, BaseEstimator):
     [
         ({"aggregator": GNMax(sigma=0.1)}, "group 'high'.*cannot afford a single answer"),
         ({"aggregator": LNMax(gamma=50)}, "group 'high'.*cannot afford a single answer"),
-        ({"guarantee": "best"}, "allowed are worst-case, data-dependent"),
+        ({"account__guarantee": "best"}, "guarantee must be one of worst-case, data-dependent"),
         ({"personalisation": "best"}, "allowed are uniform, upsampling, weighting, vanishing"),
-        ({"weight_rule": "best"}, "no weight rule 'best'"),
+        ({"personalisation__rule": "best"}, "no weight rule 'best'"),
         ({"assignment": "best"}, "allowed are hash, balanced"),
         ({"n_teachers": 181}, "181 teachers, but only 180 owners"),
         ({"n_teachers": 0}, "at least 1"),
     ],
 )
 def test_unusable_settings_are_refused_before_training(data, settings, message):
-    model = classifier(teacher=Untouchable(), **settings)
+    model = classifier(teacher=Untouchable())
     with pytest.raises(InputError, match=message) as error:
-        model.fit(
+        model.set_params(**settings).fit(
             data["X"],
             data["y"],
             budgets=POLICY.assign(data["levels"]),

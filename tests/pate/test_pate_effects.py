@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
-from collegium import GNMax, PATEClassifier, Policy
+from collegium import GNMax, PATEClassifier, Policy, Queries
 from collegium.errors import InputError
 from collegium.pate.effects import measure_effects
 
@@ -40,9 +40,10 @@ def fitted(**settings):
 
 
 def test_budgets_by_class_bend_the_student_and_both_ways_mend_it():
-    bent = fitted(release="histogram")
-    by_teachers = fitted(release="histogram", teacher_class_shares=SHARES)
-    by_student = fitted(release="histogram", student_class_shares={0: 0.8, 1: 0.2})
+    shown = Queries(release="histogram")
+    bent = fitted(queries=shown)
+    by_teachers = fitted(queries=shown, teacher_class_shares=SHARES)
+    by_student = fitted(queries=shown, student_class_shares={0: 0.8, 1: 0.2})
     named = {
         name: float((model.predict(X_TEST) == 1).mean())
         for name, model in {"bent": bent, "teachers": by_teachers, "student": by_student}.items()

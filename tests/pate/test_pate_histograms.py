@@ -9,7 +9,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax, PATEClassifier
+from collegium import (
+    Account,
+    ConfidentGNMax,
+    GNMax,
+    InteractiveGNMax,
+    LNMax,
+    PATEClassifier,
+    Queries,
+)
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
 from collegium.pate.students.targets import class_posterior
 from collegium.pate.voting.aggregators import ExponentialMax, PermuteAndFlip
@@ -18,6 +26,7 @@ GENERATOR = np.random.default_rng(8)
 X = GENERATOR.normal(size=(300, 3))
 Y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
 X_PUBLIC = GENERATOR.normal(size=(60, 3))
+SHOWN, PLAIN = Queries(release="histogram"), Queries(release="labels")
 BUDGETS = np.where(np.arange(300) % 3 == 0, 8.0, 4.0)
 
 
@@ -41,7 +50,7 @@ def fitted(**settings):
         "n_teachers": 10,
         "aggregator": GNMax(sigma=12),
         "student": LogisticRegression(),
-        "release": "histogram",
+        "queries": SHOWN,
         "noise_seed": 3,
         "random_state": 5,
     }
@@ -59,7 +68,7 @@ def fitted(**settings):
     ids=lambda aggregator: aggregator.name,
 )
 def test_histograms_are_kept_and_cost_nothing(aggregator):
-    shown, plain = fitted(aggregator=aggregator), fitted(aggregator=aggregator, release="labels")
+    shown, plain = fitted(aggregator=aggregator), fitted(aggregator=aggregator, queries=PLAIN)
     assert shown.labels_.tolist() == plain.labels_.tolist()
     spent = [model.privacy_.by_group()["epsilon_spent"].tolist() for model in (shown, plain)]
     assert spent[0] == spent[1]
@@ -77,17 +86,20 @@ def test_histograms_are_kept_and_cost_nothing(aggregator):
 
 
 def test_the_statement_says_what_is_released():
-    shown, plain = fitted().privacy_, fitted(release="labels").privacy_
+    shown, plain = fitted().privacy_, fitted(queries=PLAIN).privacy_
     assert (shown.released, plain.released) == ("histogram", "labels")
     assert any("noisy vote counts of all classes" in line for line in shown.sentences())
     assert any("nothing of the vote counts" in line for line in plain.sentences())
 
 
 def test_targets_change_the_student_and_nothing_that_was_released():
-    mixture, noise, argmax = (fitted(targets=kind) for kind in ("mixture", "noise", "argmax"))
+    mixture, noise, argmax = (
+        fitted(queries=Queries(release="histogram", targets=kind))
+        for kind in ("mixture", "noise", "argmax")
+    )
     assert mixture.labels_.tolist() == noise.labels_.tolist() == argmax.labels_.tolist()
     assert not np.array_equal(mixture.student_.coef_, argmax.student_.coef_)
-    plain = fitted(release="labels")
+    plain = fitted(queries=PLAIN)
     np.testing.assert_array_equal(argmax.student_.coef_, plain.student_.coef_)
 
 
@@ -96,14 +108,14 @@ def test_a_fitted_model_can_be_pickled_and_cloned():
     copy = pickle.loads(pickle.dumps(model))
     assert copy.predict(X_PUBLIC).tolist() == model.predict(X_PUBLIC).tolist()
     assert copy.histograms_.counts.tobytes() == model.histograms_.counts.tobytes()
-    assert clone(model).release == "histogram"
+    assert clone(model).queries == SHOWN
 
 
 @pytest.mark.parametrize("release", ["labels", "histogram"])
 def test_students_of_all_public_records_are_served(release):
-    model = fitted(student=Graph(), release=release)
-    assert model.student_.n_public_ == 60
-    np.testing.assert_array_equal(model.student_.targets_, model.targets_)
+    model = fitted(student=Graph(), queries=Queries(release=release))
+    assert model.student_.student.n_public_ == 60
+    np.testing.assert_array_equal(model.student_.student.targets_, model.targets_)
     assert set(model.predict(X_PUBLIC)) <= {"yes", "no"}
 
 
@@ -117,7 +129,7 @@ def test_if_nothing_was_answered_the_checks_are_still_shown():
         DecisionTreeClassifier(max_depth=2),
         n_teachers=10,
         aggregator=ConfidentGNMax(1000, 15, 12),
-        release="histogram",
+        queries=SHOWN,
         noise_seed=1,
         random_state=1,
     )
@@ -138,11 +150,9 @@ class Untouchable(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"guarantee": "data-dependent"}, "holds for the arg max only"),
+        ({"account": Account("data-dependent")}, "holds for the arg max only"),
         ({"aggregator": PermuteAndFlip()}, "'pfmax' cannot be released"),
         ({"aggregator": ExponentialMax()}, "'expmax' cannot be released"),
-        ({"release": "votes"}, "release must be one of labels, histogram"),
-        ({"targets": "em"}, "targets must be one of argmax, noise, mixture"),
     ],
 )
 def test_what_cannot_be_is_refused_before_training(settings, message):
@@ -156,9 +166,22 @@ def test_what_cannot_be_is_refused_before_training(settings, message):
     [(None, "public records are missing"), (X_PUBLIC[:, :2], "features"), (X_PUBLIC[:0], "empty")],
 )
 def test_public_records_that_are_missing_or_of_other_shape_are_refused(public, message):
-    model = PATEClassifier(Untouchable(), n_teachers=10, release="histogram")
+    model = PATEClassifier(Untouchable(), n_teachers=10, queries=SHOWN)
     with pytest.raises(InputError, match=message) as error:
         model.fit(X, Y, budgets=BUDGETS, X_public=public)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"release": "votes"}, "release must be one of labels, histogram"),
+        ({"targets": "em"}, "targets must be one of argmax, noise, mixture"),
+    ],
+)
+def test_queries_that_cannot_be_are_refused_when_they_are_made(settings, message):
+    with pytest.raises(InputError, match=message) as error:
+        Queries(**settings)
     assert "\n" not in str(error.value)
 
 
@@ -170,9 +193,7 @@ def test_fewer_labels_than_classes_are_learnt_from_and_said():
         n_teachers=5,
         aggregator=GNMax(1.0),
         student=LogisticRegression(),
-        max_labels=3,
-        release="histogram",
-        targets="argmax",
+        queries=Queries(max_labels=3, release="histogram", targets="argmax"),
         noise_seed=2,
         random_state=3,
     )
@@ -182,7 +203,7 @@ def test_fewer_labels_than_classes_are_learnt_from_and_said():
 
 
 def test_histograms_introduce_themselves_in_one_line():
-    model = fitted(max_queries=40)
+    model = fitted(queries=Queries(max_queries=40, release="histogram"))
     scale = f"{model.histograms_.noise_scales[0]:g}"
     told = f"NoisyHistograms(40 queries × 2 classes, 40 answered, gaussian noise of scale {scale})"
     assert str(model.histograms_) == repr(model.histograms_) == told

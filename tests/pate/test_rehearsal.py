@@ -1,4 +1,4 @@
-"""What cannot work is found on public records with made-up classes, and nothing is spent or changed by it."""
+"""What cannot work is found on public records with synthetic classes; nothing is spent or changed by it."""
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,10 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from collegium import GNMax, InteractiveGNMax, PATEClassifier
+from collegium import Budgets, GNMax, InteractiveGNMax, PATEClassifier, Queries
 from collegium.errors import ConfigError, InputError, StudentError
 from collegium.models.closed_form.ridge import RidgeTeachers
-from collegium.pate import classifier as pate
+from collegium.pate import pipeline, recipe
 from collegium.pate.catalogue import build_model
 from collegium.pate.rehearsal import (
     TRIED,
@@ -51,8 +51,10 @@ def spent(monkeypatch):
     """Learn of every noise source that is made: without one, nothing can be released."""
     made = []
     for name in ("SecureNoise", "SeededNoise"):
-        source = getattr(pate, name)
-        monkeypatch.setattr(pate, name, lambda *a, source=source: made.append(source) or source(*a))
+        source = getattr(recipe, name)
+        monkeypatch.setattr(
+            recipe, name, lambda *a, source=source: made.append(source) or source(*a)
+        )
     return made
 
 
@@ -155,7 +157,7 @@ def test_a_study_refuses_what_is_no_classifier_as_well(key):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"query_order": "active"},
+        {"queries": Queries("active")},
         {"aggregator": InteractiveGNMax(threshold=0, sigma_threshold=8, sigma=0.5)},
         {"student_class_shares": [0.3, 0.4, 0.3]},
     ],
@@ -236,20 +238,37 @@ def numbers(n, seed=0):
 
 def test_a_model_that_needs_more_records_than_a_quick_trial_is_tried_on_all():
     hungry = KNeighborsClassifier(TRIED + 50)
-    rehearse_student(hungry, numbers(TRIED + 50), 3)
+    rehearse_student(hungry, numbers(TRIED + 50), np.arange(3))
     rehearse_teacher(hungry, numbers(40), 3, shard_size=TRIED + 50)
     with pytest.raises(InputError, match="n_neighbors"):
-        rehearse_student(hungry, numbers(TRIED + 50), 3, most_labels=TRIED)
+        rehearse_student(hungry, numbers(TRIED + 50), np.arange(3), most_labels=TRIED)
     with pytest.raises(InputError, match="n_neighbors"):
         rehearse_teacher(hungry, numbers(40), 3, shard_size=TRIED)
 
 
+def test_a_teacher_is_rehearsed_with_as_many_records_as_it_will_have_whoever_owns_them(data):
+    X, y, public = (np.tile(part.T, 6).T for part in data)
+    model = PATEClassifier(
+        KNeighborsClassifier(500),  # of 720 records, which are 240 people's
+        n_teachers=1,
+        aggregator=GNMax(sigma=0.01),
+        student=STUMP,
+        noise_seed=1,
+        random_state=0,
+    )
+    budgets = Budgets.from_epsilons(np.full(720, 1e9), owners=np.arange(720) // 3)
+    model.fit(X, y, budgets=budgets, X_public=public)
+    assert model.plan_.n_teachers == 1
+    with pytest.raises(InputError, match="n_neighbors"):
+        model.set_params(teacher__n_neighbors=800).fit(X, y, budgets=budgets, X_public=public)
+
+
 def test_a_model_that_needs_many_records_of_each_class_is_tried_with_two():
     inner = CalibratedClassifierCV(LogisticRegression(), cv=15)
-    rehearse_student(inner, numbers(60), 10)
+    rehearse_student(inner, numbers(60), np.arange(10))
     rehearse_teacher(inner, numbers(60), 10, shard_size=30)
     with pytest.raises(InputError, match="15"):
-        rehearse_student(inner, numbers(60), 10, most_labels=20)
+        rehearse_student(inner, numbers(60), np.arange(10), most_labels=20)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -257,7 +276,7 @@ def test_a_model_that_needs_many_records_of_each_class_is_tried_with_two():
 @pytest.mark.parametrize("soft", [False, True])
 def test_few_public_records_are_no_reason_to_refuse(n, n_classes, soft):
     for student in (LogisticRegression(), GraphStudent(), SVC()):
-        rehearse_student(student, numbers(n), n_classes, soft=soft)
+        rehearse_student(student, numbers(n), np.arange(n_classes), soft=soft)
     for teacher in (STUMP, RidgeTeachers()):
         rehearse_teacher(teacher, numbers(n), n_classes, shard_size=5)
 
@@ -303,7 +322,10 @@ def test_a_rehearsal_leaves_no_trace(rehearse, tmp_path):
     X = numbers(30)
     kept = X.copy()
     Watched.shown.clear()
-    rehearse(model, X, 2, **({"shard_size": 5} if rehearse is rehearse_teacher else {}))
+    if rehearse is rehearse_teacher:
+        rehearse(model, X, 2, shard_size=5)
+    else:
+        rehearse(model, X, np.array(["no", "yes"]))
     assert Watched.shown  # it was tried
     assert not hasattr(model[-1], "classes_")
     assert (model[-1].random_state, model[-1].checkpoint_folder) == (own, tmp_path)
@@ -318,21 +340,21 @@ def test_the_rehearsal_sees_public_records_only_and_changes_nothing_that_is_rele
 ):
     seen = []
     for name in ("rehearse_teacher", "rehearse_student"):
-        rehearse = getattr(pate, name)
+        rehearse = getattr(pipeline, name)
 
         def watched(*args, rehearse=rehearse, **options):
             Watched.shown.clear()
             rehearse(*args, **options)
             seen.extend(Watched.shown)
 
-        monkeypatch.setattr(pate, name, watched)
-    settings = {"student": Watched(), "release": "histogram"}
+        monkeypatch.setattr(pipeline, name, watched)
+    settings = {"student": Watched(), "queries": Queries(release="histogram")}
     rehearsed = fit(data, teacher=Watched(), **settings)
     assert len(seen) >= 2
     public = {row.tobytes() for row in data[2]}
     assert all(row.tobytes() in public for records in seen for row in records)
     for name in ("rehearse_teacher", "rehearse_student"):
-        monkeypatch.setattr(pate, name, lambda *args, **options: None)
+        monkeypatch.setattr(pipeline, name, lambda *args, **options: None)
     plain = fit(data, teacher=Watched(), **settings)
     assert (plain.histograms_.counts == rehearsed.histograms_.counts).all()
     assert (plain.labelled_indices_ == rehearsed.labelled_indices_).all()
@@ -342,11 +364,11 @@ def test_the_rehearsal_sees_public_records_only_and_changes_nothing_that_is_rele
 
 
 class Choosy(LogisticRegression):
-    """Fails on classes that were not made up: the k-th record is not of class k modulo 3."""
+    """Fails on classes that are not synthetic: the k-th record is not of class k modulo 3."""
 
     def fit(self, X, y, sample_weight=None):
         if not np.array_equal(y, np.arange(len(y)) % 3):
-            raise ValueError("only made-up classes, please\nno others")
+            raise ValueError("only synthetic classes, please\nno others")
         return super().fit(X, y)
 
 

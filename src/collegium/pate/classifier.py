@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -90,10 +91,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     aggregator : Aggregator, optional
         How votes become labels. Default: ``ConfidentGNMax()``, with noise in proportion to ``n_teachers``.
     account : Account, optional
-        Which guarantee, and how it is computed. Default: ``Account(guarantee="worst-case")``, which holds
-        whatever the data are. ``Account("data-dependent")`` is the papers' account of this one data set: what
-        it spends is sensitive, and so is the number of labels. Its ``delta`` is that of budgets given as
-        numbers.
+        Which ``guarantee``, and how it is computed. Default: ``Account(guarantee="worst-case")``, which
+        holds whatever the data are. ``Account("data-dependent")`` is the papers' account of this one data
+        set: what it spends is sensitive, and so is the number of labels; ``orders`` (``"wide"``,
+        ``"seeds"`` or numbers above 1), ``conversion`` (``"canonne"``, or ``"mironov"`` as in the papers)
+        and ``bounds`` (``"papers"``, or ``"sharp"``) say how. ``delta`` is that of budgets given as numbers.
     queries : Queries, optional
         What is asked, and what is shown of the answers: ``query_order`` (``"random"``; ``"coverage"``: public
         records that represent the others best come first; ``"active"``: those of which the student, fitted
@@ -241,21 +243,26 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inner: dict[str, dict[str, Any]] = {}
         for key in [key for key in params if "__" in key]:
             name, _, field = key.partition("__")
-            current = params.get(name, getattr(self, name, None))
-            if isinstance(_DEFAULTS.get(name) if current is None else current, Searchable):
+            if isinstance(self._setting(name, params.get(name)), Searchable):
                 inner.setdefault(name, {})[field] = params.pop(key)
         super().set_params(**params)
-        for name, fields in inner.items():
-            current = getattr(self, name)
-            try:
-                changed = replace(_DEFAULTS[name] if current is None else current, **fields)
-            except TypeError:
+        for name, changes in inner.items():
+            current = self._setting(name)
+            unknown = sorted(set(changes) - set(current.get_params()))
+            if unknown:
                 raise InputError(
-                    f"{name} has no parameter among {', '.join(fields)}: allowed are "
-                    f"{', '.join((_DEFAULTS[name] if current is None else current).get_params())}"
-                ) from None
-            setattr(self, name, changed)
+                    f"{name} ({type(current).__name__}) has no parameter {unknown[0]!r}: allowed are "
+                    f"{', '.join(current.get_params())}"
+                )
+            setattr(self, name, replace(current, **changes))
         return self
+
+    def _setting(self, name: str, given: Any = None) -> Any:
+        """Tell what a parameter stands for: itself, the object of that name, or the default."""
+        given = getattr(self, name, None) if given is None else given
+        if name == "personalisation" and isinstance(given, str):
+            return as_personalisation(given)
+        return _DEFAULTS.get(name) if given is None else given
 
     def fit(
         self, X: Any, y: ArrayLike, *, budgets: Budgets | ArrayLike, X_public: Any
@@ -338,10 +345,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         teacher, student = (
             default_model() if model is None else model for model in (self.teacher, self.student)
         )
-        given = {
-            name: default if getattr(self, name) is None else getattr(self, name)
-            for name, default in _DEFAULTS.items()
-        }
+        given = {name: self._setting(name) for name in _DEFAULTS}
         seed = check_settings(self, given)
         return Recipe(
             teacher=teacher,
@@ -514,10 +518,13 @@ def _one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDAr
 
 
 class _Warner(Observer):
-    """Warns of what the user should know."""
+    """Warns of what the user should know, where the user's own code called."""
 
     def note(self, line: str) -> None:
-        warnings.warn(line, PrivacyWarning, stacklevel=2)
+        level, frame = 2, sys._getframe(1)
+        while frame.f_back and frame.f_globals.get("__name__", "").startswith("collegium."):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(line, PrivacyWarning, stacklevel=level)
 
 
 class _InProcess(Memory):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from collegium.checks import check_truth, check_whole, is_whole, shown
 from collegium.errors import InputError
 from collegium.pate.settings import Account, Queries
 from collegium.pate.teachers.engines import as_engine
@@ -40,31 +40,21 @@ def check_settings(model: Any, values: dict[str, Any]) -> int:
     InputError
         In one line, for the first setting that cannot be used.
     """
-    if not _is_whole(model.n_teachers) or model.n_teachers < 1:
-        raise InputError(
-            f"n_teachers must be a whole number of at least 1, got {_shown(model.n_teachers)}"
-        )
+    check_whole("n_teachers", model.n_teachers)
     for name, (kind, example) in _KINDS.items():
         if not isinstance(values[name], kind):
-            raise InputError(f"{name} must be one such as {example}, got {_shown(values[name])}")
-    seed = model.noise_seed
-    if seed is not None and (not _is_whole(seed) or seed < 0):
-        raise InputError(
-            "noise_seed must be a whole number of at least 0, or None for noise that is private, got "
-            f"{_shown(seed)}"
-        )
-    if not isinstance(model.keep_sensitive, (bool, np.bool_)):
-        raise InputError(
-            f"keep_sensitive must be True or False, got {_shown(model.keep_sensitive)}"
-        )
+            raise InputError(f"{name} must be one such as {example}, got {shown(values[name])}")
+    if model.noise_seed is not None:
+        check_whole("noise_seed", model.noise_seed, least=0)
+    check_truth("keep_sensitive", model.keep_sensitive)
     n_jobs, verbose = model.n_jobs, model.verbose
-    if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):
+    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
         raise InputError(
             "n_jobs must be a whole number of at least 1, -1 for all cores, or None, got "
-            f"{_shown(n_jobs)}"
+            f"{shown(n_jobs)}"
         )
-    if not isinstance(verbose, (bool, np.bool_)) and (not _is_whole(verbose) or verbose < 0):
-        raise InputError(f"verbose must be a whole number of at least 0, got {_shown(verbose)}")
+    if not isinstance(verbose, (bool, np.bool_)):
+        check_whole("verbose", verbose, least=0)
     as_engine(model.engine, n_jobs)
     return _seed_of(model.random_state)
 
@@ -76,17 +66,6 @@ def _seed_of(random_state: Any) -> int:
     except (ValueError, TypeError):
         raise InputError(
             "random_state must be None, a whole number from 0 to 4294967295 or a "
-            f"numpy.random.RandomState, got {_shown(random_state)}"
+            f"numpy.random.RandomState, got {shown(random_state)}"
         ) from None
-    return int(random_state) if _is_whole(random_state) else int(generator.randint(2**31 - 1))
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    """Write a setting in one line."""
-    if inspect.isclass(value):
-        return f"the class {value.__name__}: write {value.__name__}()"
-    return " ".join(repr(value).split())[:200]
+    return int(random_state) if is_whole(random_state) else int(generator.randint(2**31 - 1))

@@ -128,6 +128,7 @@ class PateRun:
         self._hire = hire
         self._verbose = verbose
         self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
+        self._neighbours = self.plan.neighbours(recipe.assignment)
         for whose in ("teacher", "student"):
             shares = recipe.class_shares(whose, records.classes)
             if whose == "student" and shares is not None:
@@ -172,14 +173,18 @@ class PateRun:
     @cached_property
     def X_asked(self) -> Any:  # noqa: N802
         """Public records as teachers see them."""
-        return self.teachers_view.of(self.records.X_public, self.memory.folder)
+        return self._public_as(self.teachers_view)
 
     @cached_property
     def X_seen(self) -> Any:  # noqa: N802
         """Public records as the student sees them."""
         if self.student_view is self.teachers_view:
             return self.X_asked
-        return self.student_view.of(self.records.X_public, self.memory.folder)
+        return self._public_as(self.student_view)
+
+    def _public_as(self, view: View) -> Any:
+        with one_line_about(view.name, "applied to the public records"):
+            return view.of(self.records.X_public, self.memory.folder)
 
     def rehearse(self, X_test: Any = None) -> None:
         """Train both models on some public records with synthetic labels: a typo must cost nothing.
@@ -195,20 +200,20 @@ class PateRun:
             If one of them fails: nothing has been spent.
         """
         recipe, classes = self.recipe, self.records.classes
-        check_order(recipe, self.X_asked)
-        people = sum(self.records.budgets.group_sizes().values())
+        X_asked, X_seen = self.X_asked, self.X_seen  # a view that fails is told before any model
+        check_order(recipe, X_asked)
         rehearse_teacher(
             recipe.teacher,
-            self.X_asked,
+            X_asked,
             len(classes),
-            -(-people // recipe.n_teachers),
+            -(-self.records.budgets.n_records // recipe.n_teachers),
             recipe.names["teacher"],
         )
         queries = recipe.queries
         limits = [limit for limit in (queries.max_queries, queries.max_labels) if limit is not None]
         student = rehearse_student(
             recipe.student,
-            self.X_seen,
+            X_seen,
             classes,
             most_labels=min(limits, default=None),
             soft=queries.release == HISTOGRAM and queries.targets != "argmax",
@@ -294,7 +299,7 @@ class PateRun:
             queries=self.recipe.queries,
             student=student,
             noise=noise,
-            neighbours=self.plan.neighbours(self.recipe.assignment),
+            neighbours=self._neighbours,
             adjacency=self.plan.adjacency(self.recipe.assignment),
             owners=self.records.budgets.group_sizes(),
             memory=self.memory,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from collegium.checks import shown
 from collegium.data.class_shares import as_class_shares
 from collegium.errors import InputError
 from collegium.models.batched import check_teachers_at_once
@@ -19,6 +20,7 @@ from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.pate.settings import Account, Queries
 from collegium.pate.students.active_choice import require_beliefs
 from collegium.pate.students.selection import ACTIVE
+from collegium.pate.students.supervised import require_comparable
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import check_choosing
 from collegium.pate.voting.release import check_release
@@ -101,6 +103,8 @@ class Recipe:
         check_together(self.aggregator, self.account, self.queries)
         if self.queries.query_order == ACTIVE:
             require_beliefs(self.student)
+        if self.aggregator.consults_student:
+            require_comparable(self.student)
         for name in ("preprocessing", "student_preprocessing"):
             _check_transformer(self.names[name], getattr(self, name), name != "preprocessing")
         object.__setattr__(self, "student", _seeded(self.student, self.seed))
@@ -167,11 +171,6 @@ def _check_transformer(name: str, given: Any, may_be_same: bool) -> None:
     usable = all(callable(getattr(given, method, None)) for method in ("fit", "transform"))
     if inspect.isclass(given) or not usable:
         allowed = f"{SAME!r}, None" if may_be_same else "None"
-        shown = (
-            f"the class {given.__name__}: write {given.__name__}()"
-            if inspect.isclass(given)
-            else " ".join(repr(given).split())[:200]
-        )
         raise InputError(
-            f"{name} must be {allowed} or a transformer such as TabularEncoder(), got {shown}"
+            f"{name} must be {allowed} or a transformer such as TabularEncoder(), got {shown(given)}"
         )

@@ -355,6 +355,21 @@ def beliefs_of(student: Any, X: Any, classes: ArrayLike) -> NDArray[np.float64]:
     return beliefs
 
 
+def require_comparable(student: Any) -> None:
+    """Refuse a student that votes cannot be compared with.
+
+    Raises
+    ------
+    InputError
+        If it has no ``predict_proba``.
+    """
+    if not hasattr(student, "predict_proba"):
+        raise InputError(
+            "aggregator 'interactive' compares votes with the student's probabilities, and "
+            f"{type(student).__name__} has no predict_proba: use a student that has"
+        )
+
+
 class RefittedStudent:
     """The student that Interactive-GNMax compares its teachers with.
 
@@ -377,11 +392,7 @@ class RefittedStudent:
     """
 
     def __init__(self, estimator: Any, X_public: Any, n_classes: int, tell: Tell = _warn) -> None:
-        if not hasattr(estimator, "predict_proba"):
-            raise InputError(
-                "aggregator 'interactive' compares votes with the student's probabilities, and "
-                f"{type(estimator).__name__} has no predict_proba: use a student that has"
-            )
+        require_comparable(estimator)
         self._estimator = estimator
         self._X_public = X_public
         self._n_classes = n_classes
