@@ -176,11 +176,12 @@ def test_an_interrupted_study_goes_on(study, tmp_path, monkeypatch, where):
 
 def test_a_plan_counts_the_same_people(study):
     plans = [plan_study(read_config(study(streamed))) for streamed in (True, False)]
-    assert plans[0][0] == plans[1][0]
+    assert plans[0].plan == plans[1].plan
+    streamed_ones, others = (planned.records for planned in plans)
     for name in ("group_sizes", "__len__"):
-        assert getattr(plans[0][2].budgets, name)() == getattr(plans[1][2].budgets, name)()
-    assert len(plans[0][2].X) == len(plans[1][2].X)
-    assert plans[0][2].fingerprints == plans[1][2].fingerprints
+        assert getattr(streamed_ones.budgets, name)() == getattr(others.budgets, name)()
+    assert len(streamed_ones.X) == len(others.X)
+    assert streamed_ones.fingerprints == others.fingerprints
 
 
 def test_the_command_line_plans_and_runs_it(study, capsys):
