@@ -9,6 +9,24 @@ from record import RECORD, differences, entries, plain, run, versions
 
 KNOWN = json.loads(RECORD.read_text("utf-8"))
 
+#: What differs between here and where the record was made: other software, or another processor.
+ELSEWHERE = differences(KNOWN["versions"], versions())
+#: What is the same everywhere: amounts are not, in their last bits, nor is what they are written into.
+STEADY = (
+    *(
+        "labels",
+        "verdicts",
+        "histograms",
+        "asked",
+        "stop",
+        "votes",
+        "assignment",
+        "order",
+        "student",
+    ),
+    *("plan", "journal", "terms", "exit"),
+)
+
 
 @pytest.fixture(scope="module")
 def records():
@@ -24,6 +42,10 @@ def test_the_same_to_the_last_bit(name, driver, case, records):
     if driver == "estimator" and ESTIMATOR_HAS_SEEDS_OF_A_STUDY:
         now = shared_with_study(now)
         before = {key: value for key, value in KNOWN[f"study/{case.id}"].items() if key in now}
+    if ELSEWHERE:
+        now, before = (
+            {key: entry[key] for key in STEADY if key in entry} for entry in (now, before)
+        )
     found = differences(before, now)
     assert not found, "\n".join(
         [f"{name} is not what it was; fields that differ:", *found, _other_machine()]
@@ -35,7 +57,6 @@ def test_every_case_is_recorded_and_no_other():
 
 
 def _other_machine():
-    found = differences(KNOWN["versions"], versions())
-    return (
-        "recorded with other software or on another processor: " + "; ".join(found) if found else ""
-    )
+    if not ELSEWHERE:
+        return ""
+    return "recorded with other software or on another processor: " + "; ".join(ELSEWHERE)
