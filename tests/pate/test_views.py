@@ -51,7 +51,9 @@ def test_nor_does_an_estimator_that_is_fitted():
         noise_seed=1,
     )
     with pytest.raises(InputError, match="could not transform the private records") as refusal:
-        model.fit(X, np.arange(60) % 2, budgets=np.full(60, 100.0), X_public=np.tile(PUBLIC, (9, 1)))
+        model.fit(
+            X, np.arange(60) % 2, budgets=np.full(60, 100.0), X_public=np.tile(PUBLIC, (9, 1))
+        )
     assert "271828" not in _everything_said(refusal.value)
 
 

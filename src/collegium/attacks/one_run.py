@@ -158,7 +158,9 @@ def audit_run(
     chosen = settings or OneRunSettings()
     _refuse(run)
     run = copy.copy(run)
-    run.memory = Memory()  # nothing of an audit goes into a study, and no kept votes come out of one
+    run.memory = (
+        Memory()
+    )  # nothing of an audit goes into a study, and no kept votes come out of one
     plan, aggregator, electorate = run.plan, run.aggregator, run.electorate
     queries, records = run.recipe.queries, run.records
     noisy = chosen.observe == "noisy" or queries.release == HISTOGRAM

@@ -51,7 +51,9 @@ class View:
         """
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # one about private records would tell something of them
+                warnings.simplefilter(
+                    "ignore"
+                )  # one about private records would tell something of them
                 return self.of(X, folder)
         except CollegiumError:
             raise
