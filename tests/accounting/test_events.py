@@ -156,6 +156,24 @@ def test_compositions_add_up_and_say_whom_they_are_about():
         replaced + PoissonGaussian([0.1], [1.0])
 
 
+def test_a_composition_of_compositions_leaks_no_more_than_it_was_allowed():
+    pytest.importorskip("dp_accounting")
+    steps, once = PoissonGaussian([0.1], [5.0], steps=10), Gaussian([1.0], 20.0)
+    flat = Composition([steps, once], [4, 2])
+    nested = Composition([Composition([steps, Composition([once])], [2, 1])], [2])
+    assert 0.99e-6 < nested.bound(0, 1e-6).delta_0 <= 1e-6
+    assert nested.bound(0, 1e-6).mu == pytest.approx(flat.bound(0, 1e-6).mu, rel=1e-9)
+    assert Composition([steps, once], [0, 1]).bound(0) == once.bound(0)  # nothing asks for a leak
+
+
+def test_poisson_steps_that_come_back_from_dp_accounting_are_fitted_as_a_whole():
+    pytest.importorskip("dp_accounting")
+    steps = PoissonGaussian([0.1], [5.0], steps=10)
+    assert from_dp_event(to_dp_event(steps)) == steps
+    twice = from_dp_event(to_dp_event(Composition([steps], [2])))
+    assert twice.bound(0, 1e-6).mu == PoissonGaussian([0.1], [5.0], steps=20).bound(0, 1e-6).mu
+
+
 def test_old_sentences_say_whom_they_are_about():
     for neighbours in Neighbours:
         assert Neighbours.from_words(neighbours.in_words) is neighbours

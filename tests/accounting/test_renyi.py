@@ -14,6 +14,7 @@ from collegium.accounting.renyi import (
     DEFAULT_ORDERS,
     SEED_ORDERS,
     gaussian_rdp,
+    poisson_gaussian_rdp,
     rdp_to_epsilon,
     validate_orders,
 )
@@ -42,6 +43,26 @@ def test_gaussian_rdp_is_the_divergence_of_two_gaussians():
             exact = mpmath.log(moment) / (order - 1)
         assert cost == pytest.approx(float(exact), rel=1e-12)
     assert gaussian_rdp(np.ones((2, 3)), 1.0, orders).shape == (2, 3, 3)
+
+
+@pytest.mark.parametrize("noise", [1.0, 5.0])
+@pytest.mark.parametrize("rate", [0.3, 1e-2, 1e-4, 1e-6, 1e-8])
+def test_the_curve_of_a_poisson_sample_is_rounded_up_however_rare_it_is(rate, noise):
+    """Mironov, Talwar & Zhang 2019, section 3.3: a finite sum for whole orders."""
+    pytest.importorskip("dp_accounting")
+    orders = [2, 5, 50]
+    for order, cost in zip(orders, poisson_gaussian_rdp(rate, noise, orders), strict=True):
+        with mpmath.workdps(60):
+            q, variance = mpmath.mpf(rate), mpmath.mpf(noise) ** 2
+            moment = mpmath.fsum(
+                mpmath.binomial(order, k)
+                * (1 - q) ** (order - k)
+                * q**k
+                * mpmath.exp(k * (k - 1) / (2 * variance))
+                for k in range(order + 1)
+            )
+            exact = mpmath.log(moment) / (order - 1)
+            assert exact <= cost <= exact * (1 + mpmath.mpf("3e-9")) + 2e-12 * q
 
 
 @pytest.mark.parametrize("delta", [1e-10, 1e-5, 0.1])

@@ -22,6 +22,8 @@ from collegium.attacks.canaries import (
 from collegium.attacks.one_run import OneRunSettings, audit_run
 from collegium.errors import InputError
 from collegium.study.config import config_from
+from collegium.study.folder import StudyFolder
+from collegium.study.kept import FolderMemory
 from collegium.study.stages import plan_study
 
 AGGREGATION = {
@@ -92,6 +94,17 @@ class TestStudies:
         assert all(
             finding.holds for finding in run(config, OneRunSettings(20, confidence=1 - 1e-7))
         )
+
+    def test_an_audit_leaves_a_studys_folder_alone(self, study, tmp_path):
+        """Neither are its own votes kept for the study, nor the study's taken for its own."""
+        planned = plan_study(study())
+        folder = StudyFolder(tmp_path / "study")
+        folder.open()
+        planned.memory = kept = FolderMemory(folder)
+        before = sorted(folder.path.rglob("*"))
+        findings = audit_run(planned, OneRunSettings(20), generator=np.random.default_rng(5))
+        assert sorted(folder.path.rglob("*")) == before
+        assert planned.memory is kept and len(findings) == 2
 
     def test_released_labels_alone_can_be_audited(self, study):
         settings = OneRunSettings(40, observe="released", confidence=1 - 1e-7)

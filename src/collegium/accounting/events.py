@@ -13,7 +13,7 @@ Costs are towards the neighbours that an event names: towards others, it would b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -492,10 +492,11 @@ class Composition(Event):
 
     def bound(self, cohort: int, delta_0: float = 0.0) -> GaussianBound:
         """Composed of all; delta_0 is shared evenly between those that need one."""
-        leaks = sum(c for event, c in self._counted() if isinstance(event, PoissonGaussian))
-        share = delta_0 / max(leaks, 1) * (1 - 2.0**-50)
-        parts = [part for event, c in self._counted() for part in [event.bound(cohort, share)] * c]
-        return GaussianBound.composed(parts)
+        parts = [(event, count) for event, count in self._single() if count]
+        leaks = sum(count for event, count in parts if isinstance(event, PoissonGaussian))
+        share = delta_0 / max(leaks, 1) * (1 - 2.0**-48)  # what composing rounds up
+        bounds = [[event.bound(cohort, share)] * count for event, count in parts]
+        return GaussianBound.composed(one for some in bounds for one in some)
 
     def towards(self, cohort: int) -> Self:
         """Keep one cohort only."""
@@ -506,8 +507,13 @@ class Composition(Event):
             dict.fromkeys(str(e) for e in self.events if not isinstance(e, Nothing))
         )
 
-    def _counted(self) -> list[tuple[Event, int]]:
-        return list(zip(self.events, self.counts, strict=True))
+    def _single(self) -> Iterator[tuple[Event, int]]:
+        """Yield the events that are no compositions, with how often each happened in all."""
+        for event, count in zip(self.events, self.counts, strict=True):
+            if isinstance(event, Composition):
+                yield from ((one, inner * count) for one, inner in event._single())
+            else:
+                yield event, count
 
     def _summed(self, parts: list[Floats]) -> Floats:
         """Add up as an account does that is charged with one after the other: rounded up each time."""

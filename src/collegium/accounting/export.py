@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import Any
 
@@ -217,7 +217,10 @@ def from_dp_event(exported: Any, neighbours: Neighbours = Neighbours.ADD_OR_REMO
     if isinstance(exported, dp.ComposedDpEvent):
         return Composition([from_dp_event(part, neighbours) for part in exported.events])
     if isinstance(exported, dp.SelfComposedDpEvent):
-        return Composition([from_dp_event(exported.event, neighbours)], [exported.count])
+        one = from_dp_event(exported.event, neighbours)
+        if isinstance(one, PoissonGaussian):  # fitted as a whole, its steps cost less
+            return replace(one, steps=one.steps * exported.count)
+        return Composition([one], [exported.count])
     if isinstance(exported, dp.PoissonSampledDpEvent) and isinstance(
         exported.event, dp.GaussianDpEvent
     ):

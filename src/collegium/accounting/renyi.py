@@ -198,7 +198,8 @@ def poisson_gaussian_rdp(rate: float, noise_multiplier: float, orders: ArrayLike
     """Rényi cost of one Gaussian step on a Poisson sample, from dp_accounting.
 
     Neighbours: the records of one owner are there or not. dp_accounting's floating point has no proven
-    bound; a part in 1e9 is added.
+    bound: a part in 1e9 is added, and, since its errors are parts of the rate, 1e-12 of that. (For rates from
+    1e-8 up, errors of 5e-14 of the rate were seen.)
 
     Parameters
     ----------
@@ -233,7 +234,8 @@ def poisson_gaussian_rdp(rate: float, noise_multiplier: float, orders: ArrayLike
     account = rdp.RdpAccountant(grid.tolist(), dp.NeighboringRelation.ADD_OR_REMOVE_ONE)
     account.compose(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise)))
     # There is no public way to the curve.
-    return np.asarray(np.maximum(account._rdp, 0.0) * (1 + 1e-9), dtype=np.float64)
+    curve = np.maximum(account._rdp, 0.0) * (1 + 1e-9) + 1e-12 * rate
+    return np.asarray(curve, dtype=np.float64)
 
 
 def rdp_to_epsilon(

@@ -11,6 +11,7 @@ teachers have learnt wrong records.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,6 +36,7 @@ from collegium.budgets import Budget
 from collegium.checks import check_choice, check_number, check_whole
 from collegium.errors import InputError
 from collegium.noise.sources import NoiseSource, SecureNoise
+from collegium.pate.memory import Memory
 from collegium.pate.pipeline import PateRun
 from collegium.pate.students.supervised import RefittedStudent
 from collegium.pate.voting.release import HISTOGRAM
@@ -155,6 +157,10 @@ def audit_run(
     """
     chosen = settings or OneRunSettings()
     _refuse(run)
+    run = copy.copy(run)
+    run.memory = (
+        Memory()
+    )  # nothing of an audit goes into a study, and no kept votes come out of one
     plan, aggregator, electorate = run.plan, run.aggregator, run.electorate
     queries, records = run.recipe.queries, run.records
     noisy = chosen.observe == "noisy" or queries.release == HISTOGRAM

@@ -21,8 +21,8 @@ from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print
 
 _MOST_CLASSES = 100_000
 ADJACENCY = (
-    "all records of one owner are added, removed or replaced, provided that each owner's records were "
-    "seen by that owner's teachers only"
+    "all records of one owner are added, removed or replaced, provided that only that owner's teachers "
+    "change with them: who is taught by whom must not depend on who else is there"
 )
 
 

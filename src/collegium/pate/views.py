@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,11 @@ class View:
             If it cannot transform them.
         """
         try:
-            return self.of(X, folder)
+            with warnings.catch_warnings():
+                warnings.simplefilter(
+                    "ignore"
+                )  # one about private records would tell something of them
+                return self.of(X, folder)
         except CollegiumError:
             raise
         except Exception as error:

@@ -96,6 +96,30 @@ def test_a_query_is_refused_before_any_noise_is_drawn(house, confident, recorded
     assert (pricing.accountant.mu_squared == 0).all()
 
 
+@pytest.mark.parametrize("name", ["confident", "lnmax"])
+def test_everything_drawn_has_been_charged_by_then(house, name):
+    """Whoever looks at the account while noise is drawn finds it paid."""
+    aggregator, electorate = house.aggregator(name, K), house.unlimited(K)
+    noise = house.RecordingNoise(SeededNoise(1))
+    job, pricing = house.job(house.predictions(40, K), electorate, aggregator, noise=noise)
+    account, paid = pricing.accountant, []
+    drawn = noise.source
+
+    class Watched:
+        def __getattr__(self, name):
+            paid.append(account.mu_squared[0])
+            return getattr(drawn, name)
+
+    noise.source = Watched()
+    job.run()
+    ballot = electorate.ballot(0)
+    costs = {"check": pricing.check(ballot), "answer": pricing.answer(ballot)}
+    purposes = [event[1] for event in noise_events(noise.events)]
+    owed = np.cumsum([costs[purpose].mu_squared[0] for purpose in purposes])
+    assert len(paid) == len(owed) >= 40
+    np.testing.assert_allclose(paid, owed, rtol=1e-9)
+
+
 def test_a_check_is_not_made_if_its_answer_could_not_be_paid(house, recorded):
     """The check alone costs next to nothing, and would always be affordable."""
     aggregator = ConfidentGNMax(threshold=-1e9, sigma_threshold=1e6, sigma=10.0)

@@ -1,0 +1,86 @@
+"""The one pipeline: what the account, the statement and the memory are told about a run."""
+
+import numpy as np
+import pytest
+
+from collegium import GNMax, Policy, Queries
+from collegium.accounting.neighbours import Neighbours
+from collegium.pate import pipeline
+from collegium.pate.classifier import default_model
+from collegium.pate.memory import Memory
+from collegium.pate.pipeline import PateRun
+from collegium.pate.recipe import Recipe
+from collegium.pate.records import Records
+
+
+class Noting(Memory):
+    """Remembers the terms, and whether they came before the first question."""
+
+    def __init__(self):
+        self.terms = {}
+
+    def begin(self, aggregator, electorate, **terms):
+        self.terms = terms
+
+    def asking(self):
+        assert self.terms, "asked before the terms were kept"
+        return super().asking()
+
+
+@pytest.fixture
+def released(monkeypatch):
+    generator = np.random.default_rng(1)
+    X = generator.normal(size=(120, 3))
+    budgets = Policy({"all": 50.0}, delta=1e-5).assign(["all"] * 120)
+    accounts = []
+
+    def pricing_for(*given):
+        accounts.append(real(*given).accountant)
+        return real(*given)
+
+    real = pipeline.pricing_for
+    monkeypatch.setattr(pipeline, "pricing_for", pricing_for)
+
+    def release(assignment, noise_seed=None):
+        recipe = Recipe(
+            default_model(),
+            default_model(),
+            8,
+            GNMax(sigma=3.0),
+            assignment=assignment,
+            queries=Queries(max_queries=5, release="histogram"),
+            noise_seed=noise_seed,
+        )
+        records = Records(X, (X[:, 0] > 0).astype(np.intp), budgets, np.arange(2), X[:30])
+        run = PateRun(recipe, records, Noting())
+        return run.release(run.votes()), run.memory.terms, accounts[-1]
+
+    return release
+
+
+@pytest.mark.parametrize(
+    ("assignment", "neighbours"),
+    [("hash", Neighbours.ANY_CHANGE), ("balanced", Neighbours.REPLACE)],
+)
+def test_account_statement_and_terms_are_about_the_same_neighbours(
+    released, assignment, neighbours
+):
+    result, terms, account = released(assignment)
+    assert account.neighbours is terms["neighbours"] is neighbours
+    assert result.privacy.adjacency == terms["adjacency"] == neighbours.in_words
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+def test_terms_and_statement_say_whether_the_noise_is_private(released, seed):
+    result, terms, _ = released("hash", seed)
+    assert result.privacy.noise_is_private is terms["private_noise"] is (seed is None)
+    assert (terms["guarantee"], terms["n_queries"]) == ("worst-case", 5)
+
+
+def test_noise_is_fresh_in_every_run_although_all_else_has_one_seed(released):
+    """The same ten draws twice would be a miracle, or a seed."""
+    one, other = (released("hash")[0].histograms for _ in range(2))
+    np.testing.assert_array_equal(one.queries, other.queries)
+    assert (one.counts != other.counts).any()
+    seeded, again = (released("hash", 7)[0].histograms for _ in range(2))
+    np.testing.assert_array_equal(seeded.counts, again.counts)
