@@ -1,5 +1,6 @@
 """A small house to test in: groups, plans, votes, noise that keeps a record, and labelling jobs."""
 
+import gc
 import os
 import sys
 
@@ -9,7 +10,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(_name, "1")
 
-from collections.abc import Callable, Sequence
+if sys.dont_write_bytecode:
+    # Dozens of processes import the package or the tests: the first one compiles for all.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -47,6 +53,25 @@ settings.register_profile("suite", derandomize=True, database=None, max_examples
 # New examples every time: pytest --hypothesis-profile=search
 settings.register_profile("search", derandomize=False, max_examples=500, **_STEADY)
 settings.load_profile("suite")
+
+
+def pytest_collection_finish() -> None:
+    """Take what was imported out of the garbage collector's rounds: it is never garbage."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def real_fsync() -> Iterator[Callable[[int], None]]:
+    """Spare this process the wait for the disk, since no power fails here; yields what does wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        real = os.fsync
+
+        def no_wait(descriptor: int) -> None:
+            os.fstat(descriptor)  # what is no file fails here, too
+
+        patch.setattr(os, "fsync", no_wait)
+        yield real
 
 
 class NoNoise:

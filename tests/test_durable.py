@@ -25,6 +25,12 @@ from collegium.durable import (
 )
 
 
+@pytest.fixture(autouse=True)
+def wait_for_the_disk(real_fsync, monkeypatch):
+    """The other tests do not."""
+    monkeypatch.setattr(os, "fsync", real_fsync)
+
+
 @pytest.fixture
 def there(tmp_path):
     path = tmp_path / "file"

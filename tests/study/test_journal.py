@@ -49,13 +49,7 @@ def take(journal, step):
 
 
 @pytest.fixture
-def quick_disk(monkeypatch):
-    """Thousands of small files: what is not flushed survives here, since no power fails."""
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
-
-
-@pytest.fixture
-def story(tmp_path, quick_disk):
+def story(tmp_path):
     """The bytes of a journal, and what is settled after each whole line of it."""
     path = tmp_path / "story"
     journal = FileJournal(path)

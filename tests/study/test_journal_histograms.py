@@ -29,11 +29,6 @@ BLOCKS = [
 ]
 
 
-@pytest.fixture
-def quick_disk(monkeypatch):
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
-
-
 def write(path, blocks=BLOCKS):
     journal = FileJournal(path)
     for block in blocks:
@@ -72,7 +67,7 @@ def test_labels_alone_are_written_as_ever(tmp_path):
     assert path.read_bytes() == old
 
 
-def test_cut_at_every_byte_histograms_are_whole_or_lost(tmp_path, quick_disk):
+def test_cut_at_every_byte_histograms_are_whole_or_lost(tmp_path):
     path, cut_path = tmp_path / "whole", tmp_path / "cut"
     write(path)
     content = path.read_bytes()

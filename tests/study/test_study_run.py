@@ -357,6 +357,8 @@ def test_stored_votes_that_nobody_can_have_cast_are_refused(tmp_path, change):
 
 SERVER = """
 import os, signal, sys, time
+import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style, sklearn.naive_bayes
+import collegium.study.stages
 from collegium.cli.main import main
 for line in sys.stdin:
     seconds, *argv = line.split()
@@ -381,7 +383,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="module")
 def killer(tmp_path_factory):
-    """A command line that is killed after so many seconds; forked, so that it starts at once."""
+    """A command line that is killed after so many seconds; forked with all it imports: it starts at once."""
     folder = tmp_path_factory.mktemp("killer")
     with subprocess.Popen(
         [sys.executable, "-c", SERVER],
@@ -421,7 +423,7 @@ def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_rel
     folder = tmp_path / "study"
     moments, seen, kills = random.Random(5), {}, 0
     for _ in range(60):
-        code, output = killer(0.06 * 1.3**kills * moments.uniform(0.5, 1.5), "run", path)
+        code, output = killer(0.02 * 1.3**kills * moments.uniform(0.5, 1.5), "run", path)
         journal = folder / "vault" / "journal.jsonl"
         known = {o.query: o for o in FileJournal(journal).settled()} if journal.exists() else {}
         for query, before in seen.items():

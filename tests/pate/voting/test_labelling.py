@@ -367,15 +367,8 @@ def crash_and_resume(house, path, events, after, electorate, aggregator, predict
     return crashed, durable, labels, pricing.accountant, drawn
 
 
-@pytest.fixture
-def quick_disk(monkeypatch):
-    """What is not flushed survives here, since no power really fails: only processes do."""
-    monkeypatch.setattr("os.fsync", lambda descriptor: None)
-
-
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("personalisation", ["weighting", "vanishing"])
-@pytest.mark.usefixtures("quick_disk")
 def test_a_job_resumes_from_every_possible_point(house, tmp_path, personalisation, after):
     aggregator = ConfidentGNMax(threshold=12.0, sigma_threshold=6.0, sigma=4.0)
     electorate = house.plan(personalisation, K, groups=RICH).electorate(seed=3)
@@ -425,7 +418,6 @@ def test_a_job_resumes_from_every_possible_point(house, tmp_path, personalisatio
     assert account.mu_squared.tobytes() == pricing.accountant.mu_squared.tobytes()
 
 
-@pytest.mark.usefixtures("quick_disk")
 def test_an_interactive_student_knows_after_a_crash_what_it_knew_before(house, tmp_path):
     """A crash between two blocks loses nothing: the refits are repeated at the same labels."""
     aggregator = house.aggregator("interactive", K)
@@ -451,7 +443,6 @@ def test_an_interactive_student_knows_after_a_crash_what_it_knew_before(house, t
         assert second.run().outcomes == reference.outcomes
 
 
-@pytest.mark.usefixtures("quick_disk")
 def test_a_crash_in_every_block_never_overspends_and_never_asks_twice(house, tmp_path, confident):
     """Resume again and again, each time losing a block: the account still counts everything."""
     electorate = house.plan("weighting", K, groups=RICH).electorate(seed=3)
@@ -487,7 +478,6 @@ def test_a_crash_in_every_block_never_overspends_and_never_asks_twice(house, tmp
     assert (account.epsilon_spent() <= account.epsilon).all()
 
 
-@pytest.mark.usefixtures("quick_disk")
 def test_a_finished_job_asks_nothing_more_when_run_again(house, tmp_path, confident):
     electorate = house.plan("weighting", K, groups=RICH).electorate(seed=3)
     predictions = house.predictions(100, K)
