@@ -1,6 +1,6 @@
 """Size of the package: lines, lines of code, files, public names, parameters, keys, raises.
 
-    python benchmarks/size.py [FOLDER]        # default: src/collegium
+python benchmarks/size.py [FOLDER]        # default: src/collegium
 """
 
 from __future__ import annotations

@@ -37,17 +37,11 @@ FEWEST_RUNS = 100
 class GameFinding:
     """What the game showed about one group.
 
-    Attributes
-    ----------
-    group : str
-    budget : Budget
-        What each owner of the group granted.
-    lower_epsilon, claim_epsilon : float
-        Empirical lower bound, and what the account charged, at the group's δ.
-    lower_mu, claim_mu : float
-        The same for Gaussian DP.
-    true_positive_rate, false_positive_rate : float
-        Observed, of the event that bounds μ.
+    ``budget``: what each owner of the group granted.
+    ``lower_epsilon``, ``claim_epsilon``: empirical lower bound, and what the account charged, at
+        the group's δ.
+    ``lower_mu``, ``claim_mu``: the same for Gaussian DP.
+    ``true_positive_rate``, ``false_positive_rate``: observed, of the event that bounds μ.
     """
 
     group: str
@@ -82,33 +76,16 @@ def play_game(
 ) -> list[GameFinding]:
     """Play the game for one owner of each group.
 
-    Parameters
-    ----------
-    mechanism : AuditedMechanism
-    runs : int
-        Labelling jobs on each side (one side for all owners unmoved, one for each group).
-    queries : int
-        Queries of each job; their votes are alike, so that the job composes them all.
-    n_classes : int
-        At least 2; the owner's teachers move their votes between the first two.
-    confidence : float
-        Probability that *all* lower bounds of all groups hold, in (0, 1).
-    observe : {"noisy", "released"}, optional
-        What the adversary sees: the noisy values, or what jobs release. Default: noisy values where the
-        account pays for them (Gaussian and Laplace noise), labels otherwise. Where histograms are
-        released, both are the same values, and are read off the outcomes of the jobs.
-    progress : callable, optional
-        Called with (jobs done, jobs in all).
-
-    Returns
-    -------
-    list of GameFinding
-        One for each group.
-
-    Raises
-    ------
-    InputError
-        If a number is not allowed, or the pricing is not worst-case.
+    ``runs``: labelling jobs on each side (one side for all owners unmoved, one for each group).
+    ``queries``: queries of each job; their votes are alike, so that the job composes them all.
+    ``n_classes``: at least 2; the owner's teachers move their votes between the first two.
+    ``confidence``: probability that *all* lower bounds of all groups hold, in (0, 1).
+    ``observe``: what the adversary sees: the noisy values, or what jobs release. Default: noisy
+        values where the account pays for them (Gaussian and Laplace noise), labels otherwise. Where
+        histograms are released, both are the same values, and are read off the outcomes of the
+        jobs.
+    ``progress``: called with (jobs done, jobs in all).
+    Returns: one for each group.
 
     Notes
     -----

@@ -156,14 +156,9 @@ def cost_of(
 ) -> dict[str, float]:
     """ε that each owner of each group would have spent, whatever the budgets are.
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        The mechanism.
-    plan : Plan
-        Budgets in it only set the weights here.
-    checks, answers : int
-        Queries asked (in order of the schedule), and how many of the first were answered.
+    ``plan``: budgets in it only set the weights here.
+    ``checks``, ``answers``: queries asked (in order of the schedule), and how many of the first
+        were answered.
     """
     from collegium.budgets import Budget
     from collegium.pate.voting.pricing import WorstCasePricing

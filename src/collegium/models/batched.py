@@ -79,15 +79,7 @@ class BatchedEstimator(Protocol):
 def check_teachers_at_once(estimator: Any) -> None:
     """Refuse an estimator that would train no teachers, or half ones, at once.
 
-    Parameters
-    ----------
-    estimator : object
-        One without ``teachers_at_once`` is fine: it trains one.
-
-    Raises
-    ------
-    ModelError
-        If ``teachers_at_once`` is no whole number from 1.
+    ``estimator``: one without ``teachers_at_once`` is fine: it trains one.
 
     Examples
     --------

@@ -28,15 +28,7 @@ _RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json", "student.joblib")
 class StudyFolder:
     """Paths of a study, and durable writing into them.
 
-    Parameters
-    ----------
-    path : Path
-        The folder; made if it does not exist.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be made or written.
+    ``path``: the folder; made if it does not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -84,13 +76,7 @@ class StudyFolder:
         free_keys: Collection[str] = (),
         free_inputs: Collection[str] = (),
     ) -> bool:
-        """Tell whether the folder holds this very study, begun before; nothing is written.
-
-        Parameters
-        ----------
-        config, inputs, free_keys, free_inputs
-            As for :meth:`claim`.
-        """
+        """Tell whether the folder holds this very study, begun before; nothing is written."""
         try:
             known = json.loads((self.vault / "manifest.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -107,19 +93,10 @@ class StudyFolder:
     ) -> None:
         """Write the manifest of a new study, or check that an existing one is the same study.
 
-        Parameters
-        ----------
-        config : dict
-            Everything that may change a result.
-        inputs : dict of str to str
-            Fingerprints of what was read.
-        free_keys, free_inputs : collection of str
-            Sections or keys of ``config``, and names of ``inputs``, that may have changed.
-
-        Raises
-        ------
-        StudyMismatchError
-            If the folder belongs to another study.
+        ``config``: everything that may change a result.
+        ``inputs``: fingerprints of what was read.
+        ``free_keys``, ``free_inputs``: sections or keys of ``config``, and names of ``inputs``,
+            that may have changed.
         """
         path = self.vault / "manifest.json"
         manifest = {"format": FORMAT, "config": config, "inputs": inputs}

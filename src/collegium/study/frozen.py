@@ -28,10 +28,8 @@ FREE_INPUTS = frozenset({"test", "test labels"})
 def said(settings: Settings) -> Settings:
     """Leave out what goes without saying.
 
-    Parameters
-    ----------
-    settings : dict of str to dict
-        Section, key, value; as :meth:`~collegium.study.config.StudyConfig.public` makes them. Not changed.
+    ``settings``: section, key, value; as :meth:`~collegium.study.config.StudyConfig.public` makes
+        them. Not changed.
 
     Examples
     --------
@@ -58,12 +56,7 @@ def free_keys(config: StudyConfig, voting_has_ended: bool) -> frozenset[str]:
     may be replaced like any other; but a data-dependent account of Interactive-GNMax is computed from its
     opinions each time.
 
-    Parameters
-    ----------
-    config : StudyConfig
-        The study's.
-    voting_has_ended : bool
-        Whether all that will be asked was asked.
+    ``voting_has_ended``: whether all that will be asked was asked.
     """
     if voting_has_ended and config.privacy.guarantee == "worst-case":
         return FREE_KEYS | {"student"}
@@ -75,13 +68,6 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
 
     The student may change, and so may what it sees of the records: it is computed from what was released,
     and costs nobody anything. Not so where its opinion steers the voting, or the choice of questions.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study's.
-    aggregator : Aggregator
-        Its mechanism.
     """
     settings = said(config.public())
     if not (aggregator.consults_student or config.aggregation.query_order == ACTIVE):

@@ -48,20 +48,13 @@ class _Weighting:
 class TabularModel:
     """The teacher of one shard; ``predict`` returns class numbers. Holds records: **sensitive**.
 
-    Attributes
-    ----------
-    centre : ndarray of shape (n_features,)
-        Mean of the shard.
-    rotation : ndarray of shape (n_features, n_coordinates), or None
-        From centred columns to coordinates (``scale="shard"``).
-    views : list
-        What was learnt, by weighting of the columns.
-    level : ndarray of shape (n_present,)
-        Constant of each class.
-    present : ndarray of int, shape (n_present,)
-        Class numbers that occur in the shard.
-    widths : tuple of float
-        Of the bumps.
+    ``centre`` (n_features,): mean of the shard.
+    ``rotation`` (n_features, n_coordinates): from centred columns to coordinates
+        (``scale="shard"``).
+    ``views``: what was learnt, by weighting of the columns.
+    ``level`` (n_present,): constant of each class.
+    ``present`` (n_present,): class numbers that occur in the shard.
+    ``widths``: of the bumps.
     """
 
     centre: Floats

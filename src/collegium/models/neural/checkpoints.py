@@ -28,18 +28,9 @@ class Checkpoints:
     on from a damaged one. Only its owner may read it. A file's name is a digest of all that its content
     follows from, so that nothing is ever resumed with other records, another seed or other settings.
 
-    Parameters
-    ----------
-    folder : str or path
-        Made, readable by its owner only, if it is not there.
-    seconds : float, default=30
-        How long a teacher trains before it is written (again), at the end of an epoch. 0: after every
-        epoch.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be made, or ``seconds`` is negative.
+    ``folder``: made, readable by its owner only, if it is not there.
+    ``seconds``: how long a teacher trains before it is written (again), at the end of an epoch. 0:
+        after every epoch.
     """
 
     def __init__(self, folder: str | os.PathLike[str], seconds: float = 30.0) -> None:

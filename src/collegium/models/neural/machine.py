@@ -23,14 +23,9 @@ _MOST_AT_ONCE = 256
 class Machine:
     """Where, and how many at a time: nothing that a teacher depends on, but for rounding in a group.
 
-    Attributes
-    ----------
-    device : torch.device
-        CPU or CUDA.
-    threads : int
-        Groups at a time, on a CPU.
-    group_size : int or None
-        Teachers in a group; None: one on a CPU, as many as fit on a GPU.
+    ``device``: CPU or CUDA.
+    ``threads``: groups at a time, on a CPU.
+    ``group_size``: teachers in a group; None: one on a CPU, as many as fit on a GPU.
     """
 
     device: torch.device
@@ -73,19 +68,9 @@ def require_torch() -> None:
 def find_machine(device: str, threads: int | None, group_size: int | None = None) -> Machine:
     """Find the device, and how many cores may be used.
 
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"} or another name of PyTorch's for a GPU, such as "cuda:1"
-        ``auto``: a GPU if there is one.
-    threads : int or None
-        Cores of a CPU; None: what PyTorch may use here.
-    group_size : int, optional
-        Teachers side by side; default: as many as fit.
-
-    Raises
-    ------
-    ModelError
-        If there is no such device, or a number is below 1.
+    ``device``: ``auto``: a GPU if there is one.
+    ``threads``: cores of a CPU; None: what PyTorch may use here.
+    ``group_size``: teachers side by side; default: as many as fit.
     """
     require_torch()
     import torch

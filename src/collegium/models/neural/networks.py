@@ -32,22 +32,9 @@ def seed_cnn(n_classes: int, input_shape: Sequence[int] = (1, 28, 28)) -> nn.Seq
     the last layer; biases 0; batch normalisation as in TensorFlow 2.4 (running averages keep 0.99,
     ε = 1e-3).
 
-    Parameters
-    ----------
-    n_classes : int
-        Length of the public list of classes.
-    input_shape : sequence of int, default=(1, 28, 28)
-        Channels, height, width.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Maps (n, channels, height, width) to logits, shape (n, n_classes).
-
-    Raises
-    ------
-    InputError
-        If ``input_shape`` is no image of at least 4 × 4 pixels, or ``n_classes`` is below 1.
+    ``n_classes``: length of the public list of classes.
+    ``input_shape``: channels, height, width.
+    Returns: maps (n, channels, height, width) to logits, shape (n, n_classes).
 
     References
     ----------
@@ -90,24 +77,10 @@ def small_cnn(
     own: larger ones (He's) do not change what batch normalisation lets through, but slow learning down
     (they cost about 1.5 points of accuracy on 240 images of MNIST after 20 epochs).
 
-    Parameters
-    ----------
-    n_classes : int
-        Length of the public list of classes.
-    input_shape : sequence of int, default=(1, 28, 28)
-        Channels, height, width.
-    width : int, default=16
-        Kernels of the first convolution; the others have two and four times as many.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Maps (n, channels, height, width) to logits, shape (n, n_classes).
-
-    Raises
-    ------
-    InputError
-        If ``input_shape`` is no image of at least 11 × 11 pixels, or a size is below 1.
+    ``n_classes``: length of the public list of classes.
+    ``input_shape``: channels, height, width.
+    ``width``: kernels of the first convolution; the others have two and four times as many.
+    Returns: maps (n, channels, height, width) to logits, shape (n, n_classes).
 
     Examples
     --------
@@ -146,26 +119,11 @@ def mlp(
 ) -> nn.Sequential:
     """Make a perceptron for feature vectors: hidden layers with batch normalisation and ReLU.
 
-    Parameters
-    ----------
-    n_classes : int
-        Length of the public list of classes.
-    input_shape : sequence of int
-        Shape of one record; more than one axis is flattened.
-    hidden : sequence of int, default=(128, 64)
-        Units of each hidden layer.
-    dropout : float, default=0
-        Share of hidden units left out at random in training, in [0, 1).
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Maps (n, *input_shape) to logits, shape (n, n_classes).
-
-    Raises
-    ------
-    InputError
-        If a size is below 1, or ``dropout`` is outside [0, 1).
+    ``n_classes``: length of the public list of classes.
+    ``input_shape``: shape of one record; more than one axis is flattened.
+    ``hidden``: units of each hidden layer.
+    ``dropout``: share of hidden units left out at random in training, in [0, 1).
+    Returns: maps (n, *input_shape) to logits, shape (n, n_classes).
 
     Examples
     --------

@@ -12,23 +12,12 @@ from torch import Tensor
 class StackedAdam:
     """Adam, or AdamW where there is weight decay, for the rows of a matrix of parameters.
 
-    Parameters
-    ----------
-    parameters, gradients : Tensor, shape (rows, n)
-        Changed, and read, in place.
-    epsilon : float
-        Added to the denominator.
-    weight_decay : float, default=0
-        Decoupled: weights shrink by the learning rate times this at each step.
-    betas : tuple of float, default=(0.9, 0.999)
-        What the two moments keep.
-
-    Attributes
-    ----------
-    first, second : Tensor, shape (rows, n)
-        Running moments of the gradients.
-    steps : list of int
-        Of each row.
+    ``parameters``, ``gradients`` (rows, n): changed, and read, in place.
+    ``epsilon``: added to the denominator.
+    ``weight_decay``: decoupled: weights shrink by the learning rate times this at each step.
+    ``betas``: what the two moments keep.
+    ``first``, ``second`` (rows, n): running moments of the gradients.
+    ``steps``: of each row.
 
     Notes
     -----

@@ -97,20 +97,11 @@ class DaskBackend(ClusterBackend):
 def connected(address: str | None, workers: int | None, timeout: float) -> Iterator[DaskBackend]:
     """Connect to a scheduler; without an address, to this process's client or a cluster started for it.
 
-    Parameters
-    ----------
-    address : str or None
-        ``tcp://host:8786``, ``tls://host:8786``, or the path of a scheduler file (``.json``).
-    workers : int or None
-        Workers to start where there is no cluster, or tasks at once on one that is there; None: as many
-        as there are cores.
-    timeout : float
-        Seconds after which a scheduler without answer, or without a worker, is given up.
-
-    Raises
-    ------
-    InputError
-        If there is no scheduler, or it has no worker that can train teachers.
+    ``address``: ``tcp://host:8786``, ``tls://host:8786``, or the path of a scheduler file
+        (``.json``).
+    ``workers``: workers to start where there is no cluster, or tasks at once on one that is there;
+        None: as many as there are cores.
+    ``timeout``: seconds after which a scheduler without answer, or without a worker, is given up.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(_quiet())

@@ -12,14 +12,8 @@ from collegium.errors import PrivacyWarning
 def warn_if_in_clear(engine: str, hosts: Iterable[str], encrypted: bool) -> None:
     """Warn of a cluster on other machines whose traffic is not encrypted.
 
-    Parameters
-    ----------
-    engine : str
-        What to call the cluster.
-    hosts : iterable of str
-        Addresses of its machines.
-    encrypted : bool
-        Is its traffic encrypted?
+    ``engine``: what to call the cluster.
+    ``encrypted``: is its traffic encrypted?
 
     Examples
     --------

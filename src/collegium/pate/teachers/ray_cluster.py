@@ -99,20 +99,11 @@ class RayBackend(ClusterBackend):
 def connected(address: str | None, workers: int | None, timeout: float) -> Iterator[RayBackend]:
     """Connect to a cluster; without an address, to this process's or one that is started for it.
 
-    Parameters
-    ----------
-    address : str or None
-        ``head:6379`` or ``auto`` (on a machine of the cluster), or ``ray://host:10001`` (from anywhere).
-    workers : int or None
-        Workers to start where there is no cluster, or tasks at once on one that is there; None: as many
-        as there are cores.
-    timeout : float
-        Seconds after which a cluster without answer, or without a free core, is given up.
-
-    Raises
-    ------
-    InputError
-        If there is no cluster, or it has no worker that can train teachers.
+    ``address``: ``head:6379`` or ``auto`` (on a machine of the cluster), or ``ray://host:10001``
+        (from anywhere).
+    ``workers``: workers to start where there is no cluster, or tasks at once on one that is there;
+        None: as many as there are cores.
+    ``timeout``: seconds after which a cluster without answer, or without a free core, is given up.
     """
     address = address or os.environ.get("RAY_ADDRESS")
     with contextlib.ExitStack() as stack:

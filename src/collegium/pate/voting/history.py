@@ -18,12 +18,8 @@ from collegium.personalisation.electorate import Electorate
 class SpendingPoint:
     """The account after some queries.
 
-    Attributes
-    ----------
-    asked, labels : int
-        Queries asked and labels released so far.
-    epsilon_spent : dict of str to float
-        The most that any owner of each group has spent, rounded up.
+    ``asked``, ``labels``: queries asked and labels released so far.
+    ``epsilon_spent``: the most that any owner of each group has spent, rounded up.
     """
 
     asked: int
@@ -42,21 +38,8 @@ def spending_history(
     Under the worst-case guarantee costs depend on released outcomes only, so this history may be
     published.
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        The mechanism.
-    electorate : Electorate
-        Weights, participation and cohorts.
-    outcomes : sequence of Outcome
-        Every query asked, in order.
-    n_points : int, default=60
-        About how many points to return; the last one is always there.
-
-    Returns
-    -------
-    list of SpendingPoint
-        Starts with zero.
+    ``outcomes``: every query asked, in order.
+    ``n_points``: about how many points to return; the last one is always there.
     """
     pricing = WorstCasePricing(aggregator, electorate)
     wanted = set(

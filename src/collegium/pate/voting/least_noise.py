@@ -27,23 +27,10 @@ def least_sigma(electorate: Electorate, n_answers: int) -> float:
 
         σ² = max over cohorts of Σ_p 2·(Δ_p/s_p)² / μ(ε, δ)².
 
-    Parameters
-    ----------
-    electorate : Electorate
-        Public: :meth:`Plan.electorate <collegium.personalisation.plan.Plan.electorate>`, with the seed of the
-        study.
-    n_answers : int
-        Answers wanted, at least 1.
-
-    Returns
-    -------
-    float
-        Standard deviation in votes, for the nominal number of teachers.
-
-    Raises
-    ------
-    InputError
-        If no answer is wanted, or no budget limits anything.
+    ``electorate``: public: :meth:`Plan.electorate
+        <collegium.personalisation.plan.Plan.electorate>`, with the seed of the study.
+    ``n_answers``: answers wanted, at least 1.
+    Returns: standard deviation in votes, for the nominal number of teachers.
 
     Examples
     --------
