@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from scipy.stats import beta, binom
 
+from collegium.checks import check_number
 from collegium.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -43,8 +44,7 @@ def binomial_bounds(successes: ArrayLike, trials: int, error: float) -> tuple[Fl
     counts = np.asarray(successes, dtype=np.float64)
     if trials < 1 or (counts < 0).any() or (counts > trials).any():
         raise InputError(f"successes must lie between 0 and the number of trials, {trials}")
-    if not 0 < error < 1:
-        raise InputError(f"the error probability must lie strictly between 0 and 1, got {error}")
+    check_number("the error probability", error, above=0, below=1)
     with np.errstate(all="ignore"):
         lower = np.where(counts > 0, beta.ppf(error, counts, trials - counts + 1), 0.0)
         upper = np.where(counts < trials, beta.isf(error, counts + 1, trials - counts), 1.0)
@@ -156,8 +156,7 @@ def one_run_epsilon(guesses: Guesses, delta: float, error: float) -> float:
     >>> round(one_run_epsilon(Guesses(100, 100, 100), 1e-5, 0.05), 2)
     3.49
     """
-    if not 0 < error < 1:
-        raise InputError(f"the error probability must lie strictly between 0 and 1, got {error}")
+    check_number("the error probability", error, above=0, below=1)
     if one_run_p_value(guesses, 0.0, delta) >= error:
         return 0.0
     low, high = 0.0, 1.0

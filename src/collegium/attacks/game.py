@@ -22,6 +22,7 @@ from collegium.attacks.distinguishers import Lens, Runs, choose_events
 from collegium.attacks.listening import ListeningNoise
 from collegium.attacks.mechanism import AuditedMechanism
 from collegium.budgets import Budget
+from collegium.checks import check_choice, check_number, check_whole
 from collegium.errors import InputError
 from collegium.pate.voting.labelling import LabellingJob, Outcome
 from collegium.pate.voting.noisy_maxima import Aggregator
@@ -145,14 +146,10 @@ def _refuse(
         )
     if runs < FEWEST_RUNS:
         raise InputError(f"an audit needs at least {FEWEST_RUNS} runs on each side, got {runs}")
-    if queries < 1:
-        raise InputError(f"a run needs at least 1 query, got {queries}")
-    if n_classes < 2:
-        raise InputError(f"votes need at least 2 classes, got {n_classes}")
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    if observe not in OBSERVATIONS:
-        raise InputError(f"observe must be {' or '.join(OBSERVATIONS)}, got {observe!r}")
+    check_whole("queries", queries)
+    check_whole("n_classes", n_classes, least=2)
+    check_number("confidence", confidence, above=0, below=1)
+    check_choice("observe", observe, OBSERVATIONS)
     if observe == "noisy" and not pays_for_noisy_counts(mechanism.aggregator):
         raise InputError(
             f"the account of aggregator {mechanism.aggregator.name!r} pays for the winner, not for noisy "

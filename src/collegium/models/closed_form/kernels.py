@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_choice, check_positive
 from collegium.errors import InputError, ModelError
 from collegium.models.batched import Shard
 from collegium.models.features.dense_tables import dense_table
@@ -256,13 +257,5 @@ class KernelTeachers(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.sensitive_model_.scores(table)
 
     def _check_parameters(self) -> None:
-        if self.kernel not in KERNELS:
-            raise ModelError(f"kernel={self.kernel!r} was given; allowed are {', '.join(KERNELS)}")
-        positive_number("gamma", self.gamma)
-
-
-def positive_number(name: str, value: Any) -> None:
-    """Check a parameter."""
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not 0 < value < np.inf:
-        raise ModelError(f"{name}={value!r} was given; allowed are finite numbers above 0")
+        check_choice("kernel", self.kernel, KERNELS, ModelError)
+        check_positive("gamma", self.gamma, ModelError)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from collegium.checks import check_number
 from collegium.durable import read_sealed, write_sealed
 from collegium.errors import InputError
 
@@ -34,11 +35,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: str | os.PathLike[str], seconds: float = 30.0) -> None:
-        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if not (number and 0 <= seconds < math.inf):
-            raise InputError(
-                f"checkpoint_seconds={seconds!r} was given; allowed are numbers of seconds from 0"
-            )
+        check_number("checkpoint_seconds", seconds, least=0, below=math.inf)
         self._folder = Path(folder)
         self._seconds = seconds
         self._last: dict[str, float] = {}

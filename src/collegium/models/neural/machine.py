@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from collegium.checks import check_whole
 from collegium.errors import ModelError
 
 if TYPE_CHECKING:
@@ -76,9 +77,8 @@ def find_machine(device: str, threads: int | None, group_size: int | None = None
     import torch
 
     for name, number in (("n_threads", threads), ("group_size", group_size)):
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and not (whole and number >= 1):
-            raise ModelError(f"{name}={number!r} was given; allowed are whole numbers from 1")
+        if number is not None:
+            check_whole(name, number, error=ModelError)
     if device not in DEVICES and not (isinstance(device, str) and device.startswith("cuda:")):
         raise ModelError(f"device={device!r} was given; allowed are {', '.join(DEVICES)}")
     if device == "auto":

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from torch import nn
 
+from collegium.checks import check_number, check_whole
 from collegium.errors import InputError
 
 Factory = Callable[[int, tuple[int, ...]], nn.Module]
@@ -51,7 +52,7 @@ def seed_cnn(n_classes: int, input_shape: Sequence[int] = (1, 28, 28)) -> nn.Seq
     542494
     """
     channels, height, width = _image_shape(input_shape, smallest=4)
-    _check_classes(n_classes)
+    check_whole("n_classes", n_classes)
     pooled = ((height - 2) // 2) * ((width - 2) // 2)
     return nn.Sequential(
         _he_uniform(nn.Conv2d(channels, 32, 3)),
@@ -89,9 +90,8 @@ def small_cnn(
     torch.Size([4, 10])
     """
     channels, height, across = _image_shape(input_shape, smallest=11)
-    _check_classes(n_classes)
-    if width < 1:
-        raise InputError(f"width={width} was given; allowed are integers from 1; give more kernels")
+    check_whole("n_classes", n_classes)
+    check_whole("width", width)
     wide, wider = 2 * width, 4 * width
     # Batch normalisation takes any bias away again.
     left = ((height + 1) // 2 // 2 - 2) * ((across + 1) // 2 // 2 - 2)
@@ -131,15 +131,14 @@ def mlp(
     >>> mlp(2, (14,), hidden=(32,))(torch.zeros(5, 14)).shape
     torch.Size([5, 2])
     """
-    _check_classes(n_classes)
+    check_whole("n_classes", n_classes)
     n_inputs = math.prod(input_shape)
     if n_inputs < 1 or any(units < 1 for units in hidden):
         raise InputError(
             f"input_shape={tuple(input_shape)} and hidden={tuple(hidden)} were given; every size must be "
             "at least 1"
         )
-    if not 0 <= dropout < 1:
-        raise InputError(f"dropout={dropout!r} was given; allowed are numbers from 0 to below 1")
+    check_number("dropout", dropout, least=0, below=1)
     layers: list[nn.Module] = [nn.Flatten()] if len(input_shape) != 1 else []
     for units in hidden:
         # Batch normalisation takes any bias away again.
@@ -174,8 +173,3 @@ def _image_shape(input_shape: Sequence[int], smallest: int) -> tuple[int, int, i
         )
     channels, height, width = input_shape
     return channels, height, width
-
-
-def _check_classes(n_classes: int) -> None:
-    if n_classes < 1:
-        raise InputError(f"n_classes={n_classes} was given; there must be at least one class")

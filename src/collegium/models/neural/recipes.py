@@ -6,7 +6,14 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from collegium.checks import check_choice, check_number, check_share, check_truth, check_whole
+from collegium.checks import (
+    check_choice,
+    check_number,
+    check_positive,
+    check_share,
+    check_truth,
+    check_whole,
+)
 from collegium.errors import ModelError
 
 SCHEDULES = ("constant", "one-cycle")
@@ -53,7 +60,7 @@ class TrainingRecipe:
         check_choice("schedule", self.schedule, SCHEDULES, ModelError)
         check_truth("augment", self.augment, ModelError)
         for name in ("learning_rate", "epsilon"):
-            check_number(name, getattr(self, name), above=0, below=math.inf, error=ModelError)
+            check_positive(name, getattr(self, name), ModelError)
         check_number("weight_decay", self.weight_decay, least=0, below=math.inf, error=ModelError)
         check_number("label_smoothing", self.label_smoothing, least=0, below=1, error=ModelError)
         check_movement(self.rotation, self.shift)

@@ -22,6 +22,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.checks import check_whole
 from collegium.errors import BudgetExceededError, InputError
 from collegium.noise.grid import GRID, to_grid
 from collegium.noise.sources import MAX_SCALE, NoiseSource
@@ -223,8 +224,7 @@ class LabellingJob:
         if isinstance(order, QueryChooser):
             check_choosing(aggregator, pricing.guarantee)
         self._agenda = Agenda(order, votes.n_queries, max_queries)
-        if block < 1:
-            raise InputError(f"block must be at least 1 query, got {block}")
+        check_whole("block", block)
         self._student = student if aggregator.consults_student else None
         self._max_labels = max_labels
         self._journal: Journal = journal if journal is not None else _Memory()

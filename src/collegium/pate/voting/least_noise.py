@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from collegium.accounting.gaussian import gdp_mu
+from collegium.checks import check_whole
 from collegium.errors import InputError
 from collegium.personalisation.electorate import Electorate
 
@@ -40,9 +41,7 @@ def least_sigma(electorate: Electorate, n_answers: int) -> float:
     >>> round(least_sigma(plan.electorate(0), 9000))
     501
     """
-    whole = isinstance(n_answers, (int, np.integer)) and not isinstance(n_answers, bool)
-    if not whole or n_answers < 1:
-        raise InputError(f"n_answers must be a whole number, at least 1, got {n_answers!r}")
+    check_whole("n_answers", n_answers)
     if all(budget.is_unlimited for budget in electorate.groups.values()):
         raise InputError("all budgets are unlimited, so no answer needs noise: give sigma instead")
     positions = 1 if electorate.is_static else n_answers
