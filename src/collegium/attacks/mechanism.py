@@ -41,17 +41,16 @@ class AuditedMechanism:
 
 
 def mechanism_from(
-    plan: Plan, aggregator: Aggregator, queries: int, seed: int = 0, release: str = LABELS
+    plan: Plan, aggregator: Aggregator, queries: int, release: str = LABELS
 ) -> AuditedMechanism:
     """Make the mechanism of a plan, with an owner of each group to attack.
 
     ``plan``: who teaches and who weighs how much.
     ``queries``: queries of one run: where teachers vanish, the owner's is the one that takes part
         most.
-    ``seed``: public randomness of participation.
     ``release``: what is shown of each answered query.
     """
-    electorate = plan.electorate(seed)
+    electorate = plan.electorate(0)
     present = np.array([electorate.ballot(p).weights > 0 for p in range(queries)])
     owners = {}
     for name, (first, end) in plan.teacher_ranges().items():

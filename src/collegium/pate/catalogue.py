@@ -38,8 +38,6 @@ SHORT_NAMES = {
     "vat": "collegium.pate.students.neural_student.NeuralStudent",
     "evidence-regression": "collegium.pate.students.regression.RegressionStudent",
 }
-#: Preprocessing that is slow enough to keep what it made, in the study's vault.
-CACHED_KINDS = ("scattering",)
 #: Best of 0, 0.25, 0.35 and 0.5 for ridge teachers on 200 scattering components of MNIST.
 _WHITENING = 0.25
 _DEFAULTS: dict[str, dict[str, Any]] = {

@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import platform
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -161,11 +161,10 @@ def _first_difference(
     now: dict[str, Any],
     free_keys: Collection[str],
     free_inputs: Collection[str],
-    renamed: Mapping[str, str] = RENAMED,
 ) -> str:
     if known.get("format") != now["format"]:
         return f"format {known.get('format')} instead of {now['format']}"
-    before = {renamed.get(k, k): v for k, v in _flat(known.get("config", {})).items()}
+    before = {RENAMED.get(k, k): v for k, v in _flat(known.get("config", {})).items()}
     after = _flat(now["config"])
     for key in sorted({*before, *after}):
         if key in free_keys or key.split(".")[0] in free_keys:

@@ -12,7 +12,7 @@ from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.rehearsal import telling_rows
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.frozen import said
+from collegium.study.frozen import without_defaults
 from collegium.study.notes import KeptNotes
 from collegium.study.stored_models import load_model
 
@@ -41,7 +41,7 @@ class StudentStage:
             is.
         """
         path, told = self._folder.release / "student.joblib", self._folder.vault / "student.json"
-        recipe = json.dumps(said(self._config.public())["student"], sort_keys=True)
+        recipe = json.dumps(without_defaults(self._config.public())["student"], sort_keys=True)
         known = json.loads(told.read_text("utf-8")) if told.exists() else {}
         if not isinstance(known, dict):  # as it once was, without notes
             known = {"recipe": known}

@@ -115,18 +115,7 @@ class PixelScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.minimum(features, np.float32(1), out=features)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Return the names of the output's columns.
-
-        Parameters
-        ----------
-        input_features : object, optional
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str, of shape (n_features,)
-            ``pixel0``, ``pixel1``, ...
-        """
+        """Return the names of the output's columns: ``pixel0``, ``pixel1``, ..."""
         check_is_fitted(self, "n_features_in_")
         return np.asarray([f"pixel{i}" for i in range(self.n_features_in_)], dtype=object)
 

@@ -151,17 +151,7 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(described @ self._directions, dtype=np.float32)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Return the names of the coordinates.
-
-        Parameters
-        ----------
-        input_features : object, optional
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str, of shape (n_coordinates,)
-        """
+        """Return the names of the coordinates: ``principal_0``, ``principal_1``, ..."""
         check_is_fitted(self)
         return np.asarray([f"principal_{i}" for i in range(len(self.deviations_))], dtype=object)
 

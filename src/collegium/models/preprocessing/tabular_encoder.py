@@ -170,17 +170,9 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return encoded
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Return the names of the output's columns.
+        """Return the names of the output's columns: numeric ones, then categorical ones.
 
-        Parameters
-        ----------
-        input_features : object, optional
-            Ignored; the names are those of the public table.
-
-        Returns
-        -------
-        ndarray of str, of shape (n_features,)
-            The numeric columns, then the categorical ones (``column_category`` if one-hot).
+        One-hot columns are called ``column_category``.
         """
         check_is_fitted(self)
         names: list[str] = list(self.categorical_columns_)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from collegium.errors import InputError
 from collegium.pate.students.selection import next_queries
-from collegium.pate.students.supervised import released_beliefs
+from collegium.pate.students.supervised import failure_is_told, released_beliefs
 from collegium.pate.students.targets import released_targets
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.histograms import released_histograms
@@ -128,20 +127,13 @@ class ActiveChooser:
             )
         targets = released_targets(labels, self._n_classes, histograms, self._targets)
         asked = [outcome.query for outcome in lesson]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                beliefs = released_beliefs(
-                    self._student, self._X_public, queries, codes, self._n_classes, targets
-                )
-            return next_queries(beliefs, self._points, asked, len(self._points))
-        except Exception as error:
-            reason = " ".join(str(error).split())[:200]
-            self._tell(
-                f"the student could not be fitted to {len(codes)} labels, so the next questions follow the "
-                f"order from before ({type(error).__name__}: {reason})"
+        consequence = "so the next questions follow the order from before"
+        with failure_is_told(self._tell, len(codes), consequence):
+            beliefs = released_beliefs(
+                self._student, self._X_public, queries, codes, self._n_classes, targets
             )
-            return None
+            return next_queries(beliefs, self._points, asked, len(self._points))
+        return None
 
 
 def require_beliefs(student: Any) -> None:

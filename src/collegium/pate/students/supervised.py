@@ -10,7 +10,8 @@ learns the released labels, and says so.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -297,6 +298,21 @@ def require_comparable(student: Any) -> None:
         )
 
 
+@contextmanager
+def failure_is_told(tell: Tell, n_labels: int, consequence: str) -> Iterator[None]:
+    """Fit a student without its warnings; if it fails, say so in one line and go on."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        tell(
+            f"the student could not be fitted to {n_labels} labels, {consequence} "
+            f"({type(error).__name__}: {reason})"
+        )
+
+
 class RefittedStudent:
     """The student that Interactive-GNMax compares its teachers with.
 
@@ -318,22 +334,15 @@ class RefittedStudent:
         """Learn from all labels released so far, and predict all public records."""
         if len(set(labels)) < 2:
             return
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._probabilities = released_beliefs(
-                    self._estimator,
-                    self._X_public,
-                    np.asarray(queries, dtype=np.intp),
-                    np.asarray(labels, dtype=np.intp),
-                    self._n_classes,
-                )
-        except Exception as error:
-            # Labels have been paid for: a student that needs more of them must not end the voting.
-            reason = " ".join(str(error).split())[:200]
-            self._tell(
-                f"the student could not be fitted to {len(labels)} labels, so votes are compared with what "
-                f"it believed before ({type(error).__name__}: {reason})"
+        # Labels have been paid for: a student that needs more of them must not end the voting.
+        consequence = "so votes are compared with what it believed before"
+        with failure_is_told(self._tell, len(labels), consequence):
+            self._probabilities = released_beliefs(
+                self._estimator,
+                self._X_public,
+                np.asarray(queries, dtype=np.intp),
+                np.asarray(labels, dtype=np.intp),
+                self._n_classes,
             )
 
     def probabilities(self, query: int) -> NDArray[np.float64] | None:

@@ -25,7 +25,7 @@ from joblib import cpu_count
 
 from collegium.errors import InputError, WorkerWarning
 from collegium.pate.teachers.cluster_backend import Callback, ClusterBackend
-from collegium.pate.teachers.in_clear import warn_if_in_clear
+from collegium.pate.teachers.encryption import warn_if_unencrypted
 from collegium.pate.teachers.parcels import (
     Parcel,
     cannot_travel,
@@ -113,7 +113,7 @@ def connected(address: str | None, workers: int | None, timeout: float) -> Itera
         _check_a_worker(client, timeout)
         places = [client.scheduler.address, *client.nthreads()]
         hosts = [get_address_host(place) for place in places]
-        warn_if_in_clear("Dask", hosts, all(place.startswith("tls://") for place in places))
+        warn_if_unencrypted("Dask", hosts, all(place.startswith("tls://") for place in places))
         cores = workers or sum(client.nthreads().values())
         backend = DaskBackend(client, cores, timeout)
         stack.callback(backend.take_back)

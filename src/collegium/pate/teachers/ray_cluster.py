@@ -16,7 +16,7 @@ from joblib import cpu_count
 
 from collegium.errors import InputError, PrivacyWarning
 from collegium.pate.teachers.cluster_backend import Callback, ClusterBackend
-from collegium.pate.teachers.in_clear import warn_if_in_clear
+from collegium.pate.teachers.encryption import warn_if_unencrypted
 from collegium.pate.teachers.parcels import (
     Parcel,
     cannot_travel,
@@ -124,7 +124,9 @@ def connected(address: str | None, workers: int | None, timeout: float) -> Itera
             _start(ray, stack, workers)
         _check_a_worker(ray, timeout)
         hosts = [node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]]
-        warn_if_in_clear("Ray", hosts, os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"))
+        warn_if_unencrypted(
+            "Ray", hosts, os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
+        )
         cores = workers or int(ray.cluster_resources().get("CPU", 1))
         backend = RayBackend(ray, cores)
         stack.callback(backend.take_back)

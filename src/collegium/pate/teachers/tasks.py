@@ -13,8 +13,8 @@ from collegium.data.tables import take_rows
 from collegium.errors import InputError, ModelError
 from collegium.models.batched import BatchedEstimator, Shard
 from collegium.pate.teachers.class_balance import rows_in_shares
+from collegium.pate.teachers.no_warnings import NO_WARNINGS
 from collegium.pate.teachers.parcels import Lent
-from collegium.pate.teachers.silence import SILENCE
 from collegium.pate.teachers.teacher import (
     Teacher,
     as_votes,
@@ -154,7 +154,7 @@ def _votes_of(
     ]
     together: Iterator[Any] | None = None
     if isinstance(estimator, BatchedEstimator) and models:
-        with SILENCE:
+        with NO_WARNINGS:
             together = iter(estimator.predict_shards(models, X_public))
     for teacher in teachers:
         if together is None or teacher.sensitive_model is None:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from collegium.errors import InputError
 from collegium.models.batched import BatchedEstimator, Shard
-from collegium.pate.teachers.silence import SILENCE
+from collegium.pate.teachers.no_warnings import NO_WARNINGS
 from collegium.pate.voting.vote_table import ABSTAIN
 
 
@@ -33,7 +33,7 @@ class Teacher:
         if self.sensitive_model is None:
             n_records = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
             return np.full(n_records, self.constant, dtype=np.int32)
-        with SILENCE:
+        with NO_WARNINGS:
             return as_votes(self.sensitive_model.predict(X_public))
 
 
@@ -61,7 +61,7 @@ def train_teacher(estimator: Any, X: Any, y: NDArray[np.intp], seed: int) -> Tea
         return constant
     model = clone(estimator, safe=False)
     _seed_all(model, seed)
-    with SILENCE:
+    with NO_WARNINGS:
         model.fit(X, y)
     return Teacher(model)
 
@@ -80,7 +80,7 @@ def train_teachers(
     teachers = [_without_learning(y) for _, y in shards]
     learners = [number for number, teacher in enumerate(teachers) if teacher is None]
     if learners:
-        with SILENCE:
+        with NO_WARNINGS:
             models = estimator.fit_shards(
                 [shards[number] for number in learners],
                 [seeds[number] for number in learners],

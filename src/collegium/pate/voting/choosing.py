@@ -144,7 +144,7 @@ class Agenda:
         self._taken |= fresh
         return chosen
 
-    def recall(self, position: int, row: int) -> None:
+    def restore(self, position: int, row: int) -> None:
         """Take over, from a journal, what stands at a position.
 
         Raises InputError if it does not fit the order, or was asked about before.

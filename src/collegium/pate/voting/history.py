@@ -13,6 +13,8 @@ from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.personalisation.electorate import Electorate
 
+_POINTS = 60
+
 
 @dataclass(frozen=True)
 class SpendingPoint:
@@ -31,7 +33,6 @@ def spending_history(
     aggregator: Aggregator,
     electorate: Electorate,
     outcomes: Sequence[Outcome],
-    n_points: int = 60,
 ) -> list[SpendingPoint]:
     """Charge released outcomes again, and look at the account now and then.
 
@@ -39,11 +40,11 @@ def spending_history(
     published.
 
     ``outcomes``: every query asked, in order.
-    ``n_points``: about how many points to return; the last one is always there.
+    Returns: about 60 points; the last one is always there.
     """
     pricing = WorstCasePricing(aggregator, electorate)
     wanted = set(
-        np.linspace(0, len(outcomes), min(n_points, len(outcomes)) + 1).astype(int).tolist()
+        np.linspace(0, len(outcomes), min(_POINTS, len(outcomes)) + 1).astype(int).tolist()
     )
     points = [SpendingPoint(0, 0, pricing.accountant.epsilon_spent_by_name())]
     labels = 0

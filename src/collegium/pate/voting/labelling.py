@@ -242,7 +242,7 @@ class LabellingJob:
 
     def run(self) -> Labels:
         """Replay what is durable, then go on until something runs out."""
-        outcomes = self._recall()
+        outcomes = self._restore()
         reason = self._reason_to_stop(len(outcomes))
         while reason is None:
             first = len(outcomes)
@@ -276,12 +276,12 @@ class LabellingJob:
             reason,
         )
 
-    def _recall(self) -> list[Outcome]:
+    def _restore(self) -> list[Outcome]:
         """Charge again for what is durable. Rows stay where the journal has them, whoever chose them."""
         outcomes: list[Outcome] = []
         durable = self._journal.settled()
         for outcome in durable:
-            self._agenda.recall(outcome.position, outcome.query)
+            self._agenda.restore(outcome.position, outcome.query)
         for outcome in durable:
             if not self._replay(outcome):
                 break

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from collegium.errors import PrivacyWarning
 
 
-def warn_if_in_clear(engine: str, hosts: Iterable[str], encrypted: bool) -> None:
+def warn_if_unencrypted(engine: str, hosts: Iterable[str], encrypted: bool) -> None:
     """Warn of a cluster on other machines whose traffic is not encrypted.
 
     ``engine``: what to call the cluster.
@@ -17,7 +17,7 @@ def warn_if_in_clear(engine: str, hosts: Iterable[str], encrypted: bool) -> None
 
     Examples
     --------
-    >>> warn_if_in_clear("Dask", ["127.0.0.1"], encrypted=False)
+    >>> warn_if_unencrypted("Dask", ["127.0.0.1"], encrypted=False)
     """
     if encrypted:
         return
