@@ -127,13 +127,14 @@ class ActiveChooser:
             )
         targets = released_targets(labels, self._n_classes, histograms, self._targets)
         asked = [outcome.query for outcome in lesson]
+        ranking: NDArray[np.intp] | None = None
         consequence = "so the next questions follow the order from before"
         with failure_is_told(self._tell, len(codes), consequence):
             beliefs = released_beliefs(
                 self._student, self._X_public, queries, codes, self._n_classes, targets
             )
-            return next_queries(beliefs, self._points, asked, len(self._points))
-        return None
+            ranking = next_queries(beliefs, self._points, asked, len(self._points))
+        return ranking
 
 
 def require_beliefs(student: Any) -> None:
