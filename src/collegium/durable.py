@@ -89,7 +89,7 @@ def write_sealed(path: Path, content: bytes | memoryview, *, private: bool = Fal
 def read_sealed(path: Path) -> bytes | None:
     """Read what :func:`write_sealed` wrote.
 
-    Returns: none if not every bit is as it was written, or if it was written in another way.
+    Returns: None if not every bit is as it was written, or if it was written in another way.
     """
     with path.open("rb") as file:
         digest, content = file.read(SEAL_BYTES), file.read()

@@ -37,7 +37,7 @@ def plan_study(
     ``config``: from :func:`~collegium.study.config.read_config`.
     ``folder``: where the run will be kept; default: in memory.
     ``observer``: is told how the run gets on.
-    Returns: its ``records`` are a :class:`~collegium.study.study_data.StudyData`.
+    Returns: a run whose ``records`` are a :class:`~collegium.study.study_data.StudyData`.
     """
     recipe = recipe_of(config)  # nobody should wait for records to be read to learn of a typo
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)

@@ -27,7 +27,7 @@ def refusal(path: str | os.PathLike[str], problem: str, advice: str) -> InputErr
     ``path``: the file or folder that was given.
     ``problem``: what is wrong with it, without any of its content.
     ``advice``: what the user can do.
-    Returns: to be raised by the caller.
+    Returns: the error, to be raised by the caller.
     """
     # repr() keeps a line break in a file's name from breaking the line.
     return InputError(f"{os.fspath(path)!r} {problem}; allowed are {ALLOWED_FORMATS}; {advice}")

@@ -213,7 +213,7 @@ def transform_cached(transformer: Any, X: Any, cache: FeatureCache) -> NDArray[A
 def transformer_key(transformer: Any) -> str:
     """Name a fitted transformer by all that its output depends on.
 
-    Returns: equal for transformers that make the same of the same records.
+    Returns: a key, equal for transformers that make the same of the same records.
     """
     if hasattr(transformer, "cache_key"):
         return str(transformer.cache_key())

@@ -68,7 +68,8 @@ def morlet(shape: tuple[int, int], scale: int, angle: float, slant: float) -> Fl
     ``scale``: j: the wavelet has width σ = 0.8 · 2**j pixels and frequency ξ = (3π/4) 2**-j.
     ``angle``: direction of its wave, in radians from the vertical axis.
     ``slant``: width along the wave over width across it.
-    Returns: real, since the wavelet ψ(u) = g(u) (exp(i ξ·u) − β) is Hermitian; 0 at frequency 0.
+    Returns: the transform, real since the wavelet ψ(u) = g(u) (exp(i ξ·u) − β) is Hermitian; 0 at
+        frequency 0.
 
     References
     ----------

@@ -86,7 +86,7 @@ def draw_up(
     ``factory``: ``factory(n_classes, input_shape)``.
     ``n_classes``: length of the public list of classes.
     ``by_hand``: whether layers of our own may be used where they can.
-    Returns: for any number of stacks.
+    Returns: a blueprint for any number of stacks.
     """
     with seeded(0):
         network = _make(factory, n_classes, input_shape)

@@ -22,7 +22,7 @@ def student_network(
     ``input_shape``: (channels, height, width), or (n_features,).
     ``width``: kernels of the first block; the others have two and four times as many.
     ``dropout``: share of the values left out before the hidden layer in training.
-    Returns: its last layer is linear.
+    Returns: a network whose last layer is linear.
 
     Examples
     --------

@@ -112,7 +112,7 @@ def running(engine: str | Engine | None, n_jobs: int | None = None) -> Iterator[
 def as_engine(engine: str | Engine | None, n_jobs: int | None = None) -> Engine | None:
     """Check what :func:`running` is given, and that it is installed; nothing is started.
 
-    Returns: none for the joblib backend that is active.
+    Returns: None for the joblib backend that is active.
     """
     if engine is None:
         return None

@@ -68,7 +68,7 @@ def ask_in_blocks(
     ``blocks`` (int, records): first position and records of each block, in order; see
         :func:`blocks_of`.
     ``progress``: called with (records voted on, records in all).
-    Returns: whose votes are read from the disk as they are needed.
+    Returns: a table whose votes are read from the disk as they are needed.
     """
     if not path.exists():
         kind = vote_type(n_classes)
@@ -100,7 +100,7 @@ def open_votes(path: Path, n_public: int, n_teachers: int, n_classes: int) -> Vo
     """Open a stored table of votes, which stays on the disk.
 
     ``path``: an ``.npy`` file of whole numbers, -1 for abstentions.
-    Returns: whose votes are read from the disk as they are needed.
+    Returns: a table whose votes are read from the disk as they are needed.
     """
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
