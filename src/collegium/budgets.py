@@ -390,13 +390,7 @@ class Budgets:
 
 
 def as_budgets(given: Any, delta: float = DEFAULT_DELTA) -> Budgets:
-    """Accept :class:`Budgets`, or one ε per record.
-
-    Raises
-    ------
-    InputError
-        If ``given`` is neither.
-    """
+    """Accept :class:`Budgets`, or one ε per record."""
     if isinstance(given, Budgets):
         return given
     if given is None:

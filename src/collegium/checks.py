@@ -100,6 +100,11 @@ def check_number(
         raise error(f"{name} must {_range(least, above, most, below)}, got {shown(value)}")
 
 
+def check_positive(name: str, value: Any, error: type[CollegiumError] = InputError) -> None:
+    """Refuse what is not a finite number above 0."""
+    check_number(name, value, above=0, below=math.inf, error=error)
+
+
 def check_share(name: str, value: Any, error: type[CollegiumError] = InputError) -> None:
     """Refuse what is not a number between 0 and 1."""
     check_number(name, value, least=0, most=1, error=error)

@@ -26,23 +26,9 @@ SEAL_BYTES = hashlib.sha256().digest_size
 def writing_durably(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """Open a file that takes its name only when the block has ended well.
 
-    Parameters
-    ----------
-    path : Path
-        Where; a file that is there is replaced, or stays as it was if anything fails.
-    private : bool, default=False
-        Whether only its owner may read it (mode 0600, from the first byte on), not everybody (0644, less
-        the process's mask).
-
-    Yields
-    ------
-    binary file
-        To write into.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written, the disk being full, say.
+    ``path``: where; a file that is there is replaced, or stays as it was if anything fails.
+    ``private``: whether only its owner may read it (mode 0600, from the first byte on), not
+        everybody (0644, less the process's mask).
 
     Examples
     --------
@@ -74,19 +60,7 @@ def writing_durably(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 def write_durably(path: Path, *parts: bytes | memoryview, private: bool = False) -> None:
     """Write a whole file; see :func:`writing_durably`.
 
-    Parameters
-    ----------
-    path : Path
-        Where.
-    *parts : bytes-like
-        What, one after another.
-    private : bool, default=False
-        Whether only its owner may read it.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
+    ``private``: whether only its owner may read it.
     """
     with writing_durably(path, private=private) as file:
         for part in parts:
@@ -96,19 +70,7 @@ def write_durably(path: Path, *parts: bytes | memoryview, private: bool = False)
 def write_sealed(path: Path, content: bytes | memoryview, *, private: bool = False) -> None:
     """Write a file that :func:`read_sealed` can tell from a damaged one: its SHA-256 digest comes first.
 
-    Parameters
-    ----------
-    path : Path
-        Where.
-    content : bytes-like
-        What.
-    private : bool, default=False
-        Whether only its owner may read it.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
+    ``private``: whether only its owner may read it.
 
     Examples
     --------
@@ -127,15 +89,7 @@ def write_sealed(path: Path, content: bytes | memoryview, *, private: bool = Fal
 def read_sealed(path: Path) -> bytes | None:
     """Read what :func:`write_sealed` wrote.
 
-    Returns
-    -------
-    bytes or None
-        None if not every bit is as it was written, or if it was written in another way.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
+    Returns: None if not every bit is as it was written, or if it was written in another way.
     """
     with path.open("rb") as file:
         digest, content = file.read(SEAL_BYTES), file.read()
@@ -147,11 +101,6 @@ def check_folder(path: Path) -> None:
 
     To be asked before hours are spent on what is to be written there: only writing shows whether it can
     be done.
-
-    Raises
-    ------
-    OSError
-        If there is a file in its place, or it cannot be written into.
 
     Examples
     --------
@@ -172,11 +121,6 @@ def sync(path: Path) -> None:
 
     Windows cannot open folders, and brings their entries to the disk itself; files it brings there if they
     are opened for writing.
-
-    Raises
-    ------
-    OSError
-        If the disk refuses.
     """
     on_windows = os.name == "nt"
     if on_windows and path.is_dir():

@@ -16,14 +16,8 @@ def lazily(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Make the ``__getattr__`` and ``__dir__`` of a module (PEP 562).
 
-    Parameters
-    ----------
-    module : str
-        Name of the module.
-    homes : mapping of str to sequence of str
-        Names by the module that defines them.
-    rooms : sequence of str
-        Modules inside this one that can be used without being imported by name.
+    ``homes``: names by the module that defines them.
+    ``rooms``: modules inside this one that can be used without being imported by name.
 
     Examples
     --------

@@ -54,29 +54,17 @@ class Searchable:
 class Setting:
     """What is known of one field.
 
-    Attributes
-    ----------
-    default : object
-        None: may be left out.
-    meaning : str
-        One or two sentences.
-    kind : str
-        "text", "path" (of a file or folder), "number", "whole number", "yes/no", "list", "table", or "text or
-        list".
-    choices : tuple of str
-        Allowed words; empty: any.
-    example : str
-        What the commented example shows where there is no default, as TOML.
-    items : tuple of str
-        Kinds of what a list or table holds; empty: anything.
-    least, above, most, below : float, optional
-        Between which a number lies, or each number of a table.
-    also : mapping of int to str
-        Further whole numbers that are allowed, with what they mean.
-    may_be_empty : bool
-        Whether a text may be empty.
-    advice : str
-        What to do about a number that is out of range.
+    ``default``: None: may be left out.
+    ``kind``: "text", "path" (of a file or folder), "number", "whole number", "yes/no", "list",
+        "table", or "text or list".
+    ``choices``: allowed words; empty: any.
+    ``example``: what the commented example shows where there is no default, as TOML.
+    ``items``: kinds of what a list or table holds; empty: anything.
+    ``least``, ``above``, ``most``, ``below``: between which a number lies, or each number of a
+        table.
+    ``also``: further whole numbers that are allowed, with what they mean.
+    ``may_be_empty``: whether a text may be empty.
+    ``advice``: what to do about a number that is out of range.
     """
 
     default: Any
@@ -97,17 +85,10 @@ class Setting:
 def setting(default: Any, meaning: str, *, kind: str = "", **more: Any) -> Any:
     """Make a field of a dataclass that knows what it means and what is allowed.
 
-    Parameters
-    ----------
-    default : object
-        None: may be left out, and ``kind`` must be given.
-    meaning : str
-        One or two sentences.
-    kind : str, optional
-        Default: that of the default.
-    **more
-        Further attributes of :class:`Setting`. Whole numbers lie between 1 and 1,000,000,000 if nothing
-        else is said.
+    ``default``: None: may be left out, and ``kind`` must be given.
+    ``kind``: default: that of the default.
+    ``more``: further attributes of :class:`Setting`. Whole numbers lie between 1 and 1,000,000,000
+        if nothing else is said.
     """
     kind = kind or _KINDS[type(default)]
     if kind == "whole number":
@@ -121,12 +102,7 @@ def setting(default: Any, meaning: str, *, kind: str = "", **more: Any) -> Any:
 def same_as(owner: type, name: str) -> Any:
     """Make a field with the default, meaning and limits of another class's.
 
-    Parameters
-    ----------
-    owner : type
-        A dataclass.
-    name : str
-        Of a field of it that was made by :func:`setting`.
+    ``name``: of a field of it that was made by :func:`setting`.
     """
     known = settings_of(owner)[name]
     return dataclasses.field(default=known.default, metadata={_FIELD: known})
@@ -152,18 +128,8 @@ class Settings(Searchable):
 def check_fields(instance: Any, section: str = "") -> None:
     """Check every field of a dataclass that was made by :func:`setting`.
 
-    Parameters
-    ----------
-    instance : dataclass
-        Not changed.
-    section : str, optional
-        Where it stands in a study's file, for messages.
-
-    Raises
-    ------
-    InputError
-        If a value is of another type, out of range or not among the choices, or if something in a list or
-        table is of another type.
+    ``instance``: not changed.
+    ``section``: where it stands in a study's file, for messages.
     """
     for name, about in settings_of(instance).items():
         checked_value(f"{section}.{name}" if section else name, about, getattr(instance, name))
@@ -172,19 +138,8 @@ def check_fields(instance: Any, section: str = "") -> None:
 def checked_value(name: str, about: Setting, value: Any) -> Any:
     """Return a value as it was given, if its setting allows it.
 
-    Parameters
-    ----------
-    name : str
-        What the message calls it.
-    about : Setting
-        What is allowed; None is, where it is the default.
-    value : object
-        What was given.
-
-    Raises
-    ------
-    InputError
-        If it is not allowed.
+    ``name``: what the message calls it.
+    ``about``: what is allowed; None is, where it is the default.
 
     Examples
     --------

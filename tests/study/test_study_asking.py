@@ -19,7 +19,7 @@ from collegium.pate.students.selection import query_order
 from collegium.study import stages as running
 from collegium.study.baselines import measure_baselines
 from collegium.study.config import config_from, read_config
-from collegium.study.frozen import GOES_WITHOUT_SAYING, frozen_settings
+from collegium.study.frozen import FORMER_DEFAULTS, frozen_settings
 from collegium.study.journal import FileJournal
 from collegium.study.sections import KEYS
 from collegium.study.stages import plan_study, run_study
@@ -299,7 +299,7 @@ def test_coverage_is_allowed_under_a_data_dependent_guarantee(folder, tmp_path):
 
 def test_what_goes_without_saying_are_the_defaults():
     defaults = {key.path: key.setting.default for key in KEYS}
-    assert {path: defaults[path] for path in GOES_WITHOUT_SAYING} == GOES_WITHOUT_SAYING
+    assert {path: defaults[path] for path in FORMER_DEFAULTS} == FORMER_DEFAULTS
 
 
 def test_a_study_begun_before_there_was_a_choice_goes_on(folder, tmp_path):
@@ -308,7 +308,7 @@ def test_a_study_begun_before_there_was_a_choice_goes_on(folder, tmp_path):
     result = run_study(config, tmp_path / "study")
     manifest = json.loads((result.folder.vault / "manifest.json").read_text())
     recipe = json.loads((result.folder.vault / "student.json").read_text())["recipe"]
-    for path in GOES_WITHOUT_SAYING:
+    for path in FORMER_DEFAULTS:
         section, key = path.split(".")
         assert key not in manifest["config"].get(section, {}) and key not in recipe
     student = (result.folder.release / "student.joblib").stat().st_mtime_ns

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from scipy.stats import beta, binom
 
+from collegium.checks import check_number
 from collegium.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -31,23 +32,8 @@ def binomial_bounds(successes: ArrayLike, trials: int, error: float) -> tuple[Fl
 
     Clopper & Pearson's exact limits [1]_.
 
-    Parameters
-    ----------
-    successes : array-like of int, shape (...)
-        Successes among independent trials.
-    trials : int
-        Number of trials, at least 1.
-    error : float
-        Error probability of each of the two limits, in (0, 1).
-
-    Returns
-    -------
-    lower, upper : ndarray, shape (...)
-
-    Raises
-    ------
-    InputError
-        If there are more successes than trials, or the error is no probability.
+    ``trials``: number of trials, at least 1.
+    ``error``: error probability of each of the two limits, in (0, 1).
 
     Examples
     --------
@@ -58,8 +44,7 @@ def binomial_bounds(successes: ArrayLike, trials: int, error: float) -> tuple[Fl
     counts = np.asarray(successes, dtype=np.float64)
     if trials < 1 or (counts < 0).any() or (counts > trials).any():
         raise InputError(f"successes must lie between 0 and the number of trials, {trials}")
-    if not 0 < error < 1:
-        raise InputError(f"the error probability must lie strictly between 0 and 1, got {error}")
+    check_number("the error probability", error, above=0, below=1)
     with np.errstate(all="ignore"):
         lower = np.where(counts > 0, beta.ppf(error, counts, trials - counts + 1), 0.0)
         upper = np.where(counts < trials, beta.isf(error, counts + 1, trials - counts), 1.0)
@@ -71,19 +56,10 @@ def epsilon_from_rates(true_low: ArrayLike, false_high: ArrayLike, delta: float)
 
     The same inequality for the complement is used too: it needs no further confidence limits.
 
-    Parameters
-    ----------
-    true_low : array-like, shape (...)
-        Lower limit of the event's probability on one side.
-    false_high : array-like, shape (...)
-        Upper limit of its probability on the neighbouring side.
-    delta : float
-        The δ at which ε is claimed.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        At least 0.
+    ``true_low``: lower limit of the event's probability on one side.
+    ``false_high``: upper limit of its probability on the neighbouring side.
+    ``delta``: the δ at which ε is claimed.
+    Returns: at least 0.
 
     Examples
     --------
@@ -101,15 +77,7 @@ def epsilon_from_rates(true_low: ArrayLike, false_high: ArrayLike, delta: float)
 def mu_from_rates(true_low: ArrayLike, false_high: ArrayLike) -> Floats:
     """Bound μ from below by one event: μ ≥ Φ⁻¹(true positive rate) − Φ⁻¹(false positive rate) [3]_.
 
-    Parameters
-    ----------
-    true_low, false_high : array-like, shape (...)
-        As for :func:`epsilon_from_rates`.
-
-    Returns
-    -------
-    ndarray, shape (...)
-        At least 0.
+    Returns: at least 0.
 
     Examples
     --------
@@ -126,15 +94,9 @@ def mu_from_rates(true_low: ArrayLike, false_high: ArrayLike) -> Floats:
 class Guesses:
     """What came of guessing which canaries were in a study.
 
-    Attributes
-    ----------
-    canaries : int
-        Canaries m, each of them in the study by a fair coin of its own.
-    guessed : int
-        Guesses r made (for the other canaries the auditor abstained); fixed by a rule, not by how
-        well it went.
-    correct : int
-        Right guesses v.
+    ``canaries``: canaries m, each of them in the study by a fair coin of its own.
+    ``guessed``: guesses r made (for the other canaries the auditor abstained); fixed by a rule, not
+        by how well it went.
     """
 
     canaries: int
@@ -157,17 +119,8 @@ def one_run_p_value(guesses: Guesses, epsilon: float, delta: float) -> float:
     would give away. Then Pr[right ≥ v] ≤ Pr[B ≥ v] + 2mδ · max_{1 ≤ i ≤ v} Pr[v − i ≤ B < v] / i.
     Guesses may depend on one another and on the whole output in any way.
 
-    Parameters
-    ----------
-    guesses : Guesses
-        m, r and v.
-    epsilon, delta : float
-        The hypothesis: (ε, δ)-DP for each canary's owner, added or removed.
-
-    Returns
-    -------
-    float
-        In [0, 1].
+    ``epsilon``, ``delta``: the hypothesis: (ε, δ)-DP for each canary's owner, added or removed.
+    Returns: in [0, 1].
 
     Examples
     --------
@@ -194,27 +147,16 @@ def one_run_epsilon(guesses: Guesses, delta: float, error: float) -> float:
     so at least v right guesses have a probability of at most p(v, bound(v)) < ``error``. This needs
     no monotone p-value; bisection merely looks for a large ε that is refuted.
 
-    Parameters
-    ----------
-    guesses : Guesses
-        m, r and v.
-    delta : float
-        The δ at which ε is claimed.
-    error : float
-        1 − confidence.
-
-    Returns
-    -------
-    float
-        At least 0; 0 if even ε = 0 cannot be refuted.
+    ``delta``: the δ at which ε is claimed.
+    ``error``: 1 − confidence.
+    Returns: at least 0; 0 if even ε = 0 cannot be refuted.
 
     Examples
     --------
     >>> round(one_run_epsilon(Guesses(100, 100, 100), 1e-5, 0.05), 2)
     3.49
     """
-    if not 0 < error < 1:
-        raise InputError(f"the error probability must lie strictly between 0 and 1, got {error}")
+    check_number("the error probability", error, above=0, below=1)
     if one_run_p_value(guesses, 0.0, delta) >= error:
         return 0.0
     low, high = 0.0, 1.0

@@ -30,16 +30,11 @@ _OUTSIDE = 3.0  # how far outside canaries lie, in units of each feature's range
 class Canaries:
     """Invented owners, one for each query.
 
-    Attributes
-    ----------
-    records : array or DataFrame, shape (n_canaries, n_features)
-        Features of each canary's record, and of the query about it.
-    labels : ndarray of int, shape (n_canaries,)
-        The wrong class that its records teach.
-    groups : ndarray of int, shape (n_canaries,)
-        Position of its group among the study's.
-    included : ndarray of bool, shape (n_canaries,)
-        The coins. **Known to the auditor only after guessing.**
+    ``records`` (n_canaries, n_features): features of each canary's record, and of the query about
+        it.
+    ``labels`` (n_canaries,): the wrong class that its records teach.
+    ``groups`` (n_canaries,): position of its group among the study's.
+    ``included`` (n_canaries,): the coins. **Known to the auditor only after guessing.**
     """
 
     records: Any
@@ -61,13 +56,7 @@ def affordable_canaries(aggregator: Aggregator, electorate: Electorate, most: in
 def draw_canaries(
     data: Records, plan: Plan, number: int, generator: np.random.Generator
 ) -> Canaries:
-    """Choose public records, wrong labels and coins.
-
-    Raises
-    ------
-    InputError
-        If there are fewer public records or canaries than needed.
-    """
+    """Choose public records, wrong labels and coins."""
     codes = [data.budgets.group_names.index(name) for name in plan.groups]
     available, n_classes = data.X_public.shape[0], len(data.classes)
     if number > available:
@@ -105,14 +94,8 @@ def insert_canaries(
 ) -> Records:
     """Add some canaries' records and owners to the private ones; change nothing else.
 
-    Parameters
-    ----------
-    data : Records
-    canaries : Canaries
-    included : ndarray of bool, shape (n_canaries,)
-        Which of them.
-    copies : int
-        Records of each.
+    ``included`` (n_canaries,): which of them.
+    ``copies``: records of each.
     """
     chosen = np.repeat(np.flatnonzero(included), copies)
     extra = take_rows(canaries.records, chosen)
@@ -164,21 +147,13 @@ def expected_changes(
 ) -> Floats:
     """Predict how each canary would move the counts of its own query, from what the auditor knows.
 
-    Parameters
-    ----------
-    canaries : Canaries
-    teachers : ndarray of int, shape (n_canaries, most duplicates)
-        Teachers that would see each canary, padded with -1: the partition is public.
-    votes : ndarray of int, shape (n_canaries, n_teachers)
-        Votes on each canary's query of teachers that have seen no canary.
-    weights : ndarray, shape (n_canaries, n_teachers)
-        Weights of the teachers at each canary's query; 0 where one does not take part.
-    n_classes : int
-
-    Returns
-    -------
-    ndarray, shape (n_canaries, n_classes)
-        Zero where the canary's presence would change nothing.
+    ``teachers`` (n_canaries, most duplicates): teachers that would see each canary, padded with -1:
+        the partition is public.
+    ``votes`` (n_canaries, n_teachers): votes on each canary's query of teachers that have seen no
+        canary.
+    ``weights`` (n_canaries, n_teachers): weights of the teachers at each canary's query; 0 where
+        one does not take part.
+    Returns (n_canaries, n_classes): zero where the canary's presence would change nothing.
     """
     changes = np.zeros((canaries.number, n_classes))
     for canary, seen_by in enumerate(teachers):
@@ -193,18 +168,11 @@ def expected_changes(
 def membership_scores(changes: Floats, observed: Floats) -> Floats:
     """Match what was observed with what each canary would change; NaN where nothing can be learnt.
 
-    Parameters
-    ----------
-    changes : ndarray, shape (n_canaries, n_classes)
-        From :func:`expected_changes`.
-    observed : ndarray, shape (n_canaries, n_classes)
-        Noisy counts less the counts without canaries, or the released label as an indicator; NaN
-        where the query got no answer.
-
-    Returns
-    -------
-    ndarray, shape (n_canaries,)
-        Where counts are seen: 1 for a member and 0 for a stranger, give or take noise.
+    ``changes`` (n_canaries, n_classes): from :func:`expected_changes`.
+    ``observed`` (n_canaries, n_classes): noisy counts less the counts without canaries, or the
+        released label as an indicator; NaN where the query got no answer.
+    Returns (n_canaries,): where counts are seen: 1 for a member and 0 for a stranger, give or take
+        noise.
     """
     strength = (changes**2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -220,17 +188,10 @@ def guess(
     How many guesses are made is fixed beforehand, as the theorem demands: where fewer canaries have a
     score, the rest is guessed to be out, which is right half of the time.
 
-    Parameters
-    ----------
-    scores : ndarray, shape (n_canaries,)
-        NaN: nothing was learnt.
-    canaries : Canaries
-    members : ndarray of bool, shape (n_canaries,)
-        The group's canaries.
-    share : float
-        Share of them about which a guess is made.
-    middle : float
-        Score that says neither in nor out.
+    ``scores`` (n_canaries,): NaN: nothing was learnt.
+    ``members`` (n_canaries,): the group's canaries.
+    ``share``: share of them about which a guess is made.
+    ``middle``: score that says neither in nor out.
     """
     own = np.flatnonzero(members)
     lean = np.nan_to_num(scores[own] - middle, nan=0.0)

@@ -23,16 +23,12 @@ _RIDGE = 1e-10
 class Runs:
     """What was seen of many runs on one vote table.
 
-    Attributes
-    ----------
-    checks : ndarray, shape (n_runs, queries)
-        Noisy maxima; NaN where no check was made or it was not seen.
-    answers : ndarray, shape (n_runs, queries, n_classes)
-        Noisy counts; NaN where no answer was given or it was not seen.
-    labels : ndarray of int, shape (n_runs, queries)
-        Released label, -1 for none.
-    mu_squared, epsilon : ndarray, shape (n_runs, n_cohorts)
-        What the account had charged each cohort when the run ended.
+    ``checks`` (n_runs, queries): noisy maxima; NaN where no check was made or it was not seen.
+    ``answers`` (n_runs, queries, n_classes): noisy counts; NaN where no answer was given or it was
+        not seen.
+    ``labels`` (n_runs, queries): released label, -1 for none.
+    ``mu_squared``, ``epsilon`` (n_runs, n_cohorts): what the account had charged each cohort when
+        the run ended.
     """
 
     checks: Floats
@@ -58,14 +54,10 @@ class Runs:
 class Lens:
     """What an adversary who knows everything but one owner's vote makes of a run.
 
-    Attributes
-    ----------
-    counts : ndarray, shape (queries, n_classes)
-        Counts without noise on one side: subtracted, so that only noise and the difference remain.
-    present : ndarray of bool, shape (queries,)
-        Queries in which a teacher of the owner takes part.
-    noisy : bool
-        Whether the noisy values are seen, or only the released labels.
+    ``counts`` (queries, n_classes): counts without noise on one side: subtracted, so that only
+        noise and the difference remain.
+    ``present`` (queries,): queries in which a teacher of the owner takes part.
+    ``noisy``: whether the noisy values are seen, or only the released labels.
     """
 
     counts: Floats
@@ -75,9 +67,7 @@ class Lens:
     def features(self, runs: Runs) -> Floats:
         """Sum what was seen over each run, apart for even and odd queries.
 
-        Returns
-        -------
-        ndarray, shape (n_runs, n_features)
+        Returns (n_runs, n_features).
         """
         parity = np.arange(len(self.present)) % 2
         n_classes = self.counts.shape[1]
@@ -115,19 +105,10 @@ def choose_events(
 ) -> tuple[LinearTest, LinearTest]:
     """Learn the best events for bounding ε and μ from training runs.
 
-    Parameters
-    ----------
-    without, with_it : ndarray, shape (n_runs, n_features)
-        Features on the two neighbouring tables.
-    delta : float
-        The δ at which ε is claimed.
-    error : float
-        Error probability of one confidence limit in the later judgement: an event is worth only as
-        much as can be shown about it.
-
-    Returns
-    -------
-    for_epsilon, for_mu : LinearTest
+    ``without``, ``with_it`` (n_runs, n_features): features on the two neighbouring tables.
+    ``delta``: the δ at which ε is claimed.
+    ``error``: error probability of one confidence limit in the later judgement: an event is worth
+        only as much as can be shown about it.
     """
     direction = _discriminant(without, with_it)
     alarms, hits = np.sort(without @ direction), np.sort(with_it @ direction)

@@ -22,6 +22,7 @@ from collegium.attacks.distinguishers import Lens, Runs, choose_events
 from collegium.attacks.listening import ListeningNoise
 from collegium.attacks.mechanism import AuditedMechanism
 from collegium.budgets import Budget
+from collegium.checks import check_choice, check_number, check_whole
 from collegium.errors import InputError
 from collegium.pate.voting.labelling import LabellingJob, Outcome
 from collegium.pate.voting.noisy_maxima import Aggregator
@@ -37,17 +38,11 @@ FEWEST_RUNS = 100
 class GameFinding:
     """What the game showed about one group.
 
-    Attributes
-    ----------
-    group : str
-    budget : Budget
-        What each owner of the group granted.
-    lower_epsilon, claim_epsilon : float
-        Empirical lower bound, and what the account charged, at the group's δ.
-    lower_mu, claim_mu : float
-        The same for Gaussian DP.
-    true_positive_rate, false_positive_rate : float
-        Observed, of the event that bounds μ.
+    ``budget``: what each owner of the group granted.
+    ``lower_epsilon``, ``claim_epsilon``: empirical lower bound, and what the account charged, at
+        the group's δ.
+    ``lower_mu``, ``claim_mu``: the same for Gaussian DP.
+    ``true_positive_rate``, ``false_positive_rate``: observed, of the event that bounds μ.
     """
 
     group: str
@@ -82,33 +77,16 @@ def play_game(
 ) -> list[GameFinding]:
     """Play the game for one owner of each group.
 
-    Parameters
-    ----------
-    mechanism : AuditedMechanism
-    runs : int
-        Labelling jobs on each side (one side for all owners unmoved, one for each group).
-    queries : int
-        Queries of each job; their votes are alike, so that the job composes them all.
-    n_classes : int
-        At least 2; the owner's teachers move their votes between the first two.
-    confidence : float
-        Probability that *all* lower bounds of all groups hold, in (0, 1).
-    observe : {"noisy", "released"}, optional
-        What the adversary sees: the noisy values, or what jobs release. Default: noisy values where the
-        account pays for them (Gaussian and Laplace noise), labels otherwise. Where histograms are
-        released, both are the same values, and are read off the outcomes of the jobs.
-    progress : callable, optional
-        Called with (jobs done, jobs in all).
-
-    Returns
-    -------
-    list of GameFinding
-        One for each group.
-
-    Raises
-    ------
-    InputError
-        If a number is not allowed, or the pricing is not worst-case.
+    ``runs``: labelling jobs on each side (one side for all owners unmoved, one for each group).
+    ``queries``: queries of each job; their votes are alike, so that the job composes them all.
+    ``n_classes``: at least 2; the owner's teachers move their votes between the first two.
+    ``confidence``: probability that *all* lower bounds of all groups hold, in (0, 1).
+    ``observe``: what the adversary sees: the noisy values, or what jobs release. Default: noisy
+        values where the account pays for them (Gaussian and Laplace noise), labels otherwise. Where
+        histograms are released, both are the same values, and are read off the outcomes of the
+        jobs.
+    ``progress``: called with (jobs done, jobs in all).
+    Returns: one for each group.
 
     Notes
     -----
@@ -168,14 +146,10 @@ def _refuse(
         )
     if runs < FEWEST_RUNS:
         raise InputError(f"an audit needs at least {FEWEST_RUNS} runs on each side, got {runs}")
-    if queries < 1:
-        raise InputError(f"a run needs at least 1 query, got {queries}")
-    if n_classes < 2:
-        raise InputError(f"votes need at least 2 classes, got {n_classes}")
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    if observe not in OBSERVATIONS:
-        raise InputError(f"observe must be {' or '.join(OBSERVATIONS)}, got {observe!r}")
+    check_whole("queries", queries)
+    check_whole("n_classes", n_classes, least=2)
+    check_number("confidence", confidence, above=0, below=1)
+    check_choice("observe", observe, OBSERVATIONS)
     if observe == "noisy" and not pays_for_noisy_counts(mechanism.aggregator):
         raise InputError(
             f"the account of aggregator {mechanism.aggregator.name!r} pays for the winner, not for noisy "

@@ -37,10 +37,7 @@ class ListeningNoise:
     This is what the account pays for: the strongest adversary is shown the noisy counts and the noisy
     maximum, and not only the label or the refusal that follows from them.
 
-    Parameters
-    ----------
-    source : NoiseSource
-        Where the noise comes from.
+    ``source``: where the noise comes from.
 
     Examples
     --------
@@ -98,12 +95,8 @@ class ListeningNoise:
     def heard(self, queries: int, n_classes: int) -> tuple[Floats, Floats]:
         """All noised values by query, NaN where there is none; then forget them.
 
-        Returns
-        -------
-        checks : ndarray, shape (queries,)
-            Noisy maxima.
-        answers : ndarray, shape (queries, n_classes)
-            Noisy counts.
+        Returns ``checks`` (queries,): noisy maxima.
+        Returns ``answers`` (queries, n_classes): noisy counts.
         """
         checks = np.full(queries, math.nan)
         answers = np.full((queries, n_classes), math.nan)

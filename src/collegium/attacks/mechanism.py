@@ -20,19 +20,10 @@ from collegium.personalisation.plan import Plan
 class AuditedMechanism:
     """What is audited: exactly the objects that a study would use.
 
-    Attributes
-    ----------
-    electorate : Electorate
-        Weights, participation and cohorts.
-    aggregator : Aggregator
-    pricing : Pricing
-        Worst-case prices with an account that has charged nothing; every run gets a copy.
-    owner_teachers : mapping of str to ndarray of int
-        For each group, the teachers of one owner.
-    noise : NoiseSource
-        Cryptographic noise, unless a test breaks it.
-    release : {"labels", "histogram"}
-        What its jobs show of each answered query.
+    ``pricing``: worst-case prices with an account that has charged nothing; every run gets a copy.
+    ``owner_teachers``: for each group, the teachers of one owner.
+    ``noise``: cryptographic noise, unless a test breaks it.
+    ``release``: what its jobs show of each answered query.
     """
 
     electorate: Electorate
@@ -50,23 +41,16 @@ class AuditedMechanism:
 
 
 def mechanism_from(
-    plan: Plan, aggregator: Aggregator, queries: int, seed: int = 0, release: str = LABELS
+    plan: Plan, aggregator: Aggregator, queries: int, release: str = LABELS
 ) -> AuditedMechanism:
     """Make the mechanism of a plan, with an owner of each group to attack.
 
-    Parameters
-    ----------
-    plan : Plan
-        Who teaches and who weighs how much.
-    aggregator : Aggregator
-    queries : int
-        Queries of one run: where teachers vanish, the owner's is the one that takes part most.
-    seed : int
-        Public randomness of participation.
-    release : {"labels", "histogram"}
-        What is shown of each answered query.
+    ``plan``: who teaches and who weighs how much.
+    ``queries``: queries of one run: where teachers vanish, the owner's is the one that takes part
+        most.
+    ``release``: what is shown of each answered query.
     """
-    electorate = plan.electorate(seed)
+    electorate = plan.electorate(0)
     present = np.array([electorate.ballot(p).weights > 0 for p in range(queries)])
     owners = {}
     for name, (first, end) in plan.teacher_ranges().items():

@@ -49,19 +49,11 @@ MOST_CANARIES = 2_000
 class OneRunFinding:
     """What one run with canaries showed about one group.
 
-    Attributes
-    ----------
-    group : str
-    budget : Budget
-        What each owner of the group granted.
-    guesses : Guesses
-        Canaries, guesses made, right guesses.
-    lower_epsilon : float
-        Empirical lower bound at the group's δ.
-    claim_epsilon : float
-        What the account charged.
-    ceiling_epsilon : float
-        The lower bound if every guess had been right: no leak above it can be seen.
+    ``budget``: what each owner of the group granted.
+    ``guesses``: canaries, guesses made, right guesses.
+    ``lower_epsilon``: empirical lower bound at the group's δ.
+    ``ceiling_epsilon``: the lower bound if every guess had been right: no leak above it can be
+        seen.
     """
 
     group: str
@@ -81,21 +73,14 @@ class OneRunFinding:
 class OneRunSettings:
     """How a study is audited.
 
-    Attributes
-    ----------
-    canaries : int, optional
-        Canaries, dealt to the groups in turn. Default: as many as the budgets pay answers for, so that
-        none is spent on a canary that is never asked about.
-    copies : int
-        Records of each canary, all alike, so that its teacher learns them.
-    guess_share : float
-        Share of each group's canaries about which a guess is made, the surest ones: 1 sees a complete
-        leak best, a smaller share a partial one.
-    confidence : float
-        Probability that *all* lower bounds hold.
-    observe : {"noisy", "released"}
-        Whether scores are made from noisy counts (where the account pays for them) or from what is
-        released: labels, or, in a study that releases histograms, these very counts.
+    ``canaries``: canaries, dealt to the groups in turn. Default: as many as the budgets pay answers
+        for, so that none is spent on a canary that is never asked about.
+    ``copies``: records of each canary, all alike, so that its teacher learns them.
+    ``guess_share``: share of each group's canaries about which a guess is made, the surest ones: 1
+        sees a complete leak best, a smaller share a partial one.
+    ``confidence``: probability that *all* lower bounds hold.
+    ``observe``: whether scores are made from noisy counts (where the account pays for them) or from
+        what is released: labels, or, in a study that releases histograms, these very counts.
     """
 
     canaries: int | None = None
@@ -124,28 +109,12 @@ def audit_run(
 ) -> list[OneRunFinding]:
     """Run PATE once with canaries, in memory, and bound what it leaks about each group.
 
-    Parameters
-    ----------
-    run : PateRun
-        Its plan, teachers, aggregator, noise and budgets are used as they are; its queries are the canaries'
-        records instead of the public ones.
-    settings : OneRunSettings, optional
-    noise : NoiseSource, optional
-        Instead of cryptographic noise, to test the audit.
-    generator : Generator, optional
-        Draws the canaries and their coins. Default: from the operating system.
-    stage : callable, optional
-        Told the name of each stage that begins.
-
-    Returns
-    -------
-    list of OneRunFinding
-        One for each group.
-
-    Raises
-    ------
-    InputError
-        If the run cannot be audited, or settings are not allowed.
+    ``run``: its plan, teachers, aggregator, noise and budgets are used as they are; its queries are
+        the canaries' records instead of the public ones.
+    ``noise``: instead of cryptographic noise, to test the audit.
+    ``generator``: draws the canaries and their coins. Default: from the operating system.
+    ``stage``: told the name of each stage that begins.
+    Returns: one for each group.
 
     Notes
     -----

@@ -151,24 +151,17 @@ def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int
     return answers_affordable(WorstCasePricing(aggregator, electorate), electorate, MOST)
 
 
-def cost_of(
-    aggregator: Aggregator, plan: Plan, checks: int, answers: int, seed: int = 0
-) -> dict[str, float]:
+def cost_of(aggregator: Aggregator, plan: Plan, checks: int, answers: int) -> dict[str, float]:
     """ε that each owner of each group would have spent, whatever the budgets are.
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        The mechanism.
-    plan : Plan
-        Budgets in it only set the weights here.
-    checks, answers : int
-        Queries asked (in order of the schedule), and how many of the first were answered.
+    ``plan``: budgets in it only set the weights here.
+    ``checks``, ``answers``: queries asked (in order of the schedule), and how many of the first
+        were answered.
     """
     from collegium.budgets import Budget
     from collegium.pate.voting.pricing import WorstCasePricing
 
-    electorate = plan.electorate(seed)
+    electorate = plan.electorate(0)
     free = {name: Budget(float("inf"), b.delta) for name, b in electorate.groups.items()}
     pricing = WorstCasePricing(aggregator, replace(electorate, groups=free))
     for position in range(max(checks, answers)):

@@ -18,13 +18,7 @@ from collegium.personalisation.plan import Plan, separate_electorate
 def electorate_of(
     budgets: TeacherBudgets, table: VoteTable, method: str, rule: str, seed: int
 ) -> tuple[Plan, Electorate]:
-    """Plan who of a given ensemble's teachers has how much influence.
-
-    Raises
-    ------
-    InputError
-        If votes and budgets do not fit together.
-    """
+    """Plan who of a given ensemble's teachers has how much influence."""
     personalisation = as_personalisation(method, rule)
     if budgets.duplicates is not None or method == "upsampling":
         return _upsampled(budgets, table, method)

@@ -260,10 +260,7 @@ def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
 def with_engine(config: StudyConfig, engine: str | None, address: str | None) -> StudyConfig:
     """Put the options --engine and --address over the configuration's.
 
-    Raises
-    ------
-    InputError
-        If there is no such engine, or the address means nothing to it.
+    Raises InputError if there is no such engine, or the address means nothing to it.
     """
 
     if engine is None and address is None:

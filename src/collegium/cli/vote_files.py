@@ -20,16 +20,10 @@ from collegium.pate.voting.vote_table import VoteTable
 class TeacherBudgets:
     """Budgets of teachers, from a file.
 
-    Attributes
-    ----------
-    groups : dict of str to Budget
-        The groups by name.
-    group_of_teacher : ndarray of str, shape (n_teachers,), or None
-        Group of each teacher; None if one row stands for all, or rows are groups.
-    owners : dict of str to int
-        Owners of each group, where the file tells (teachers otherwise).
-    duplicates : dict of str to int or None
-        Teachers that saw each owner of a group, when upsampling.
+    ``group_of_teacher`` (n_teachers,): group of each teacher; None if one row stands for all, or
+        rows are groups.
+    ``owners``: owners of each group, where the file tells (teachers otherwise).
+    ``duplicates``: teachers that saw each owner of a group, when upsampling.
     """
 
     groups: dict[str, Budget]
@@ -39,13 +33,7 @@ class TeacherBudgets:
 
 
 def read_budgets(path: Path) -> TeacherBudgets:
-    """Read a table of budgets.
-
-    Raises
-    ------
-    InputError
-        If a column is missing or unknown, or a value is not allowed.
-    """
+    """Read a table of budgets."""
     _refuse_folder(path, "a table with a header (.csv or .parquet)")
     table = read_any(path)
     if not isinstance(table, pd.DataFrame) or "epsilon" not in table.columns:
@@ -145,13 +133,7 @@ def _counts(table: pd.DataFrame, column: str, path: Path) -> list[int]:
 def read_votes(
     path: Path, votes_are: str, classes: int | None, budgets: TeacherBudgets
 ) -> VoteTable:
-    """Read votes as predictions or counts; guess only where there is no doubt.
-
-    Raises
-    ------
-    InputError
-        If it is not clear what the columns are, or counts come with several groups.
-    """
+    """Read votes as predictions or counts; guess only where there is no doubt."""
     if votes_are not in ("auto", "predictions", "counts"):
         raise InputError(f"--votes-are must be predictions, counts or auto, got {votes_are!r}")
     raw = read_matrix(path)
@@ -203,13 +185,7 @@ def _refuse_folder(path: Path, formats: str) -> None:
 
 
 def read_matrix(path: Path) -> NDArray[Any]:
-    """Read a table of numbers (.npy, or .csv without header).
-
-    Raises
-    ------
-    InputError
-        If the file is missing, or holds anything but numbers.
-    """
+    """Read a table of numbers (.npy, or .csv without header)."""
     _refuse_folder(path, ".npy or .csv")
     if path.suffix == ".csv" or path.name.endswith(".csv.gz"):
         if not path.exists():
@@ -234,13 +210,7 @@ def read_matrix(path: Path) -> NDArray[Any]:
 
 
 def read_features(path: Path | None, table: VoteTable) -> NDArray[Any]:
-    """Read the features of the queries.
-
-    Raises
-    ------
-    InputError
-        If there are none, or not one row for each query.
-    """
+    """Read the features of the queries."""
     if path is None:
         raise InputError("aggregator 'interactive' needs --features: its student learns from them")
     features = read_matrix(path)

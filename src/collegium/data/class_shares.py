@@ -22,23 +22,10 @@ def as_class_shares(
     They must be public knowledge (a census, an earlier publication). Counting them in the private
     records would be a release of its own, which no account covers.
 
-    Parameters
-    ----------
-    given : mapping of class to share, or array-like of shape (n_classes,)
-        A mapping names every class, as it is or as text; an array follows the class list.
-    classes : array-like, shape (n_classes,)
-        The public class list.
-    name : str
-        What messages call them.
-
-    Returns
-    -------
-    ndarray, shape (n_classes,)
-
-    Raises
-    ------
-    InputError
-        If classes are missing or unknown, or the shares are not positive and do not add up to 1.
+    ``given`` (n_classes,): a mapping names every class, as it is or as text; an array follows the
+        class list.
+    ``classes`` (n_classes,): the public class list.
+    Returns (n_classes,).
 
     Examples
     --------

@@ -14,13 +14,7 @@ from collegium.errors import InputError, PrivacyWarning
 
 
 def as_records(X: Any, name: str) -> Any:
-    """Take a DataFrame as it is, and anything else as an array of at least two dimensions.
-
-    Raises
-    ------
-    InputError
-        If there is no record, or the array has one dimension only.
-    """
+    """Take a DataFrame as it is, and anything else as an array of at least two dimensions."""
     if X is None:
         raise InputError(f"{name} records are missing: pass an array or a DataFrame")
     records = X if isinstance(X, pd.DataFrame) or hasattr(X, "tocsr") else np.asarray(X)
@@ -47,22 +41,9 @@ def as_records(X: Any, name: str) -> Any:
 def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
     """Check that public records have the private ones' columns and kinds; put columns in order.
 
-    Parameters
-    ----------
-    X_public, X : DataFrame or ndarray
-        From :func:`as_records`.
-    name : str
-        What to call ``X_public`` in messages.
-
-    Returns
-    -------
-    DataFrame or ndarray
-        ``X_public``, with its columns in the order of ``X``.
-
-    Raises
-    ------
-    InputError
-        If columns, dimensions or dtypes differ.
+    ``X_public``, ``X``: from :func:`as_records`.
+    ``name``: what to call ``X_public`` in messages.
+    Returns: ``X_public``, with its columns in the order of ``X``.
     """
     if isinstance(X, pd.DataFrame) != isinstance(X_public, pd.DataFrame):
         kinds = {True: "a table with named columns", False: "an array without column names"}
@@ -130,23 +111,11 @@ def encode_classes(
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Number the classes.
 
-    Parameters
-    ----------
-    y : array-like, shape (n_records,)
-        Labels of private records.
-    classes : array-like, shape (n_classes,), optional
-        The public list of classes. Default: the classes that occur in ``y``, which are thereby treated
-        as public.
-
-    Returns
-    -------
-    classes : ndarray, shape (n_classes,)
-    codes : ndarray of int, shape (n_records,)
-
-    Raises
-    ------
-    InputError
-        If a label is missing or not among the classes, or there are fewer than two classes.
+    ``y`` (n_records,): labels of private records.
+    ``classes`` (n_classes,): the public list of classes. Default: the classes that occur in ``y``,
+        which are thereby treated as public.
+    Returns ``classes`` (n_classes,).
+    Returns ``codes`` (n_records,).
     """
     if y is None:
         raise InputError("labels are missing: requires y to be passed, but the target y is None")
@@ -202,14 +171,10 @@ def outside_the_classes(
 ) -> InputError:
     """Make the error about labels that are not among the classes; it quotes none of them.
 
-    Parameters
-    ----------
-    labels : ndarray
-        Labels of private records.
-    classes : ndarray
-        The public list of classes.
-    n_outside, first_row : int
-        How many labels are not among the classes, and the row of the first.
+    ``labels``: labels of private records.
+    ``classes``: the public list of classes.
+    ``n_outside``, ``first_row``: how many labels are not among the classes, and the row of the
+        first.
     """
     return InputError(
         f"{n_outside} record(s) with a label that is not among the classes, first in row {first_row} "

@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.checks import check_whole
 from collegium.errors import ModelError
 
 Shard = tuple[Any, NDArray[np.intp]]
@@ -79,25 +80,14 @@ class BatchedEstimator(Protocol):
 def check_teachers_at_once(estimator: Any) -> None:
     """Refuse an estimator that would train no teachers, or half ones, at once.
 
-    Parameters
-    ----------
-    estimator : object
-        One without ``teachers_at_once`` is fine: it trains one.
-
-    Raises
-    ------
-    ModelError
-        If ``teachers_at_once`` is no whole number from 1.
+    ``estimator``: one without ``teachers_at_once`` is fine: it trains one.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> check_teachers_at_once(SimpleNamespace(teachers_at_once=0))
     Traceback (most recent call last):
-    collegium.errors.ModelError: teachers_at_once=0 was given; allowed are whole numbers from 1
+    collegium.errors.ModelError: teachers_at_once must be a whole number of at least 1, got 0
     """
     at_once = getattr(estimator, "teachers_at_once", 1)
-    if isinstance(at_once, bool) or not isinstance(at_once, (int, np.integer)) or at_once < 1:
-        raise ModelError(
-            f"teachers_at_once={at_once!r} was given; allowed are whole numbers from 1"
-        )
+    check_whole("teachers_at_once", at_once, error=ModelError)

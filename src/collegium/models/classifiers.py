@@ -13,20 +13,12 @@ CLASSIFIER = "classifier"
 def check_classifier(model: Any, name: str, *, learns_by: tuple[str, ...] = ("fit",)) -> None:
     """Refuse what cannot be a classifier; nothing is trained.
 
-    Parameters
-    ----------
-    model : object
-        Not fitted.
-    name : str
-        What to call it in messages: ``teacher``, ``student``, or a configuration's key.
-    learns_by : tuple of str
-        Methods of which it needs at least one, besides ``predict``.
-
-    Raises
-    ------
-    InputError
-        If it is a class instead of an object, lacks a method, or tells scikit-learn that it is something
-        else than a classifier. Objects that tell scikit-learn nothing are allowed.
+    ``model``: not fitted.
+    ``name``: what to call it in messages: ``teacher``, ``student``, or a configuration's key.
+    ``learns_by``: methods of which it needs at least one, besides ``predict``.
+    Raises InputError if it is a class instead of an object, lacks a method, or tells scikit-learn
+        that it is something else than a classifier. Objects that tell scikit-learn nothing are
+        allowed.
 
     Examples
     --------

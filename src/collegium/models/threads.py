@@ -15,11 +15,8 @@ _Result = TypeVar("_Result")
 def allowed_threads() -> int:
     """Tell how many threads numerical work may use here.
 
-    Returns
-    -------
-    int
-        What BLAS would use: all cores in a process of one's own, a share of them in a worker of joblib or
-        under ``OMP_NUM_THREADS``.
+    Returns: what BLAS would use: all cores in a process of one's own, a share of them in a worker
+        of joblib or under ``OMP_NUM_THREADS``.
     """
     pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     return int(max(pools, default=1))
@@ -30,19 +27,9 @@ def in_threads(
 ) -> list[_Result]:
     """Run a task for each item, several at once, each with a single-threaded BLAS.
 
-    Parameters
-    ----------
-    task : callable
-        Spends its time in NumPy or LAPACK, which let other threads run.
-    items : iterable
-        Arguments.
-    n_threads : int, optional
-        Default: :func:`allowed_threads`.
-
-    Returns
-    -------
-    list
-        Results in the order of the items; they do not depend on the number of threads.
+    ``task``: spends its time in NumPy or LAPACK, which let other threads run.
+    ``n_threads``: default: :func:`allowed_threads`.
+    Returns: results in the order of the items; they do not depend on the number of threads.
 
     Examples
     --------

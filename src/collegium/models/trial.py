@@ -13,17 +13,8 @@ from collegium.errors import CollegiumError, InputError
 def one_line_about(key: str, purpose: str) -> Iterator[None]:
     """Refuse what fails on public records alone; such a message cannot quote private ones.
 
-    Parameters
-    ----------
-    key : str
-        The configuration's key that is to blame.
-    purpose : str
-        What was tried, as in "… cannot be *trained on public records*".
-
-    Raises
-    ------
-    InputError
-        If anything in the block fails.
+    ``key``: the configuration's key that is to blame.
+    ``purpose``: what was tried, as in "… cannot be *trained on public records*".
 
     Examples
     --------

@@ -48,16 +48,11 @@ _GUARD_BITS = 32
 class StandardVariable:
     """A random variable Y of scale 1, mostly the magnitude of a symmetric X.
 
-    Attributes
-    ----------
-    estimate : callable
-        Array of ``u`` in (0, 1] to the floats nearly equal to ``tail⁻¹(u)``, with the error bound
-        of ``FLOAT_ERROR``.
-    tail : callable
-        ``tail(t, precision)`` is ``Pr[Y >= t]`` for an mpmath raw float ``t``, to an absolute
+    ``estimate``: array of ``u`` in (0, 1] to the floats nearly equal to ``tail⁻¹(u)``, with the
+        error bound of ``FLOAT_ERROR``.
+    ``tail``: ``tail(t, precision)`` is ``Pr[Y >= t]`` for an mpmath raw float ``t``, to an absolute
         error below ``2**-precision``; below the least value of Y it may be anything above 1.
-    least : float
-        No value of Y is smaller.
+    ``least``: no value of Y is smaller.
     """
 
     estimate: Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -67,12 +62,7 @@ class StandardVariable:
 
 @dataclass(frozen=True)
 class TwoBranches:
-    """X that is ``upper`` or minus ``lower``, with probability 1/2 each.
-
-    Attributes
-    ----------
-    upper, lower : StandardVariable
-    """
+    """X that is ``upper`` or minus ``lower``, with probability 1/2 each."""
 
     upper: StandardVariable
     lower: StandardVariable
@@ -147,14 +137,8 @@ GUMBEL = TwoBranches(
 def operating_system_words(count: int) -> NDArray[np.uint64]:
     """Fresh words from the operating system's cryptographic random generator.
 
-    Parameters
-    ----------
-    count : int
-        How many 64-bit words.
-
-    Returns
-    -------
-    ndarray of shape (count,), uint64
+    ``count``: how many 64-bit words.
+    Returns (count,).
 
     Examples
     --------
@@ -174,30 +158,14 @@ def draw_rounded(
 ) -> NDArray[np.int64]:
     """Independent integers, each the one nearest to ``scale_steps * X``.
 
-    Parameters
-    ----------
-    variable : StandardVariable or TwoBranches
-        The distribution of X: ``GAUSSIAN`` (standard deviation 1), ``LAPLACE`` (density
+    ``variable``: the distribution of X: ``GAUSSIAN`` (standard deviation 1), ``LAPLACE`` (density
         exp(-\\|x\\|)/2), ``EXPONENTIAL`` (with ``signed=False``) or ``GUMBEL``.
-    scale_steps : float
-        The scale, in (0, 2**44]. It is taken as the exact value of the float.
-    size : int
-        How many integers.
-    words : callable
-        The source of randomness; it is asked once for ``size`` words and then for single words.
-    signed : bool, default=True
-        False: X is the magnitude itself, and the first bit of each word is not used.
-
-    Returns
-    -------
-    ndarray of shape (size,), int64
-        Of magnitude at most 2**53.
-
-    Raises
-    ------
-    ArithmeticError
-        If a magnitude exceeds 2**53. At the largest scale this has probability below e^-512 for
-        the Laplace and e^-131072 for the Gaussian variable, whatever the data.
+    ``scale_steps``: in (0, 2**44], taken as the exact value of the float.
+    ``words``: the source of randomness; asked once for ``size`` words and then for single words.
+    ``signed``: if false, X is the magnitude itself, and the first bit of each word is not used.
+    Returns (size,), int64: of magnitude at most 2**53. Beyond it an ArithmeticError is raised: at the
+        largest scale with probability below e^-512 for the Laplace and e^-131072 for the Gaussian
+        variable, whatever the data.
 
     Examples
     --------
@@ -251,22 +219,10 @@ def _settle(
 ) -> int:
     """Nearest integer to ``scale_steps * |X|``, exactly, given the first 63 bits of u.
 
-    Parameters
-    ----------
-    variable : StandardVariable
-        The distribution of X.
-    scale_steps : float
-        The scale.
-    numerator : int
-        u lies in [numerator, numerator + 1] / 2**63.
-    words : callable
-        Where further bits of u come from.
-    bracket : tuple of int, optional
-        Lower and upper bound (inclusive) that the result is known to respect; found if not given.
-
-    Returns
-    -------
-    int
+    ``numerator``: u lies in [numerator, numerator + 1] / 2**63.
+    ``words``: where further bits of u come from.
+    ``bracket``: lower and upper bound (inclusive) that the result is known to respect; found if not
+        given.
     """
     uniform = _LazyUniform(numerator, FIRST_BITS, words)
     doubled_scale = libmp.mpf_shift(libmp.from_float(scale_steps), 1)

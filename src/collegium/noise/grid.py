@@ -26,20 +26,8 @@ def to_grid(values: ArrayLike) -> NDArray[np.float64]:
     *before* counting, and compute sensitivities from the rounded weights: then counts are on the
     grid by themselves, and rounding has not changed anybody's influence.
 
-    Parameters
-    ----------
-    values : array-like of any shape
-        In votes; finite, of magnitude at most 2**33.
-
-    Returns
-    -------
-    ndarray of the shape of ``values``, float64
-        Multiples of GRID, within GRID / 2 of ``values``; zero is never negative.
-
-    Raises
-    ------
-    InputError
-        If a value is not a number, not finite or too large.
+    ``values``: in votes; finite, of magnitude at most 2**33.
+    Returns: multiples of GRID, within GRID / 2 of ``values``; zero is never negative.
 
     Examples
     --------

@@ -110,25 +110,11 @@ class SecureNoise:
     def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
         """Gaussian noise of standard deviation ``sigma``, rounded to the grid.
 
-        Parameters
-        ----------
-        sigma : float
-            Standard deviation before rounding, in votes, in (0, 2**24]; the exact value of the
-            float is used.
-        size : int
-            How many values, at least 1.
-        query, purpose : int, str
-            Not used: every call is fresh.
-
-        Returns
-        -------
-        ndarray of shape (size,), float64
-            In votes.
-
-        Raises
-        ------
-        InputError
-            If ``sigma`` or ``size`` is not allowed.
+        ``sigma``: standard deviation before rounding, in votes, in (0, 2**24]; the exact value of
+            the float is used.
+        ``size``: how many values, at least 1.
+        ``query``, ``purpose``: not used: every call is fresh.
+        Returns (size,): in votes.
         """
         return _draw(GAUSSIAN, "sigma", sigma, size, operating_system_words)
 
@@ -137,10 +123,7 @@ class SecureNoise:
 
         Parameters and errors are those of :meth:`gaussian`, with ``scale`` in place of ``sigma``.
 
-        Returns
-        -------
-        ndarray of shape (size,), float64
-            In votes.
+        Returns (size,): in votes.
         """
         return _draw(LAPLACE, "scale", scale, size, operating_system_words)
 
@@ -152,10 +135,7 @@ class SecureNoise:
         It protects which noisy count is the largest, not the noisy counts. Parameters and errors are
         those of :meth:`laplace`.
 
-        Returns
-        -------
-        ndarray of shape (size,), float64
-            In votes.
+        Returns (size,): in votes.
         """
         return _draw(EXPONENTIAL, "scale", scale, size, operating_system_words, signed=False)
 
@@ -165,10 +145,7 @@ class SecureNoise:
         It protects which noisy count is the largest, not the noisy counts. Parameters and errors are
         those of :meth:`laplace`.
 
-        Returns
-        -------
-        ndarray of shape (size,), float64
-            In votes.
+        Returns (size,): in votes.
         """
         return _draw(GUMBEL, "scale", scale, size, operating_system_words)
 
@@ -181,10 +158,7 @@ class SeededNoise:
     and the streams of different queries and purposes are independent. Calling twice with the same
     arguments repeats the noise, and a larger scale stretches the same underlying draw.
 
-    Parameters
-    ----------
-    seed : int
-        Any integer.
+    ``seed``: any integer.
 
     Examples
     --------

@@ -38,8 +38,6 @@ SHORT_NAMES = {
     "vat": "collegium.pate.students.neural_student.NeuralStudent",
     "evidence-regression": "collegium.pate.students.regression.RegressionStudent",
 }
-#: Preprocessing that is slow enough to keep what it made, in the study's vault.
-CACHED_KINDS = ("scattering",)
 #: Best of 0, 0.25, 0.35 and 0.5 for ridge teachers on 200 scattering components of MNIST.
 _WHITENING = 0.25
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -55,24 +53,9 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
     """Make a model from its name and parameters.
 
-    Parameters
-    ----------
-    key : str
-        The configuration's key, for messages.
-    name : str
-        A short name, or the full name of a class.
-    params : mapping
-        Its parameters.
-
-    Returns
-    -------
-    object
-        With ``fit`` and ``predict``.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such class, or it does not take these parameters.
+    ``key``: the configuration's key, for messages.
+    ``name``: a short name, or the full name of a class.
+    Returns: with ``fit`` and ``predict``.
 
     Examples
     --------
@@ -116,17 +99,10 @@ def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
 def keep_checkpoints(model: Any, folder: Path) -> Any:
     """Let a model that can be cut off in training, and go on later, write into a folder of the vault.
 
-    Parameters
-    ----------
-    model : object
-        Not changed.
-    folder : Path
-        Where; what is written there is **sensitive**.
-
-    Returns
-    -------
-    object
-        A copy that writes there, or the model itself if it does not write, or writes elsewhere.
+    ``model``: not changed.
+    ``folder``: where; what is written there is **sensitive**.
+    Returns: a copy that writes there, or the model itself if it does not write, or writes
+        elsewhere.
     """
     if getattr(model, "checkpoint_folder", "none of its own") is not None:
         return model
@@ -143,18 +119,11 @@ def build_preprocessing(
 ) -> Any | None:
     """Make the transformer that is fitted on public records; None for kind ``none``.
 
-    Parameters
-    ----------
-    kind : {"none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings"}
-        See the configuration's ``preprocessing.kind``.
-    categorical : {"ordinal", "onehot"}
-        For ``tabular``.
-    components : int
-        For ``pca``, ``principal`` and ``scattering``.
-    random_state : int
-        For ``pca``.
-    normalise : {"length", "public", "none"}
-        For ``embeddings``.
+    ``kind``: see the configuration's ``preprocessing.kind``.
+    ``categorical``: for ``tabular``.
+    ``components``: for ``pca``, ``principal`` and ``scattering``.
+    ``random_state``: for ``pca``.
+    ``normalise``: for ``embeddings``.
     """
     if kind == "tabular":
         return TabularEncoder(categorical=cast(Any, categorical))

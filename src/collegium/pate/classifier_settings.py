@@ -23,22 +23,9 @@ _KINDS = {
 def check_settings(model: Any, values: dict[str, Any]) -> int:
     """Refuse settings of scikit-learn's kind that cannot be used; a recipe checks the rest.
 
-    Parameters
-    ----------
-    model : PATEClassifier
-        Not changed.
-    values : dict
-        Its aggregator, account and queries, or their defaults.
-
-    Returns
-    -------
-    int
-        The seed that its ``random_state`` stands for.
-
-    Raises
-    ------
-    InputError
-        In one line, for the first setting that cannot be used.
+    ``model``: not changed.
+    ``values``: its aggregator, account and queries, or their defaults.
+    Returns: the seed that its ``random_state`` stands for.
     """
     check_whole("n_teachers", model.n_teachers)
     for name, (kind, example) in _KINDS.items():

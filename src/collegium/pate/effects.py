@@ -27,24 +27,13 @@ _ROWS = 2048  # of a table of votes, looked at together
 class ClassEffect:
     """What became of one class.
 
-    Attributes
-    ----------
-    name : str
-        The class.
-    public_share : float or None
-        Its share among the people that the student is for, as the user gave it.
-    labels : int
-        Labels released.
-    true_among_labelled : int or None
-        Labelled public records that truly are of this class; None where no truth is known.
-    label_accuracy : float or None
-        Share of those whose label is right.
-    test_records : int
-        Public test records that truly are of this class.
-    student_accuracy : float or None
-        Share of those of which the student is right.
-    named_by_student : float or None
-        Share of all test records that the student gives this class.
+    ``public_share``: its share among the people that the student is for, as the user gave it.
+    ``true_among_labelled``: labelled public records that truly are of this class; None where no
+        truth is known.
+    ``label_accuracy``: share of those whose label is right.
+    ``test_records``: public test records that truly are of this class.
+    ``student_accuracy``: share of those of which the student is right.
+    ``named_by_student``: share of all test records that the student gives this class.
     """
 
     name: str
@@ -61,20 +50,11 @@ class ClassEffect:
 class GroupEffect:
     """What one group contributes, and what it gets.
 
-    Attributes
-    ----------
-    name : str
-        The group.
-    owners : int
-        Its members.
-    owner_share, influence_share : float
-        Its share of all owners, and of all vote weight that its records shape.
-    influence_per_owner : float
-        Their ratio: 1 under equal budgets.
-    test_records : int
-        Public test records that carry the group's level.
-    student_accuracy : float or None
-        Share of those of which the student is right.
+    ``owner_share``, ``influence_share``: its share of all owners, and of all vote weight that its
+        records shape.
+    ``influence_per_owner``: their ratio: 1 under equal budgets.
+    ``test_records``: public test records that carry the group's level.
+    ``student_accuracy``: share of those of which the student is right.
     """
 
     name: str
@@ -90,12 +70,8 @@ class GroupEffect:
 class Effects:
     """Effects by class and by group; made by :func:`measure_effects`.
 
-    Attributes
-    ----------
-    classes : tuple of ClassEffect
-        In the order of the public class list.
-    groups : tuple of GroupEffect
-        In the order of the plan.
+    ``classes``: in the order of the public class list.
+    ``groups``: in the order of the plan.
     """
 
     classes: tuple[ClassEffect, ...]
@@ -121,12 +97,8 @@ class Effects:
 class StudentAnswers:
     """What a student said of public test records.
 
-    Attributes
-    ----------
-    truth, predicted : ndarray, shape (n_test,)
-        True and predicted classes.
-    groups : ndarray, shape (n_test,), optional
-        Level that the person behind each test record chose, where it is known.
+    ``truth``, ``predicted`` (n_test,): true and predicted classes.
+    ``groups`` (n_test,): level that the person behind each test record chose, where it is known.
     """
 
     truth: NDArray[Any]
@@ -150,24 +122,13 @@ def measure_effects(
 ) -> Effects:
     """Tabulate effects by class and by group.
 
-    Parameters
-    ----------
-    plan : Plan
-        Public.
-    classes : array-like, shape (n_classes,)
-        The public class list.
-    labels : array-like, shape (n_labels,)
-        Released labels, values of ``classes``.
-    label_truth : array-like, shape (n_labels,), optional
-        True classes of the same public records.
-    tested : StudentAnswers, optional
-        What the student said of test records; those whose true class is missing are left out.
-    class_shares : array-like, shape (n_classes,), optional
-        Public shares of the classes.
-
-    Returns
-    -------
-    Effects
+    ``plan``: public.
+    ``classes`` (n_classes,): the public class list.
+    ``labels`` (n_labels,): released labels, values of ``classes``.
+    ``label_truth`` (n_labels,): true classes of the same public records.
+    ``tested``: what the student said of test records; those whose true class is missing are left
+        out.
+    ``class_shares`` (n_classes,): public shares of the classes.
 
     Examples
     --------
@@ -207,10 +168,7 @@ def influence_shares(plan: Plan) -> dict[str, float]:
     Where groups share all teachers (uniform, upsampling), a group's copies of records among all copies;
     else the weight of its own teachers' votes, times their participation.
 
-    Parameters
-    ----------
-    plan : Plan
-        Public.
+    ``plan``: public.
 
     Examples
     --------
@@ -238,28 +196,12 @@ def sensitive_teacher_effects(
 ) -> pd.DataFrame:
     """Tell how right teachers and their majority are, by class. **Sensitive**: made of raw votes.
 
-    Parameters
-    ----------
-    votes : VoteTable
-        Of all teachers on the public records.
-    classes : array-like, shape (n_classes,)
-        The public class list.
-    truth : array-like, shape (n_public,)
-        True classes of the public records.
-    plan : Plan
-        Of the same study.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by class: ``public_records``, ``teachers`` (mean over all teachers and records of the
-        class), ``majority`` (of the weighted votes, without noise); and ``teachers of GROUP`` for each
-        group that has teachers of its own. Shares between 0 and 1.
-
-    Raises
-    ------
-    InputError
-        If only counts of votes are known, or the truth is of other records.
+    ``votes``: of all teachers on the public records.
+    ``classes`` (n_classes,): the public class list.
+    ``truth`` (n_public,): true classes of the public records.
+    Returns: indexed by class: ``public_records``, ``teachers`` (mean over all teachers and records
+        of the class), ``majority`` (of the weighted votes, without noise); and ``teachers of
+        GROUP`` for each group that has teachers of its own. Shares between 0 and 1.
     """
     if not votes.has_teachers:
         raise InputError(

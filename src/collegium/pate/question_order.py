@@ -26,17 +26,7 @@ from collegium.personalisation.electorate import Electorate
 def check_order(recipe: Recipe, X_public: Any) -> None:
     """Refuse, before anything is trained or spent, an order that cannot be made.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The run's.
-    X_public : array-like
-        Public records as the teachers see them.
-
-    Raises
-    ------
-    InputError
-        If records cannot be compared, or the student cannot say how sure it is.
+    ``X_public``: public records as the teachers see them.
     """
     kind = recipe.queries.query_order
     if kind != RANDOM:
@@ -51,24 +41,9 @@ def order_of_asking(recipe: Recipe, memory: Memory, X_public: Any) -> NDArray[np
     An order by coverage is remembered: nearly equal distances may be rounded differently by another
     machine, and a run that is gone on with must follow the order that it began with.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The run's.
-    memory : Memory
-        What is kept of it.
-    X_public : array-like
-        Public records as the teachers see them.
-
-    Returns
-    -------
-    ndarray of int, shape (n_public,)
-        A permutation.
-
-    Raises
-    ------
-    StudyMismatchError
-        If the kept order is damaged.
+    ``memory``: what is kept of it.
+    ``X_public``: public records as the teachers see them.
+    Returns (n_public,): a permutation.
     """
     kind, n_public = recipe.queries.query_order, int(X_public.shape[0])
     if kind == RANDOM:
@@ -98,18 +73,10 @@ def chooser_of(
 ) -> NDArray[np.intp] | QueryChooser:
     """Return the order, or who chooses as outcomes come in, for the labelling job.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The run's.
-    X_seen, X_public : array-like
-        Public records as the student sees them, and as the teachers do, for distances.
-    order : ndarray of int, shape (n_public,)
-        From :func:`order_of_asking`.
-    electorate, aggregator, n_classes
-        The job's.
-    tell : callable
-        Told, in one line, what the user should know.
+    ``X_seen``, ``X_public``: public records as the student sees them, and as the teachers do, for
+        distances.
+    ``order`` (n_public,): from :func:`order_of_asking`.
+    ``tell``: told, in one line, what the user should know.
     """
     if recipe.queries.query_order != ACTIVE:
         return order

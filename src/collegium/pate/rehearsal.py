@@ -46,23 +46,11 @@ def rehearse_teacher(
 ) -> None:
     """Train and ask a teacher as voting will, on public records.
 
-    Parameters
-    ----------
-    teacher : object with ``fit`` and ``predict``
-        Not changed.
-    X_public : array-like or DataFrame, shape (n_public, n_features)
-        All public records as teachers see them.
-    n_classes : int
-        Length of the public list of classes.
-    shard_size : int
-        Records of a teacher, about.
-    name : str
-        What to call it in messages.
-
-    Raises
-    ------
-    InputError
-        If it cannot be trained or asked. Fewer than two public records are no trial.
+    ``teacher``: not changed.
+    ``X_public`` (n_public, n_features): all public records as teachers see them.
+    ``n_classes``: length of the public list of classes.
+    ``shard_size``: records of a teacher, about.
+    ``name``: what to call it in messages.
 
     Examples
     --------
@@ -112,34 +100,15 @@ def rehearse_student(
 ) -> Any | None:
     """Train and ask a student as it will be once labels are released, on synthetic ones.
 
-    Parameters
-    ----------
-    student : classifier
-        Not changed.
-    X_public : array-like or DataFrame, shape (n_public, n_features)
-        All public records as the student sees them.
-    classes : ndarray, shape (n_classes,)
-        The public list of classes.
-    most_labels : int, optional
-        How many labels can be released at most. Default: one for each public record.
-    soft : bool
-        Whether it will learn probabilities instead of labels.
-    tells_beliefs : bool
-        Whether its ``predict_proba`` will be needed.
-    class_shares : ndarray, shape (n_classes,), optional
-        Public shares that it will be matched to.
-    name : str
-        What to call it in messages.
-
-    Returns
-    -------
-    object or None
-        The student that was trained; None where there was nothing to try.
-
-    Raises
-    ------
-    InputError
-        If it cannot be trained or asked. Fewer than two labels, or classes, are no trial.
+    ``student``: not changed.
+    ``X_public`` (n_public, n_features): all public records as the student sees them.
+    ``classes`` (n_classes,): the public list of classes.
+    ``most_labels``: how many labels can be released at most. Default: one for each public record.
+    ``soft``: whether it will learn probabilities instead of labels.
+    ``tells_beliefs``: whether its ``predict_proba`` will be needed.
+    ``class_shares`` (n_classes,): public shares that it will be matched to.
+    ``name``: what to call it in messages.
+    Returns: the student that was trained; None where there was nothing to try.
 
     Examples
     --------
@@ -186,23 +155,12 @@ def synthetic_labels(
 ) -> tuple[Rows, Rows, NDArray[np.float64]]:
     """Make synthetic labels: what a student could be taught about the first public records: classes in turn.
 
-    Parameters
-    ----------
-    n_labels : int
-        Records with an answer.
-    n_classes : int
-        Length of the public list of classes.
-    n_used : int
-        How many of them occur.
-    soft : bool
-        Whether answers leave doubt.
-
-    Returns
-    -------
-    queries, codes : ndarray of int, shape (n_labels,)
-        Row numbers, and their class numbers.
-    targets : ndarray, shape (n_labels, n_classes)
-        Probability of each class.
+    ``n_labels``: records with an answer.
+    ``n_classes``: length of the public list of classes.
+    ``n_used``: how many of them occur.
+    ``soft``: whether answers leave doubt.
+    Returns ``queries, codes`` (n_labels,): row numbers, and their class numbers.
+    Returns ``targets`` (n_labels, n_classes): probability of each class.
 
     Examples
     --------
@@ -220,21 +178,11 @@ def synthetic_labels(
 def try_student(student: Any, X_public: Any, classes: NDArray[Any], name: str = "student") -> None:
     """Ask a trained student about some public records.
 
-    Parameters
-    ----------
-    student : classifier
-        Trained on the classes.
-    X_public : array-like or DataFrame, shape (n_public, n_features)
-        Public records as the student sees them.
-    classes : ndarray, shape (n_classes,)
-        The public list of classes.
-    name : str
-        What to call it in messages.
-
-    Raises
-    ------
-    InputError
-        If it predicts something else than classes; what it raises itself is not caught.
+    ``X_public`` (n_public, n_features): public records as the student sees them.
+    ``classes`` (n_classes,): the public list of classes.
+    ``name``: what to call it in messages.
+    Raises InputError if it predicts something else than classes; what it raises itself is not
+        caught.
     """
     rows = telling_rows(X_public)
     predicted = student.predict(take_rows(X_public, rows))
@@ -244,15 +192,8 @@ def try_student(student: Any, X_public: Any, classes: NDArray[Any], name: str = 
 def telling_rows(X: Any) -> Rows:
     """Choose records for a quick trial: what lacks values in each column, and others from first to last.
 
-    Parameters
-    ----------
-    X : array-like or DataFrame, shape (n, ...)
-        Public records.
-
-    Returns
-    -------
-    ndarray of int
-        Different rows, those that lack values first.
+    ``X`` (n, ...): public records.
+    Returns: different rows, those that lack values first.
 
     Examples
     --------
@@ -268,15 +209,8 @@ def telling_rows(X: Any) -> Rows:
 def rows_that_lack_values(X: Any) -> Rows:
     """Find, for each column with missing or infinite values, the first record that has one.
 
-    Parameters
-    ----------
-    X : array-like or DataFrame, shape (n, ...)
-        Public records.
-
-    Returns
-    -------
-    ndarray of int
-        Different rows, in ascending order.
+    ``X`` (n, ...): public records.
+    Returns: different rows, in ascending order.
 
     Examples
     --------

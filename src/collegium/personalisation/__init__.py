@@ -18,17 +18,8 @@ PERSONALISATIONS: dict[str, type[Personalisation]] = {
 def as_personalisation(given: str | Personalisation, rule: str | None = None) -> Personalisation:
     """Look a personalisation up by name, or pass one through.
 
-    Parameters
-    ----------
-    given : str or Personalisation
-        ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``, or an object.
-    rule : str, optional
-        Weight rule for a personalisation that is given by name.
-
-    Raises
-    ------
-    InputError
-        If the name or the rule is unknown.
+    ``given``: ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``, or an object.
+    ``rule``: weight rule for a personalisation that is given by name.
     """
     if isinstance(given, Personalisation):
         if rule is not None and rule != given.rule:

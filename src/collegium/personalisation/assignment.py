@@ -14,14 +14,9 @@ NEIGHBOURS = {"hash": Neighbours.ANY_CHANGE, "balanced": Neighbours.REPLACE}
 class Assignment:
     """Which teachers see which records.
 
-    Attributes
-    ----------
-    owner_teachers : ndarray of int32, shape (n_owners, most duplicates)
-        Teachers of each owner, padded with -1.
-    n_teachers : int
-        Number of teachers, including those without any record.
-    adjacency : str
-        Which neighbours the guarantee is about, in words.
+    ``owner_teachers`` (n_owners, most duplicates): teachers of each owner, padded with -1.
+    ``n_teachers``: number of teachers, including those without any record.
+    ``adjacency``: which neighbours the guarantee is about, in words.
     """
 
     def __init__(

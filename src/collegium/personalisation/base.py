@@ -89,13 +89,7 @@ def members_only(
 def teachers_by_size(
     sizes: Mapping[str, int], n_teachers: int, personalisation: str
 ) -> dict[str, int]:
-    """Share teachers among groups in proportion to their owners (largest remainders, ties by name).
-
-    Raises
-    ------
-    InputError
-        If a group's share is less than half a teacher.
-    """
+    """Share teachers among groups in proportion to their owners (largest remainders, ties by name)."""
     people = sum(sizes.values())
     quotas = {name: n_teachers * size / people for name, size in sizes.items()}
     small = [name for name, quota in quotas.items() if quota < 0.5]

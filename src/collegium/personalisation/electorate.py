@@ -23,16 +23,11 @@ _TICKS = 2**20  # frequencies are multiples of 1/_TICKS, so that participation i
 class Ballot:
     """One query's electorate.
 
-    Attributes
-    ----------
-    weights : ndarray of float64, shape (n_teachers,)
-        Weight of each teacher's vote, multiples of the grid; 0 where the teacher does not take part.
-    total : float
-        Σ of the weights.
-    scale : float
-        ``total`` / nominal number of teachers: the factor for the threshold and the noise.
-    sensitivity : ndarray of float64, shape (n_cohorts,)
-        Δ: votes that one owner of each cohort can move from one class to another.
+    ``weights`` (n_teachers,): weight of each teacher's vote, multiples of the grid; 0 where the
+        teacher does not take part.
+    ``scale``: ``total`` / nominal number of teachers: the factor for the threshold and the noise.
+    ``sensitivity`` (n_cohorts,): Δ: votes that one owner of each cohort can move from one class to
+        another.
     """
 
     weights: NDArray[np.float64]
@@ -45,21 +40,13 @@ class Ballot:
 class Electorate:
     """Weights of all teachers and budgets of all cohorts, for every query of a job.
 
-    Attributes
-    ----------
-    n_nominal : int
-        Number of teachers k for which threshold and noise are given.
-    weights : ndarray of float64, shape (n_teachers,)
-        Weight of each teacher when it takes part.
-    groups : mapping of str to Budget
-        The groups that have members.
-    cohort_groups : tuple of str, length n_cohorts
-        The group of each cohort.
-    sensitivity : ndarray of float64, shape (n_cohorts,)
-        Δ of each cohort at a query in which its teachers take part.
-    participation : Participation or None
-        Which teachers take part when; None: all, always. With participation, cohort i is the
-        owners of teacher i.
+    ``n_nominal``: number of teachers k for which threshold and noise are given.
+    ``weights`` (n_teachers,): weight of each teacher when it takes part.
+    ``groups``: the groups that have members.
+    ``cohort_groups``: the group of each cohort.
+    ``sensitivity`` (n_cohorts,): Δ of each cohort at a query in which its teachers take part.
+    ``participation``: which teachers take part when; None: all, always. With participation, cohort
+        i is the owners of teacher i.
     """
 
     n_nominal: int
@@ -113,16 +100,9 @@ class Participation:
     dealt anew every ``shuffle_every`` queries, from public randomness: who takes part never depends
     on data.
 
-    Parameters
-    ----------
-    groups : sequence of ndarray of int
-        The teachers of each group.
-    frequencies : sequence of float
-        Share of the queries in which each group's teachers take part, in (0, 1].
-    seed : int
-        Public randomness for the phases.
-    shuffle_every : int, default=100
-        Queries between two shuffles.
+    ``groups``: the teachers of each group.
+    ``frequencies``: share of the queries in which each group's teachers take part, in (0, 1].
+    ``seed``: public randomness for the phases.
 
     Examples
     --------

@@ -23,17 +23,10 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 def owner_hashes(owners: NDArray[Any], key: bytes) -> NDArray[np.uint64]:
     """Hash owners' names with BLAKE2b under a key.
 
-    Parameters
-    ----------
-    owners : ndarray, shape (n_owners,)
-        Integers or text; ``7`` and ``"7"`` are different owners, ``7``, ``7.0`` and
-        ``numpy.int64(7)`` are not.
-    key : bytes
-        Up to 64 bytes of public randomness.
-
-    Returns
-    -------
-    ndarray of uint64, shape (n_owners,)
+    ``owners`` (n_owners,): integers or text; ``7`` and ``"7"`` are different owners, ``7``, ``7.0``
+        and ``numpy.int64(7)`` are not.
+    ``key``: up to 64 bytes of public randomness.
+    Returns (n_owners,).
     """
     keyed = hashlib.blake2b(key=key, digest_size=8, person=b"collegium-owner")
     digests = []
@@ -67,24 +60,10 @@ def choose_teachers(
 ) -> NDArray[np.int32]:
     """Choose different teachers for each owner by hash alone.
 
-    Parameters
-    ----------
-    hashes : ndarray of uint64, shape (n_owners,)
-        From :func:`owner_hashes`.
-    n_teachers : int
-        Teachers to choose from, numbered from 0.
-    n_chosen : int
-        How many different teachers each owner gets.
-
-    Returns
-    -------
-    ndarray of int32, shape (n_owners, n_chosen)
-        Without repetition in a row; every teacher is equally likely.
-
-    Raises
-    ------
-    InputError
-        If more teachers are to be chosen than there are.
+    ``hashes`` (n_owners,): from :func:`owner_hashes`.
+    ``n_teachers``: teachers to choose from, numbered from 0.
+    ``n_chosen``: how many different teachers each owner gets.
+    Returns (n_owners, n_chosen): without repetition in a row; every teacher is equally likely.
     """
     _refuse_too_many(n_teachers, n_chosen)
     chosen = np.full((len(hashes), n_chosen), -1, dtype=np.int32)
@@ -109,18 +88,11 @@ def deal_teachers(
     An owner's teachers depend on how many others come before it in the order of the hashes: adding or
     removing an owner moves others. Only for neighbours that *replace* one owner's records.
 
-    Parameters
-    ----------
-    hashes, n_teachers, n_chosen
-        As in :func:`choose_teachers`.
-    first : int, default=0
-        The teacher who gets the first card.
-
-    Returns
-    -------
-    ndarray of int32, shape (n_owners, n_chosen)
-        Without repetition in a row. For one card each, shard sizes differ by one at most; with more,
-        the few owners dealt twice to a teacher take the next one instead.
+    ``hashes``, ``n_teachers``, ``n_chosen``: as in :func:`choose_teachers`.
+    ``first``: the teacher who gets the first card.
+    Returns (n_owners, n_chosen): without repetition in a row. For one card each, shard sizes differ
+        by one at most; with more, the few owners dealt twice to a teacher take the next one
+        instead.
     """
     _refuse_too_many(n_teachers, n_chosen)
     chosen = np.full((len(hashes), n_chosen), -1, dtype=np.int32)

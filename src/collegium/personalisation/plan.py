@@ -25,22 +25,14 @@ from collegium.personalisation.partition import choose_teachers, deal_teachers, 
 class GroupPlan:
     """One group's part in a plan.
 
-    Attributes
-    ----------
-    budget : Budget
-        What each owner of the group granted.
-    owners : int
-        Number of owners (public).
-    teachers : int
-        Teachers who see records of this group.
-    duplicates : int
-        Teachers who see each owner's records.
-    weight : float
-        Weight of one teacher's vote.
-    frequency : float
-        Share of the queries in which these teachers take part.
-    utilisation : float
-        Share of its budget (in μ) that the group has spent when the first group's runs out.
+    ``budget``: what each owner of the group granted.
+    ``owners``: number of owners (public).
+    ``teachers``: teachers who see records of this group.
+    ``duplicates``: teachers who see each owner's records.
+    ``weight``: weight of one teacher's vote.
+    ``frequency``: share of the queries in which these teachers take part.
+    ``utilisation``: share of its budget (in μ) that the group has spent when the first group's runs
+        out.
     """
 
     budget: Budget
@@ -61,23 +53,13 @@ class GroupPlan:
 class Plan:
     """Who teaches and who weighs how much, from public numbers only.
 
-    Attributes
-    ----------
-    personalisation : str
-        Name of the personalisation.
-    rule : str
-        How budgets became influence.
-    n_nominal : int
-        Number of teachers k for which threshold and noise are given.
-    n_teachers : int
-        Number of teachers trained.
-    mixed : bool
-        Whether all groups share all teachers (uniform, upsampling), or each has its own.
-    groups : mapping of str to GroupPlan
-        The groups that have members.
-    efficiency : float
-        Share of all granted budgets that turns into votes (1: nothing is wasted):
-        n · min_g (μ_g / rms_g) / Σ_o μ_o, where rms_g is the root mean square over queries of the
+    ``personalisation``: name of the personalisation.
+    ``n_nominal``: number of teachers k for which threshold and noise are given.
+    ``n_teachers``: number of teachers trained.
+    ``mixed``: whether all groups share all teachers (uniform, upsampling), or each has its own.
+    ``groups``: the groups that have members.
+    ``efficiency``: share of all granted budgets that turns into votes (1: nothing is wasted): n ·
+        min_g (μ_g / rms_g) / Σ_o μ_o, where rms_g is the root mean square over queries of the
         group's influence when the total influence is n.
     """
 
@@ -93,10 +75,7 @@ class Plan:
     def electorate(self, seed: int) -> Electorate:
         """Build what the voting sees.
 
-        Parameters
-        ----------
-        seed : int
-            Public randomness for participation; unused when all teachers take part always.
+        ``seed``: public randomness for participation; unused when all teachers take part always.
         """
         budgets = {name: group.budget for name, group in self.groups.items()}
         if self.mixed:
@@ -123,13 +102,7 @@ class Plan:
         return self.neighbours(assignment).in_words
 
     def neighbours(self, assignment: str = "hash") -> Neighbours:
-        """Say which neighbours the guarantee is about.
-
-        Raises
-        ------
-        InputError
-            If ``assignment`` is unknown.
-        """
+        """Say which neighbours the guarantee is about."""
         if assignment not in NEIGHBOURS:
             raise InputError(
                 f"unknown assignment {assignment!r}: allowed are {', '.join(NEIGHBOURS)}"
@@ -139,21 +112,12 @@ class Plan:
     def assign(self, budgets: Budgets, key: bytes, assignment: str = "hash") -> Assignment:
         """Decide which teachers see which owner's records.
 
-        Parameters
-        ----------
-        budgets : Budgets
-            Owners and their groups. The plan need not have been made from exactly these: a study
-            with one owner fewer keeps its plan.
-        key : bytes
-            Public randomness.
-        assignment : {"hash", "balanced"}
-            ``hash``: an owner's teachers depend on the owner's name alone. ``balanced``: shards of
-            almost equal size; protects only against replacing an owner's records.
-
-        Raises
-        ------
-        InputError
-            If ``assignment`` is unknown or a group with members is not in the plan.
+        ``budgets``: owners and their groups. The plan need not have been made from exactly these: a
+            study with one owner fewer keeps its plan.
+        ``key``: public randomness.
+        ``assignment``: ``hash``: an owner's teachers depend on the owner's name alone.
+            ``balanced``: shards of almost equal size; protects only against replacing an owner's
+            records.
         """
         adjacency = self.adjacency(assignment)
         hashes = owner_hashes(budgets.owners, key)
@@ -168,24 +132,10 @@ class Plan:
 
         What :meth:`assign` does with ``assignment="hash"``, for owners who are not all in memory.
 
-        Parameters
-        ----------
-        hashes : ndarray of uint64, shape (n,)
-            From :func:`~collegium.personalisation.partition.owner_hashes`; repeats are allowed.
-        group_names : sequence of str
-            Names of groups.
-        groups : ndarray of int, shape (n,)
-            Position in ``group_names`` of each owner.
-
-        Returns
-        -------
-        ndarray of int32, shape (n, most duplicates)
-            Padded with -1.
-
-        Raises
-        ------
-        InputError
-            If a group with members is not in the plan.
+        ``hashes`` (n,): from :func:`~collegium.personalisation.partition.owner_hashes`; repeats are
+            allowed.
+        ``groups`` (n,): position in ``group_names`` of each owner.
+        Returns (n, most duplicates): padded with -1.
         """
         return self._place(hashes, group_names, groups, "hash")
 

@@ -20,27 +20,14 @@ _LEAST = 1e-30  # of the largest influence; below, ratios of influence leave the
 def relative_influence(budgets: Mapping[str, Budget], rule: str = "exact") -> dict[str, float]:
     """Influence of each group that lets the budgets run out together, up to a common factor.
 
-    Parameters
-    ----------
-    budgets : mapping of str to Budget
-        The groups that have members.
-    rule : {"exact", "budget", "sqrt"}
-        ``exact``: ∝ μ(ε, δ), the Gaussian-DP parameter that the budget allows. An owner of
-        sensitivity Δ has μ² = Δ² · (checks/σ_T² + 2 · answers/σ²), so all groups meet their μ at the
-        same query exactly when Δ ∝ μ (Dong, Roth & Su 2022, Cor. 2.13 and 3.3).
-        ``budget``: ∝ ε, as the PoPETs 2023 paper sets its weights (Appendix C) and the thesis its
-        experiments (§6.2.2). ``sqrt``: ∝ √ε, the thesis's reading of the loose bound.
-
-    Returns
-    -------
-    dict of str to float
-        Positive numbers, the largest is 1. A group with ε = ∞ gets as much influence as the most
-        generous finite budget, not more: unlimited influence would silence everybody else.
-
-    Raises
-    ------
-    InputError
-        If the rule is unknown, or budgets are too far apart to have any ratio.
+    ``budgets``: the groups that have members.
+    ``rule``: ``exact``: ∝ μ(ε, δ), the Gaussian-DP parameter that the budget allows. An owner of
+        sensitivity Δ has μ² = Δ² · (checks/σ_T² + 2 · answers/σ²), so all groups meet their μ at
+        the same query exactly when Δ ∝ μ (Dong, Roth & Su 2022, Cor. 2.13 and 3.3). ``budget``: ∝
+        ε, as the PoPETs 2023 paper sets its weights (Appendix C) and the thesis its experiments
+        (§6.2.2). ``sqrt``: ∝ √ε, the thesis's reading of the loose bound.
+    Returns: positive numbers, the largest is 1. A group with ε = ∞ gets as much influence as the
+        most generous finite budget, not more: unlimited influence would silence everybody else.
 
     Examples
     --------

@@ -20,11 +20,7 @@ _LOWER, _CLAIM = SERIES[0], SERIES[1]
 class Bar:
     """One group's place in a figure.
 
-    Attributes
-    ----------
-    group : str
-    lower, claim, budget : float
-        In one unit; an infinite budget is not drawn.
+    ``lower``, ``claim``, ``budget``: in one unit; an infinite budget is not drawn.
     """
 
     group: str
@@ -36,12 +32,8 @@ class Bar:
 def audit_figure(panels: Sequence[tuple[str, Sequence[Bar]]], title: str) -> Figure:
     """Draw one panel for each unit: bars for lower bounds, marks for claims and budgets.
 
-    Parameters
-    ----------
-    panels : sequence of (str, sequence of Bar)
-        Unit, and the groups.
-    title : str
-        What was audited, with confidence and neighbours.
+    ``panels`` (str, sequence of Bar): unit, and the groups.
+    ``title``: what was audited, with confidence and neighbours.
     """
     from matplotlib.figure import Figure
 

@@ -12,16 +12,9 @@ from collegium.report.numbers import count, interval, plain, share
 def class_rows(effects: Effects) -> list[dict[str, str]]:
     """Write one row per class.
 
-    Parameters
-    ----------
-    effects : Effects
-        Measured.
-
-    Returns
-    -------
-    list of dict
-        ``name``, ``labels``, ``part`` (of all labels), ``public`` (share that the user gave), ``right``
-        (of labels), ``student`` and ``named`` (share of test records that the student gives the class).
+    Returns: ``name``, ``labels``, ``part`` (of all labels), ``public`` (share that the user gave),
+        ``right`` (of labels), ``student`` and ``named`` (share of test records that the student
+        gives the class).
     """
     total = sum(row.labels for row in effects.classes)
     return [
@@ -41,16 +34,8 @@ def class_rows(effects: Effects) -> list[dict[str, str]]:
 def group_rows(effects: Effects) -> list[dict[str, str]]:
     """Write one row per group.
 
-    Parameters
-    ----------
-    effects : Effects
-        Measured.
-
-    Returns
-    -------
-    list of dict
-        ``name``, ``people``, ``owners`` and ``influence`` (shares), ``each`` (influence of one person) and
-        ``student``.
+    Returns: ``name``, ``people``, ``owners`` and ``influence`` (shares), ``each`` (influence of one
+        person) and ``student``.
     """
     return [
         {
@@ -66,13 +51,7 @@ def group_rows(effects: Effects) -> list[dict[str, str]]:
 
 
 def shown_columns(effects: Effects) -> dict[str, bool]:
-    """Tell which columns have anything to show.
-
-    Parameters
-    ----------
-    effects : Effects
-        Measured.
-    """
+    """Tell which columns have anything to show."""
     classes, groups = effects.classes, effects.groups
     return {
         "public": any(row.public_share is not None for row in classes),
@@ -83,13 +62,7 @@ def shown_columns(effects: Effects) -> dict[str, bool]:
 
 
 def spread_sentence(effects: Effects) -> str:
-    """Say for which class the student is most, and for which it is least often right; may be empty.
-
-    Parameters
-    ----------
-    effects : Effects
-        Measured.
-    """
+    """Say for which class the student is most, and for which it is least often right; may be empty."""
     known = [row for row in effects.classes if row.student_accuracy is not None]
     if len(known) < 2:
         return ""
@@ -103,13 +76,7 @@ def spread_sentence(effects: Effects) -> str:
 
 
 def as_context(effects: Effects) -> dict[str, Any]:
-    """Collect what the template shows.
-
-    Parameters
-    ----------
-    effects : Effects
-        Measured.
-    """
+    """Collect what the template shows."""
     return {
         "classes": class_rows(effects),
         "groups": group_rows(effects),

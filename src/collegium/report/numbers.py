@@ -66,7 +66,7 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
-def share(value: float | None, decimals: int = 1) -> str:
+def share(value: float | None) -> str:
     """Write a share as a percentage; a dash where there is none.
 
     Examples
@@ -76,7 +76,7 @@ def share(value: float | None, decimals: int = 1) -> str:
     """
     if value is None or math.isnan(value):
         return "—"
-    return f"{100 * value:.{decimals}f} %"
+    return f"{100 * value:.1f} %"
 
 
 def interval(rate: float, n: int) -> tuple[float, float]:

@@ -22,21 +22,9 @@ from collegium.report.verdict import banners, spending_of, stop_sentence, verdic
 def render_report(data: ReportData) -> str:
     """Write the report as one HTML page, without scripts and without anything from outside.
 
-    Parameters
-    ----------
-    data : ReportData
-        Only what may be published. What was spent is shown under the worst-case guarantee alone; under
-        a data-dependent one it is not even read.
-
-    Returns
-    -------
-    str
-        The same for the same data.
-
-    Raises
-    ------
-    InputError
-        If groups or classes do not fit together.
+    ``data``: only what may be published. What was spent is shown under the worst-case guarantee
+        alone; under a data-dependent one it is not even read.
+    Returns: the same for the same data.
     """
     _validate(data)
     template = _environment().get_template("page.html.j2")
@@ -66,13 +54,7 @@ def render_report(data: ReportData) -> str:
 
 
 def unit(data: ReportData) -> str:
-    """Say what every ε on the page is about.
-
-    Parameters
-    ----------
-    data : ReportData
-        Of any guarantee.
-    """
+    """Say what every ε on the page is about."""
     return (
         "Every ε is per owner: it covers all records of one person together, at the δ written beside it. "
         f"Neighbouring data sets: {data.privacy.adjacency}. Guarantee: {data.privacy.title}."

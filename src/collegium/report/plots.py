@@ -29,19 +29,7 @@ def history_figure(data: ReportData) -> Figure:
     Budgets are dashed lines. With more groups than there are colours only the first are drawn. The
     axis is logarithmic where budgets are far apart.
 
-    Parameters
-    ----------
-    data : ReportData
-        Under the worst-case guarantee.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        Under a data-dependent guarantee: what was spent is sensitive.
+    Raises InputError under a data-dependent guarantee: what was spent is sensitive.
     """
     if not data.privacy.may_publish_spending:
         raise InputError(
@@ -87,13 +75,7 @@ def history_figure(data: ReportData) -> Figure:
 
 
 def history_unit(data: ReportData) -> str:
-    """Say what the vertical axis shows, with the unit of ε.
-
-    Parameters
-    ----------
-    data : ReportData
-        Under the worst-case guarantee.
-    """
+    """Say what the vertical axis shows, with the unit of ε."""
     deltas = sorted({down(row.budget.delta) for row in data.privacy.groups})
     delta = f"δ = {deltas[0]}" if len(deltas) == 1 else "δ of the group"
     return f"ε spent, per owner, at {delta}\n{data.privacy.title}; dashed: budget"
@@ -102,15 +84,9 @@ def history_unit(data: ReportData) -> str:
 def classes_figure(data: ReportData) -> Figure:
     """Draw how many labels of each class were released.
 
-    Parameters
-    ----------
-    data : ReportData
-        Of any guarantee: released labels are public.
-
-    Returns
-    -------
-    Figure
-        Bars with names for up to 24 classes; else one narrow bar per class, in the public order.
+    ``data``: of any guarantee: released labels are public.
+    Returns: bars with names for up to 24 classes; else one narrow bar per class, in the public
+        order.
     """
     with plot_style():
         if len(data.class_names) <= MOST_NAMED_CLASSES:
@@ -121,12 +97,8 @@ def classes_figure(data: ReportData) -> Figure:
 def spread(places: Sequence[float], gap: float) -> list[float]:
     """Move labels apart, keeping their order, within 0 to 1 as far as they fit.
 
-    Parameters
-    ----------
-    places : sequence of float
-        Where the labels should be.
-    gap : float
-        Least distance between two; made smaller when there are too many.
+    ``places``: where the labels should be.
+    ``gap``: least distance between two; made smaller when there are too many.
 
     Examples
     --------

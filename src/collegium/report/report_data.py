@@ -15,40 +15,21 @@ from collegium.personalisation.plan import Plan
 class ReportData:
     """All numbers and words of a report. Nothing in it depends on votes except through noise.
 
-    Attributes
-    ----------
-    title : str
-        Name of the study.
-    privacy : PrivacyStatement
-        What was promised and (worst-case only) spent.
-    plan : Plan
-        Teachers, duplicates, weights and frequencies of each group.
-    aggregator : mapping of str to str or float
-        ``name`` and parameters, as configured.
-    scale : float
-        Total vote weight / nominal number of teachers: parameters were multiplied by it (by its
-        average, where teachers vanish).
-    stop_reason : str
-        "budget", "queries", "labels" or "interrupted".
-    n_public, n_asked, n_answered, n_reinforced, n_lost : int
-        Public records; queries asked; answered by the teachers; taken from a confident student;
-        charged but lost in a crash.
-    effects : Effects
-        What became of each class and group.
-    history : sequence of SpendingPoint
-        Empty under a data-dependent guarantee.
-    teacher, student : str
-        The models, in words.
-    label_accuracy, student_accuracy : float or None
-        Against public truth, where it is known.
-    n_test : int
-        Public test records behind ``student_accuracy``.
-    student_notes : sequence of str
-        What the user should know about how the student was trained.
-    settings : mapping of str to str
-        Further public settings, in the order in which they are shown.
-    versions : mapping of str to str
-        Software versions.
+    ``privacy``: what was promised and (worst-case only) spent.
+    ``plan``: teachers, duplicates, weights and frequencies of each group.
+    ``aggregator``: ``name`` and parameters, as configured.
+    ``scale``: total vote weight / nominal number of teachers: parameters were multiplied by it (by
+        its average, where teachers vanish).
+    ``stop_reason``: "budget", "queries", "labels" or "interrupted".
+    ``n_public``, ``n_asked``, ``n_answered``, ``n_reinforced``, ``n_lost``: public records; queries
+        asked; answered by the teachers; taken from a confident student; charged but lost in a
+        crash.
+    ``effects``: what became of each class and group.
+    ``history``: empty under a data-dependent guarantee.
+    ``label_accuracy``, ``student_accuracy``: against public truth, where it is known.
+    ``n_test``: public test records behind ``student_accuracy``.
+    ``student_notes``: what the user should know about how the student was trained.
+    ``settings``: further public settings, in the order in which they are shown.
     """
 
     title: str

@@ -69,19 +69,11 @@ def plot_style() -> Iterator[None]:
 def inline_svg(figure: Figure, prefix: str, title: str, description: str) -> Markup:
     """Make an SVG element with a name and a description, in colours that follow the page.
 
-    Parameters
-    ----------
-    figure : Figure
-        Drawn in :func:`plot_style`.
-    prefix : str
-        Goes before every id, so that several figures can share a page.
-    title, description : str
-        What assistive technology reads instead.
-
-    Returns
-    -------
-    Markup
-        The same for the same figure: no dates, no random ids, no references to anything outside.
+    ``figure``: drawn in :func:`plot_style`.
+    ``prefix``: goes before every id, so that several figures can share a page.
+    ``title``, ``description``: what assistive technology reads instead.
+    Returns: the same for the same figure: no dates, no random ids, no references to anything
+        outside.
     """
     stream = io.StringIO()
     with plot_style():

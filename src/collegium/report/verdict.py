@@ -18,13 +18,7 @@ _STOPS = {
 
 
 def verdict(privacy: PrivacyStatement) -> dict[str, str]:
-    """Sum up the guarantee: ``tone`` (good, caution or danger), ``heading`` and ``text``.
-
-    Parameters
-    ----------
-    privacy : PrivacyStatement
-        What was promised.
-    """
+    """Sum up the guarantee: ``tone`` (good, caution or danger), ``heading`` and ``text``."""
     if not privacy.noise_is_private:
         return {
             "tone": "danger",
@@ -63,25 +57,13 @@ def verdict(privacy: PrivacyStatement) -> dict[str, str]:
 
 
 def banners(privacy: PrivacyStatement) -> list[dict[str, str]]:
-    """Put together the verdict and all notices, the alarming ones first.
-
-    Parameters
-    ----------
-    privacy : PrivacyStatement
-        What was promised.
-    """
+    """Put together the verdict and all notices, the alarming ones first."""
     order = ("danger", "good", "caution")
     return sorted([verdict(privacy), *notices(privacy)], key=lambda item: order.index(item["tone"]))
 
 
 def notices(privacy: PrivacyStatement) -> list[dict[str, str]]:
-    """Name the groups for which something is wrong: ``tone``, ``heading`` and ``text`` each.
-
-    Parameters
-    ----------
-    privacy : PrivacyStatement
-        What was promised.
-    """
+    """Name the groups for which something is wrong: ``tone``, ``heading`` and ``text`` each."""
     found = []
     people = sum(row.owners for row in privacy.groups)
     for row in privacy.groups:
@@ -122,12 +104,7 @@ def notices(privacy: PrivacyStatement) -> list[dict[str, str]]:
 def spending_of(row: GroupSpending, privacy: PrivacyStatement) -> dict[str, Any]:
     """Give ``epsilon`` of a group, and ``spent``, ``share``, ``bar`` (0 to 100): None where sensitive.
 
-    Parameters
-    ----------
-    row : GroupSpending
-        The group.
-    privacy : PrivacyStatement
-        Decides whether the amount may be shown.
+    ``privacy``: decides whether the amount may be shown.
     """
     if not privacy.may_publish_spending:
         # Not even the number of digits may depend on what was spent.
@@ -146,13 +123,7 @@ def spending_of(row: GroupSpending, privacy: PrivacyStatement) -> dict[str, Any]
 
 
 def stop_sentence(data: ReportData) -> str:
-    """Say why the voting stopped, and no more than may be said.
-
-    Parameters
-    ----------
-    data : ReportData
-        Of any guarantee.
-    """
+    """Say why the voting stopped, and no more than may be said."""
     if data.stop_reason != "budget":
         return _STOPS.get(data.stop_reason, f"Voting stopped: {data.stop_reason}.")
     if not data.privacy.may_publish_spending:

@@ -23,15 +23,10 @@ from collegium.study.study_data import load_study_data
 class Baselines:
     """Student accuracies on the public test records.
 
-    Attributes
-    ----------
-    uniform_labels : int
-        Labels that uniform PATE releases at the strictest budget.
-    uniform_accuracy : float or None
-        Accuracy of its student; None if no label was released.
-    non_private_accuracy : float
-        Accuracy of one model (the student's kind, with what the student sees) trained on all private
-        records and true labels.
+    ``uniform_labels``: labels that uniform PATE releases at the strictest budget.
+    ``uniform_accuracy``: accuracy of its student; None if no label was released.
+    ``non_private_accuracy``: accuracy of one model (the student's kind, with what the student sees)
+        trained on all private records and true labels.
     """
 
     uniform_labels: int
@@ -42,10 +37,7 @@ class Baselines:
 def measure_baselines(config: StudyConfig) -> Baselines:
     """Run uniform PATE at everybody's strictest budget, and train a model without privacy.
 
-    Parameters
-    ----------
-    config : StudyConfig
-        A study with public test records.
+    ``config``: a study with public test records.
     """
     data = load_study_data(config)
     assert data.X_test is not None and data.y_test is not None

@@ -19,14 +19,7 @@ __all__ = ["StudyConfig", "config_from", "read_config"]
 
 
 def read_config(path: str | Path) -> StudyConfig:
-    """Read and check a TOML file.
-
-    Raises
-    ------
-    ConfigError
-        If the file is missing or no TOML, or a key is unknown, missing or has a value that is not
-        allowed.
-    """
+    """Read and check a TOML file."""
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -49,17 +42,7 @@ def read_config(path: str | Path) -> StudyConfig:
 def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
     """Check settings that were read already.
 
-    Parameters
-    ----------
-    given : mapping
-        Section, key, value.
-    folder : Path
-        What relative paths are relative to.
-
-    Raises
-    ------
-    InputError
-        If a section or key is unknown, or a value not allowed, alone or beside the others.
+    ``folder``: what relative paths are relative to.
     """
     for section, keys in given.items():
         if section not in SECTIONS:

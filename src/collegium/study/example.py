@@ -30,12 +30,8 @@ _SHOWN = {
 def example_config(name: str = "study", schema: str | None = None) -> str:
     """Write the commented example.
 
-    Parameters
-    ----------
-    name : str
-        Title of the study.
-    schema : str, optional
-        Name of a file with the JSON Schema beside it, by which editors complete and check keys.
+    ``schema``: name of a file with the JSON Schema beside it, by which editors complete and check
+        keys.
     """
     lines = [
         f"#:schema {schema}" if schema else "# For help in an editor: `collegium init --schema`.",

@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 import platform
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,15 +28,7 @@ _RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json", "student.joblib")
 class StudyFolder:
     """Paths of a study, and durable writing into them.
 
-    Parameters
-    ----------
-    path : Path
-        The folder; made if it does not exist.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be made or written.
+    ``path``: the folder; made if it does not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -84,13 +76,7 @@ class StudyFolder:
         free_keys: Collection[str] = (),
         free_inputs: Collection[str] = (),
     ) -> bool:
-        """Tell whether the folder holds this very study, begun before; nothing is written.
-
-        Parameters
-        ----------
-        config, inputs, free_keys, free_inputs
-            As for :meth:`claim`.
-        """
+        """Tell whether the folder holds this very study, begun before; nothing is written."""
         try:
             known = json.loads((self.vault / "manifest.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -107,19 +93,10 @@ class StudyFolder:
     ) -> None:
         """Write the manifest of a new study, or check that an existing one is the same study.
 
-        Parameters
-        ----------
-        config : dict
-            Everything that may change a result.
-        inputs : dict of str to str
-            Fingerprints of what was read.
-        free_keys, free_inputs : collection of str
-            Sections or keys of ``config``, and names of ``inputs``, that may have changed.
-
-        Raises
-        ------
-        StudyMismatchError
-            If the folder belongs to another study.
+        ``config``: everything that may change a result.
+        ``inputs``: fingerprints of what was read.
+        ``free_keys``, ``free_inputs``: sections or keys of ``config``, and names of ``inputs``,
+            that may have changed.
         """
         path = self.vault / "manifest.json"
         manifest = {"format": FORMAT, "config": config, "inputs": inputs}
@@ -184,11 +161,10 @@ def _first_difference(
     now: dict[str, Any],
     free_keys: Collection[str],
     free_inputs: Collection[str],
-    renamed: Mapping[str, str] = RENAMED,
 ) -> str:
     if known.get("format") != now["format"]:
         return f"format {known.get('format')} instead of {now['format']}"
-    before = {renamed.get(k, k): v for k, v in _flat(known.get("config", {})).items()}
+    before = {RENAMED.get(k, k): v for k, v in _flat(known.get("config", {})).items()}
     after = _flat(now["config"])
     for key in sorted({*before, *after}):
         if key in free_keys or key.split(".")[0] in free_keys:

@@ -20,13 +20,7 @@ _NAMES = {
 
 
 def recipe_of(config: StudyConfig) -> Recipe:
-    """Build the models and everything else that decides on a study's result.
-
-    Raises
-    ------
-    ConfigError
-        If a model cannot be built.
-    """
+    """Build the models and everything else that decides on a study's result."""
     teachers, student, aggregation = config.teachers, config.student, config.aggregation
     return Recipe(
         teacher=build_model("teachers.model", teachers.model, teachers.params),

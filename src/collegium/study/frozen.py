@@ -11,9 +11,9 @@ from collegium.study.config import StudyConfig
 
 Settings = dict[str, dict[str, Any]]
 
-#: What was the only way before there was a choice: it goes without saying, so that studies that were begun
-#: before a key existed go on, and their students are not trained again.
-GOES_WITHOUT_SAYING: dict[str, Any] = {
+#: What was the only way before a key existed. It is left out of manifests, so that studies that were begun
+#: before go on, and their students are not trained again.
+FORMER_DEFAULTS: dict[str, Any] = {
     "aggregation.release": LABELS,
     "aggregation.query_order": RANDOM,
     "student.preprocessing": "same",
@@ -25,19 +25,17 @@ FREE_KEYS = frozenset({"study.name", "data.test", "data.test_labels"})
 FREE_INPUTS = frozenset({"test", "test labels"})
 
 
-def said(settings: Settings) -> Settings:
-    """Leave out what goes without saying.
+def without_defaults(settings: Settings) -> Settings:
+    """Leave out the defaults of :data:`FORMER_DEFAULTS`.
 
-    Parameters
-    ----------
-    settings : dict of str to dict
-        Section, key, value; as :meth:`~collegium.study.config.StudyConfig.public` makes them. Not changed.
+    ``settings``: section, key, value; as :meth:`~collegium.study.config.StudyConfig.public` makes
+        them. Not changed.
 
     Examples
     --------
-    >>> said({"aggregation": {"release": "labels", "sigma": 40}})
+    >>> without_defaults({"aggregation": {"release": "labels", "sigma": 40}})
     {'aggregation': {'sigma': 40}}
-    >>> said({"aggregation": {"release": "histogram"}})
+    >>> without_defaults({"aggregation": {"release": "histogram"}})
     {'aggregation': {'release': 'histogram'}}
     """
     absent = object()
@@ -45,7 +43,7 @@ def said(settings: Settings) -> Settings:
         section: {
             name: value
             for name, value in keys.items()
-            if GOES_WITHOUT_SAYING.get(f"{section}.{name}", absent) != value
+            if FORMER_DEFAULTS.get(f"{section}.{name}", absent) != value
         }
         for section, keys in settings.items()
     }
@@ -58,12 +56,7 @@ def free_keys(config: StudyConfig, voting_has_ended: bool) -> frozenset[str]:
     may be replaced like any other; but a data-dependent account of Interactive-GNMax is computed from its
     opinions each time.
 
-    Parameters
-    ----------
-    config : StudyConfig
-        The study's.
-    voting_has_ended : bool
-        Whether all that will be asked was asked.
+    ``voting_has_ended``: whether all that will be asked was asked.
     """
     if voting_has_ended and config.privacy.guarantee == "worst-case":
         return FREE_KEYS | {"student"}
@@ -75,15 +68,8 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
 
     The student may change, and so may what it sees of the records: it is computed from what was released,
     and costs nobody anything. Not so where its opinion steers the voting, or the choice of questions.
-
-    Parameters
-    ----------
-    config : StudyConfig
-        The study's.
-    aggregator : Aggregator
-        Its mechanism.
     """
-    settings = said(config.public())
+    settings = without_defaults(config.public())
     if not (aggregator.consults_student or config.aggregation.query_order == ACTIVE):
         del settings["student"]
     else:  # shares correct the student that is published, not the one that steers

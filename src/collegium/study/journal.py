@@ -41,17 +41,8 @@ _OUTCOME_BYTES, _VALUE_BYTES = 128, 24  # at most
 class FileJournal:
     """A journal in a file.
 
-    Parameters
-    ----------
-    path : Path
-        Created if it does not exist.
-    n_values : int, default=0
-        Noisy values in each outcome, where histograms are released.
-
-    Raises
-    ------
-    StudyMismatchError
-        If an existing file is damaged.
+    ``path``: created if it does not exist.
+    ``n_values``: noisy values in each outcome, where histograms are released.
     """
 
     def __init__(self, path: Path, n_values: int = 0) -> None:

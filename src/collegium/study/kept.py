@@ -33,12 +33,9 @@ class StudyInterrupted(KeyboardInterrupt):
 class FolderMemory(Memory):
     """Memory of a run in a study's folder; a run that was cut off goes on from it.
 
-    Parameters
-    ----------
-    folder : StudyFolder
-        The study's. Nothing is written before it is open.
-    is_its_own : bool
-        Whether it holds this very study, so that what is slow to compute may be kept in it.
+    ``folder``: the study's. Nothing is written before it is open.
+    ``is_its_own``: whether it holds this very study, so that what is slow to compute may be kept in
+        it.
     """
 
     def __init__(self, folder: StudyFolder, is_its_own: bool = True) -> None:
@@ -65,13 +62,7 @@ class FolderMemory(Memory):
         return StoredTeachers(self._study, n_teachers)
 
     def order(self, n_public: int) -> NDArray[np.intp] | None:
-        """Recall the order of questions, if it was kept.
-
-        Raises
-        ------
-        StudyMismatchError
-            If it is damaged.
-        """
+        """Recall the order of questions, if it was kept."""
         path = self._study.vault / "order.npy"
         if not path.exists():
             return None
@@ -92,13 +83,7 @@ class FolderMemory(Memory):
         self._study.write_array(self._study.vault / "order.npy", order)
 
     def journal(self, n_values: int) -> FileJournal:
-        """Open the journal of the questions.
-
-        Raises
-        ------
-        StudyMismatchError
-            If it is gone, though labels were released, or does not belong to how voting ended.
-        """
+        """Open the journal of the questions."""
         path = self._study.vault / "journal.jsonl"
         if not path.exists() and (self._study.release / "labels.csv").exists():
             raise StudyMismatchError(
@@ -137,13 +122,7 @@ class FolderMemory(Memory):
                     self._journal.give_room_back()
 
     def end(self, labels: Labels) -> None:
-        """Keep that voting has ended, or say that it was interrupted.
-
-        Raises
-        ------
-        StudyInterrupted
-            If it was.
-        """
+        """Keep that voting has ended, or say that it was interrupted."""
         if labels.stop_reason == "interrupted":
             raise StudyInterrupted
         done = {"asked": labels.n_asked, "stop_reason": labels.stop_reason}

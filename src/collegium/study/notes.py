@@ -13,12 +13,8 @@ from collegium.study.folder import StudyFolder
 class KeptNotes(Observer):
     """An observer that passes everything on, and keeps each note once, in the vault, until it is published.
 
-    Parameters
-    ----------
-    folder : StudyFolder
-        Of a study; nothing is written before the first note.
-    observer : Observer
-        Is told everything.
+    ``folder``: of a study; nothing is written before the first note.
+    ``observer``: is told everything.
     """
 
     def __init__(self, folder: StudyFolder, observer: Observer) -> None:

@@ -30,24 +30,13 @@ _SHOWN_LEVELS = 3
 class StudyResult:
     """What a finished study says. Nothing in it is sensitive under the worst-case guarantee.
 
-    Attributes
-    ----------
-    folder : StudyFolder
-        Where everything lies.
-    privacy : PrivacyStatement
-        Budgets and spending by group.
-    plan : Plan
-        Teachers, weights, duplicates, frequencies.
-    labels : Labels
-        Outcomes of all queries.
-    label_accuracy, student_accuracy : float or None
-        Against public truth, where it is known.
-    n_test : int
-        Public test records behind ``student_accuracy``.
-    effects : Effects
-        What the budgets did to classes and groups.
-    student_notes : tuple of str
-        What the user should know about how the student was trained.
+    ``folder``: where everything lies.
+    ``privacy``: budgets and spending by group.
+    ``plan``: teachers, weights, duplicates, frequencies.
+    ``label_accuracy``, ``student_accuracy``: against public truth, where it is known.
+    ``n_test``: public test records behind ``student_accuracy``.
+    ``effects``: what the budgets did to classes and groups.
+    ``student_notes``: what the user should know about how the student was trained.
     """
 
     folder: StudyFolder
@@ -71,12 +60,9 @@ def measured_effects(
 ) -> tuple[Effects, float | None, float | None]:
     """Compare labels and student with public truth, where it is known.
 
-    Returns
-    -------
-    effects : Effects
-        By class and by group.
-    label_accuracy, student_accuracy : float or None
-        Share of the released labels, and of the student's predictions on test records, that are right.
+    Returns ``effects``: by class and by group.
+    Returns ``label_accuracy, student_accuracy``: share of the released labels, and of the student's
+        predictions on test records, that are right.
     """
     named = data.classes[labels.labels]
     truth = label_accuracy = answers = student_accuracy = None

@@ -34,24 +34,10 @@ def plan_study(
 ) -> PateRun:
     """Read the records and make the plan; nothing is trained, written or spent.
 
-    Parameters
-    ----------
-    config : StudyConfig
-        From :func:`~collegium.study.config.read_config`.
-    folder : StudyFolder, optional
-        Where the run will be kept; default: in memory.
-    observer : Observer, optional
-        Is told how the run gets on.
-
-    Returns
-    -------
-    PateRun
-        Its ``records`` are a :class:`~collegium.study.study_data.StudyData`.
-
-    Raises
-    ------
-    InputError
-        If anything that was given cannot be used.
+    ``config``: from :func:`~collegium.study.config.read_config`.
+    ``folder``: where the run will be kept; default: in memory.
+    ``observer``: is told how the run gets on.
+    Returns: a run whose ``records`` are a :class:`~collegium.study.study_data.StudyData`.
     """
     recipe = recipe_of(config)  # nobody should wait for records to be read to learn of a typo
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
@@ -66,25 +52,10 @@ def plan_study(
 def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) -> StudyResult:
     """Run a study, or go on with it where it was interrupted.
 
-    Parameters
-    ----------
-    config : StudyConfig
-        From :func:`~collegium.study.config.read_config`.
-    out : Path
-        The study's folder.
-    observer : Observer, optional
-        Is told how it gets on.
-
-    Raises
-    ------
-    InputError
-        If anything that was given cannot be used: before the first draw, so nothing is spent.
-    StudyMismatchError
-        If the folder belongs to another study.
-    NothingReleasedError
-        If no label was released.
-    StudyInterrupted
-        After Ctrl-C.
+    ``config``: from :func:`~collegium.study.config.read_config`.
+    ``observer``: is told how it gets on.
+    Raises InputError if anything that was given cannot be used: before the first draw, so nothing
+        is spent.
     """
     config.engine().check()
     folder = StudyFolder(Path(out))

@@ -60,17 +60,9 @@ class _Unpickler(NumpyUnpickler):  # type: ignore[misc]
 def load_model(path: Path, renew: Callable[[Path, Any], None] | None = None) -> Any:
     """Read a model; a damaged file is named in one line.
 
-    Parameters
-    ----------
-    path : Path
-        Written by this version or an earlier one.
-    renew : callable, optional
-        Writes the model anew, if its classes have moved since: others read it without this function.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
+    ``path``: written by this version or an earlier one.
+    ``renew``: writes the model anew, if its classes have moved since: others read it without this
+        function.
     """
     try:
         with path.open("rb") as file:

@@ -17,17 +17,8 @@ from collegium.study.stored_models import load_model
 class StoredTeachers(TrainedTeachers):
     """Teachers of a study, each in a file of its vault: one that is there is not trained again.
 
-    Parameters
-    ----------
-    folder : StudyFolder
-        The study's; open.
-    n_teachers : int
-        How many there will be.
-
-    Attributes
-    ----------
-    kept : list of Path
-        Where each teacher lies.
+    ``n_teachers``: how many there will be.
+    ``kept``: where each teacher lies.
     """
 
     def __init__(self, folder: StudyFolder, n_teachers: int) -> None:
@@ -46,19 +37,11 @@ class StoredTeachers(TrainedTeachers):
     ) -> Ensemble:
         """Make the ensemble that trains teachers into their files, and asks them from there.
 
-        Parameters
-        ----------
-        kind : type of TeacherEnsemble
-            Which ensemble.
-        teacher : object with ``fit`` and ``predict``
-            The model of every teacher. Where workers see the study's folder, one that can be cut off in
-            training leaves checkpoints in the vault; elsewhere these would lie on the workers' own disks.
-        seed : int
-            Public randomness of training.
-        workers : Workers
-            Who train.
-        **settings
-            Of the ensemble: ``n_classes``, ``progress``.
+        ``teacher``: the model of every teacher. Where workers see the study's folder, one that can
+            be cut off in training leaves checkpoints in the vault; elsewhere these would lie on the
+            workers' own disks.
+        ``seed``: public randomness of training.
+        ``settings``: of the ensemble: ``n_classes``, ``progress``.
         """
         if workers.share_files:
             teacher = keep_checkpoints(teacher, self._folder.vault / "checkpoints")

@@ -38,18 +38,9 @@ from collegium.study.study_data import (
 class PrivateStream:
     """Private records that are on disk, in place of a table of them. **Sensitive.**
 
-    Attributes
-    ----------
-    source : ParquetSource
-        Where they are.
-    roles : Roles
-        Which column says what.
-    scanned : Scanned
-        What the first pass found.
-    key : bytes
-        Public randomness of the assignment.
-    fingerprint : str
-        Of all their bytes.
+    ``scanned``: what the first pass found.
+    ``key``: public randomness of the assignment.
+    ``fingerprint``: of all their bytes.
     """
 
     source: ParquetSource
@@ -89,10 +80,7 @@ class StreamedStudyData(StudyData):
     ``X`` is a :class:`PrivateStream`, ``budgets`` count owners without holding them, and ``codes`` are the
     numbers of the classes that occur.
 
-    Attributes
-    ----------
-    n_jobs : int
-        Processes that read files on this machine.
+    ``n_jobs``: processes that read files on this machine.
     """
 
     X: PrivateStream
@@ -146,15 +134,7 @@ class StreamedStudyData(StudyData):
 
 
 def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
-    """Read public records into memory, and private ones once from end to end: checks and counts.
-
-    Raises
-    ------
-    ConfigError
-        If the study needs its private records in memory.
-    InputError
-        If a file or column is missing, records do not fit together, or a budget is not allowed.
-    """
+    """Read public records into memory, and private ones once from end to end: checks and counts."""
     _refuse_what_needs_memory(config)
     path = config.path("data.private")
     target, level = config.data.target, config.privacy.column

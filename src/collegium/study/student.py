@@ -12,7 +12,7 @@ from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.rehearsal import telling_rows
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.frozen import said
+from collegium.study.frozen import without_defaults
 from collegium.study.notes import KeptNotes
 from collegium.study.stored_models import load_model
 
@@ -20,16 +20,7 @@ from collegium.study.stored_models import load_model
 class StudentStage:
     """Trains and publishes the student of a study.
 
-    Parameters
-    ----------
-    config : StudyConfig
-        The study's.
-    folder : StudyFolder
-        Where the student goes.
-    run : PateRun
-        Who trains it.
-    notes : KeptNotes
-        Are told what the user should know.
+    ``notes``: are told what the user should know.
     """
 
     def __init__(
@@ -43,27 +34,14 @@ class StudentStage:
     def publish(self, released: Released) -> tuple[Any, tuple[str, ...]]:
         """Train, try and publish the student, unless that was done before.
 
-        Parameters
-        ----------
-        released : Released
-            What it learns from.
-
-        Returns
-        -------
-        student : object
-            As published: it takes records as they are.
-        notes : tuple of str
-            What the user should know, also if it was trained in an earlier run.
-
-        Raises
-        ------
-        NothingReleasedError
-            If there is no label.
-        InputError
-            If it cannot be trained, or cannot predict; what is published stays as it is.
+        ``released``: what it learns from.
+        Returns ``student``: as published: it takes records as they are.
+        Returns ``notes``: what the user should know, also if it was trained in an earlier run.
+        Raises InputError if it cannot be trained, or cannot predict; what is published stays as it
+            is.
         """
         path, told = self._folder.release / "student.joblib", self._folder.vault / "student.json"
-        recipe = json.dumps(said(self._config.public())["student"], sort_keys=True)
+        recipe = json.dumps(without_defaults(self._config.public())["student"], sort_keys=True)
         known = json.loads(told.read_text("utf-8")) if told.exists() else {}
         if not isinstance(known, dict):  # as it once was, without notes
             known = {"recipe": known}

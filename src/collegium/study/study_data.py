@@ -31,18 +31,13 @@ from collegium.study.config import StudyConfig
 class StudyData(Records):
     """All records of a study: those of a run, and what its results are measured with.
 
-    Attributes
-    ----------
-    X_test, y_test
-        Public test records and their classes, where there are any (None otherwise).
-    test_groups : ndarray or None
-        Name of the group that the level of each test record makes, where the test file has that column.
-    public_rows : ndarray of int
-        Row of each public record in its file or data set.
-    fingerprints : dict of str to str
-        What the records were read from.
-    n_tests_left_out : int
-        Test records without a class: a student cannot be judged by them.
+    ``X_test``, ``y_test``: public test records and their classes, where there are any (None
+        otherwise).
+    ``test_groups``: name of the group that the level of each test record makes, where the test file
+        has that column.
+    ``public_rows``: row of each public record in its file or data set.
+    ``fingerprints``: what the records were read from.
+    ``n_tests_left_out``: test records without a class: a student cannot be judged by them.
     """
 
     X_test: Any | None
@@ -88,13 +83,7 @@ class _Records:
 
 
 def load_study_data(config: StudyConfig) -> StudyData:
-    """Read, split and check all records of a study.
-
-    Raises
-    ------
-    InputError
-        If a file or column is missing, records do not fit together, or a budget is not allowed.
-    """
+    """Read, split and check all records of a study."""
     fingerprints: dict[str, str] = {}
     classes: Any = config.data.classes
     if config.data.dataset is not None:
@@ -256,10 +245,8 @@ def _without(records: _Records, columns: Sequence[str]) -> _Records:
 class MarkedMissing:
     """Finds the records in which some value is missing.
 
-    Parameters
-    ----------
-    marker : str
-        Text, or number, that stands for a missing value; empty or "nan": what is missing anyway.
+    ``marker``: text, or number, that stands for a missing value; empty or "nan": what is missing
+        anyway.
     """
 
     marker: str

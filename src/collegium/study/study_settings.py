@@ -36,12 +36,10 @@ from collegium.study.sections import (
 class StudyConfig:
     """All settings of a study, with defaults filled in.
 
-    Attributes
-    ----------
-    study, data, privacy, preprocessing, teachers, personalisation, aggregation, student, run
-        The sections, as :mod:`collegium.study.sections` describes them.
-    folder : Path
-        What relative paths are relative to: the TOML file's folder.
+    ``study``, ``data``, ``privacy``, ``preprocessing``, ``teachers``, ``personalisation``,
+        ``aggregation``, ``student``, ``run``: the sections, as :mod:`collegium.study.sections`
+        describes them.
+    ``folder``: what relative paths are relative to: the TOML file's folder.
     """
 
     study: Study
@@ -79,12 +77,7 @@ class StudyConfig:
     def class_shares(self, section: str, classes: ArrayLike) -> NDArray[np.float64] | None:
         """Read public shares of the classes, in the order of the class list; None where none are given.
 
-        Parameters
-        ----------
-        section : {"teachers", "student"}
-            Who is given them.
-        classes : array-like, shape (n_classes,)
-            The public class list.
+        ``classes`` (n_classes,): the public class list.
         """
         given = self[f"{section}.class_shares"]
         return None if given is None else as_class_shares(given, classes, f"{section}.class_shares")

@@ -30,24 +30,11 @@ FORMAT = 1
 class JobTerms:
     """What a labelling job was agreed on, before its first query.
 
-    Attributes
-    ----------
-    aggregator : Aggregator
-        The mechanism.
-    electorate : Electorate
-        Budgets, weights and participation.
-    guarantee : {"worst-case", "data-dependent"}
-        Kind of the guarantee.
-    neighbours : Neighbours
-        What it hides about an owner.
-    adjacency : str
-        The same in words, with all that it depends on.
-    private_noise : bool
-        Whether noise comes from the operating system.
-    owners : dict of str to int
-        Number of owners of each group.
-    n_queries : int
-        Public records that may be asked about.
+    ``neighbours``: what it hides about an owner.
+    ``adjacency``: the same in words, with all that it depends on.
+    ``private_noise``: whether noise comes from the operating system.
+    ``owners``: number of owners of each group.
+    ``n_queries``: public records that may be asked about.
     """
 
     aggregator: Aggregator
@@ -140,13 +127,6 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
     """Read a job's terms and what is durable of it; nothing is changed, also while it is running.
 
     Queries that may have been drawn, but whose outcome is not durable yet, count as lost.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no job, or cannot be read.
-    StudyMismatchError
-        If the journal is damaged.
     """
     folder = StudyFolder(path)
     source = folder.vault / "terms.json"

@@ -15,17 +15,8 @@ from collegium.study.study_settings import StudyConfig
 def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse settings that contradict one another, or would have no effect beside the others.
 
-    Parameters
-    ----------
-    config : StudyConfig
-        With defaults filled in.
-    given : mapping
-        Section, key, value: what stands in the file. Somebody believed in these.
-
-    Raises
-    ------
-    InputError
-        In one line, for the first of them.
+    ``config``: with defaults filled in.
+    ``given``: section, key, value: what stands in the file. Somebody believed in these.
     """
     _check_records(config.data)
     _check_levels(config)

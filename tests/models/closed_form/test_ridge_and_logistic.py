@@ -229,11 +229,11 @@ class TestOddShards:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"kernel": "poly"}, "allowed are linear, rbf"),
-            ({"gamma": 0}, "gamma=0"),
-            ({"gamma": np.nan}, "gamma=nan"),
-            ({"alpha": -1.0}, "alpha=-1.0"),
-            ({"alpha": "much"}, "alpha='much'"),
+            ({"kernel": "poly"}, "must be one of linear, rbf"),
+            ({"gamma": 0}, "gamma must be finite and greater than 0, got 0"),
+            ({"gamma": np.nan}, "gamma must be a number, got nan"),
+            ({"alpha": -1.0}, "alpha must be finite and greater than 0, got -1.0"),
+            ({"alpha": "much"}, "alpha must be a number, got 'much'"),
         ],
     )
     def test_parameters(self, cls, options, words):

@@ -67,7 +67,7 @@ def test_models_are_used_as_they_are_in_batches():
 @pytest.mark.parametrize(
     ("options", "X", "words"),
     [
-        ({"normalise": "max"}, PUBLIC, "allowed are none, length, public"),
+        ({"normalise": "max"}, PUBLIC, "must be one of none, length, public"),
         ({}, np.full((2, 2), np.nan), "missing, infinite"),
         ({}, np.zeros((2, 3, 4)), "shape (2, 3, 4)"),
         ({}, np.array([["a"]]), "numbers"),

@@ -66,12 +66,12 @@ def test_small_cnn_has_few_parameters():
     [
         (lambda: seed_cnn(10, (28, 28)), "input_shape=(28, 28)"),
         (lambda: seed_cnn(10, (1, 3, 28)), "at least 4 × 4"),
-        (lambda: seed_cnn(0), "n_classes=0"),
+        (lambda: seed_cnn(0), "n_classes must be a whole number of at least 1, got 0"),
         (lambda: small_cnn(10, (1, 10, 28)), "at least 11 × 11"),
-        (lambda: small_cnn(10, width=0), "width=0"),
+        (lambda: small_cnn(10, width=0), "width must be a whole number of at least 1, got 0"),
         (lambda: mlp(2, (0,)), "every size"),
         (lambda: mlp(2, (3,), hidden=(4, 0)), "every size"),
-        (lambda: mlp(2, (3,), dropout=1.0), "dropout=1.0"),
+        (lambda: mlp(2, (3,), dropout=1.0), "dropout must be at least 0 and below 1, got 1.0"),
     ],
 )
 def test_sizes_that_cannot_be(make, said):

@@ -245,8 +245,20 @@ HUGE[7, 1] = 1e300 if HUGE.dtype == np.float64 else np.inf
         ({"augment": True}, None, None, InputError, "only images"),
         ({"augment": 1}, None, None, InputError, "augment must be true or false, got 1"),
         ({"device": "tpu"}, None, None, InputError, "tpu"),
-        ({"n_threads": 0}, None, None, InputError, "n_threads=0"),
-        ({"group_size": 0}, None, None, InputError, "group_size=0"),
+        (
+            {"n_threads": 0},
+            None,
+            None,
+            InputError,
+            "n_threads must be a whole number of at least 1, got 0",
+        ),
+        (
+            {"group_size": 0},
+            None,
+            None,
+            InputError,
+            "group_size must be a whole number of at least 1, got 0",
+        ),
         ({"precision": "float16"}, None, None, InputError, "float16"),
     ],
 )

@@ -246,7 +246,7 @@ class TestRefusals:
         ],
     )
     def test_settings(self, options):
-        one_line(lambda: TabularEncoder(**options).fit(PUBLIC), *options, "allowed")
+        one_line(lambda: TabularEncoder(**options).fit(PUBLIC), *options, "must be", "got")
 
     def test_not_fitted(self):
         with pytest.raises(NotFittedError):
@@ -349,4 +349,4 @@ class TestPixelScaler:
         one_line(lambda: PixelScaler().transform([1, 2]), "(2,)")
         one_line(lambda: PixelScaler().transform([["a"]]), "numbers")
         for maximum in (0, -1, np.inf, np.nan, "255", True, None):
-            one_line(lambda m=maximum: PixelScaler(m).fit(self.images), "maximum=")
+            one_line(lambda m=maximum: PixelScaler(m).fit(self.images), "maximum must be")

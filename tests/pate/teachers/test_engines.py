@@ -19,11 +19,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from collegium.budgets import Budgets
 from collegium.errors import InputError, ModelError, PrivacyWarning, WorkerWarning
-from collegium.pate.teachers import cluster_backend, engines, in_clear
+from collegium.pate.teachers import cluster_backend, encryption, engines
 from collegium.pate.teachers.engines import Engine, running
 from collegium.pate.teachers.ensemble import TeacherEnsemble
+from collegium.pate.teachers.no_warnings import NO_WARNINGS
 from collegium.pate.teachers.parcels import Parcel, run_parcel, surroundings, unpacked
-from collegium.pate.teachers.silence import SILENCE
 from collegium.personalisation.assignment import Assignment
 
 N_TEACHERS, SEED = 24, 7
@@ -509,21 +509,21 @@ def test_parcels_show_nothing():
 
 
 def test_traffic_in_clear_to_other_machines_is_warned_of():
-    assert in_clear.is_here("localhost") and in_clear.is_here(socket.gethostbyname("localhost"))
+    assert encryption.is_here("localhost") and encryption.is_here(socket.gethostbyname("localhost"))
     with pytest.warns(
         PrivacyWarning, match=r"unencrypted to the Dask cluster \(192\.0\.2\.1 and 1 more\)"
     ):
-        in_clear.warn_if_in_clear("Dask", ["192.0.2.1", "127.0.0.1", "192.0.2.7"], False)
+        encryption.warn_if_unencrypted("Dask", ["192.0.2.1", "127.0.0.1", "192.0.2.7"], False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        in_clear.warn_if_in_clear("Dask", ["192.0.2.1"], True)
+        encryption.warn_if_unencrypted("Dask", ["192.0.2.1"], True)
 
 
 def test_silence_holds_while_any_thread_is_inside():
     inside, leave = threading.Event(), threading.Event()
 
     def first():
-        with SILENCE:
+        with NO_WARNINGS:
             inside.set()
             leave.wait(HANGS)
 
@@ -532,12 +532,12 @@ def test_silence_holds_while_any_thread_is_inside():
         other = threading.Thread(target=first)
         other.start()
         assert inside.wait(HANGS)
-        with SILENCE:
+        with NO_WARNINGS:
             leave.set()
             other.join()
             warnings.warn("about a shard", stacklevel=1)
         assert heard == []
-        with contextlib.suppress(ZeroDivisionError), SILENCE:
+        with contextlib.suppress(ZeroDivisionError), NO_WARNINGS:
             raise ZeroDivisionError
         warnings.warn("about something else", stacklevel=1)
     assert len(heard) == 1

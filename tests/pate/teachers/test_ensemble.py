@@ -242,7 +242,7 @@ def test_what_cannot_teach_is_refused_before_training(estimator, lacks):
 
 @pytest.mark.parametrize("at_once", [0, -1, 2.0, True, "all", None])
 def test_an_impossible_number_of_teachers_at_once_is_refused_wherever_it_is_given(at_once):
-    words = re.escape(f"teachers_at_once={at_once!r} was given; allowed are whole numbers from 1")
+    words = re.escape(f"teachers_at_once must be a whole number of at least 1, got {at_once!r}")
     with pytest.raises(ModelError, match=words):
         TeacherEnsemble(RidgeTeachers(teachers_at_once=at_once), seed=0, n_classes=2)
     with pytest.raises(ConfigError, match=f"^teachers.model: {words}$"):

@@ -34,15 +34,8 @@ IDX_TYPES: dict[int, np.dtype[Any]] = {
 def is_idx_name(name: str) -> bool:
     """Tell whether a file name is one that IDX files have.
 
-    Parameters
-    ----------
-    name : str
-        The name of a file, without its folder.
-
-    Returns
-    -------
-    bool
-        True for ``*.idx`` and ``*-ubyte``, also with ``.gz`` after it.
+    ``name``: the name of a file, without its folder.
+    Returns: true for ``*.idx`` and ``*-ubyte``, also with ``.gz`` after it.
 
     Examples
     --------
@@ -55,15 +48,8 @@ def is_idx_name(name: str) -> bool:
 def is_idx_magic(magic: bytes) -> bool:
     """Tell whether the first four bytes of a file are those of an IDX file.
 
-    Parameters
-    ----------
-    magic : bytes
-        The first bytes.
-
-    Returns
-    -------
-    bool
-        True if they are two zeros, a known type and at least one dimension.
+    ``magic``: the first bytes.
+    Returns: true if they are two zeros, a known type and at least one dimension.
     """
     return len(magic) >= 4 and magic[:2] == b"\0\0" and magic[2] in IDX_TYPES and magic[3] > 0
 
@@ -71,22 +57,9 @@ def is_idx_magic(magic: bytes) -> bool:
 def parse_idx(stream: BinaryIO, path: str | os.PathLike[str]) -> NDArray[Any]:
     """Parse the uncompressed bytes of an IDX file.
 
-    Parameters
-    ----------
-    stream : BinaryIO
-        The bytes, from the first one on.
-    path : str or path-like
-        What errors call the file.
-
-    Returns
-    -------
-    ndarray
-        The array, in the machine's byte order, with the shape that the file declares.
-
-    Raises
-    ------
-    InputError
-        If the magic number is not IDX's, or the data is shorter or longer than declared.
+    ``stream``: the bytes, from the first one on.
+    ``path``: what errors call the file.
+    Returns: the array, in the machine's byte order, with the shape that the file declares.
     """
     magic = stream.read(4)
     if not is_idx_magic(magic):
@@ -119,15 +92,7 @@ def parse_idx(stream: BinaryIO, path: str | os.PathLike[str]) -> NDArray[Any]:
 def idx_bytes(array: NDArray[np.uint8]) -> bytes:
     """Write an array of bytes as the content of an IDX file.
 
-    Parameters
-    ----------
-    array : ndarray of uint8, of at least one dimension
-        The array.
-
-    Returns
-    -------
-    bytes
-        The raw content, header and data.
+    Returns: the raw content, header and data.
 
     Examples
     --------
@@ -143,22 +108,8 @@ def idx_bytes(array: NDArray[np.uint8]) -> bytes:
 def parse_npy(stream: BinaryIO, path: str | os.PathLike[str]) -> NDArray[Any]:
     """Parse the uncompressed bytes of a .npy file; pickled objects are refused.
 
-    Parameters
-    ----------
-    stream : BinaryIO
-        The bytes, from the first one on.
-    path : str or path-like
-        What errors call the file.
-
-    Returns
-    -------
-    ndarray
-        The array.
-
-    Raises
-    ------
-    InputError
-        If the content is not one whole .npy array, or holds Python objects.
+    ``stream``: the bytes, from the first one on.
+    ``path``: what errors call the file.
     """
     try:
         array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)

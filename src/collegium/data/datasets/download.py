@@ -24,13 +24,9 @@ LARGEST_DOWNLOAD_BYTES = 1 << 28
 class RawFile:
     """One file of a data set: where it lies below the data folder, and what it must contain.
 
-    Parameters
-    ----------
-    path : str
-        Path below the data folder, with ``/``, without ``.gz``; its last part is the name that the
-        file has at its source.
-    sha256 : str
-        SHA-256 of the uncompressed content, 64 lower-case hexadecimal digits.
+    ``path``: path below the data folder, with ``/``, without ``.gz``; its last part is the name
+        that the file has at its source.
+    ``sha256``: SHA-256 of the uncompressed content, 64 lower-case hexadecimal digits.
     """
 
     path: str
@@ -46,14 +42,9 @@ class RawFile:
 class ZipArchive:
     """A zip file on the web that holds the files of a data set; calling it fetches them.
 
-    Parameters
-    ----------
-    url : str
-        An ``http`` or ``https`` address.
-    seconds_without_data : float, default=30
-        How long the server may be silent.
-    seconds_in_total : float, default=600
-        How long everything may take.
+    ``url``: an ``http`` or ``https`` address.
+    ``seconds_without_data``: how long the server may be silent.
+    ``seconds_in_total``: how long everything may take.
     """
 
     url: str
@@ -63,22 +54,8 @@ class ZipArchive:
     def __call__(self, names: Collection[str]) -> dict[str, bytes]:
         """Fetch the archive and unpack the wanted files.
 
-        Parameters
-        ----------
-        names : collection of str
-            Base names of the wanted files, which may lie in folders or in a zip file inside.
-
-        Returns
-        -------
-        dict of str to bytes
-            Uncompressed content by base name; a name that is not in the archive is left out.
-
-        Raises
-        ------
-        OSError
-            If the server cannot be reached, refuses, or falls silent.
-        ValueError
-            If the address is not http(s), or what came is too large, cut short or no zip file.
+        ``names``: base names of the wanted files, which may lie in folders or in a zip file inside.
+        Returns: uncompressed content by base name; a name that is not in the archive is left out.
         """
         try:
             return unpack_zip(self._content(), names)
@@ -116,26 +93,8 @@ class ZipArchive:
 def unpack_zip(content: bytes, names: Collection[str], depth: int = 2) -> dict[str, bytes]:
     """Find files in a zip file by base name, wherever they lie, also in zip files inside.
 
-    Parameters
-    ----------
-    content : bytes
-        The zip file.
-    names : collection of str
-        The wanted base names.
-    depth : int, default=2
-        How many zip files inside each other are opened.
-
-    Returns
-    -------
-    dict of str to bytes
-        Content by base name; a name that was not found is left out.
-
-    Raises
-    ------
-    zipfile.BadZipFile
-        If the content is not a zip file, or a member does not match its checksum.
-    ValueError
-        If a member would be far larger than any known data set.
+    ``depth``: how many zip files inside each other are opened.
+    Returns: content by base name; a name that was not found is left out.
     """
     found: dict[str, bytes] = {}
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -165,28 +124,11 @@ def obtain(
 ) -> dict[str, bytes]:
     """Return the verified contents of files, fetching those that the folder does not have.
 
-    Parameters
-    ----------
-    files : collection of RawFile
-        What is wanted.
-    folder : pathlib.Path
-        The data folder; each file may lie there plain or as ``.gz``. Fetched files are stored
-        there as ``.gz``, whole or not at all.
-    fetch : callable
-        Takes base names, returns contents by base name; ``str(fetch)`` names the source.
-    download : bool
-        Whether missing files may be fetched.
-
-    Returns
-    -------
-    dict of str to bytes
-        Uncompressed content by the files' ``path``.
-
-    Raises
-    ------
-    InputError
-        If a file is missing and may not or cannot be fetched, cannot be read or stored, or does not
-        have the published checksum.
+    ``folder``: the data folder; each file may lie there plain or as ``.gz``. Fetched files are
+        stored there as ``.gz``, whole or not at all.
+    ``fetch``: takes base names, returns contents by base name; ``str(fetch)`` names the source.
+    ``download``: whether missing files may be fetched.
+    Returns: uncompressed content by the files' ``path``.
     """
     contents = {file.path: _local_content(file, folder) for file in files}
     missing = [file for file in files if contents[file.path] is None]

@@ -34,21 +34,9 @@ PARQUET_MAGIC = b"PAR1"
 def read_any(path: str | os.PathLike[str]) -> pd.DataFrame | NDArray[Any]:
     """Read a table or an array, by the file's name or else by its first bytes.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A file that :func:`read_table` or :func:`read_array` reads, a folder of Parquet files, or a
-        Parquet, .npy or IDX file under any other name.
-
-    Returns
-    -------
-    pandas.DataFrame or ndarray
-        A table from CSV and Parquet, an array from .npy and IDX.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, empty, damaged, or of a format that is not known.
+    ``path``: a file that :func:`read_table` or :func:`read_array` reads, a folder of Parquet files,
+        or a Parquet, .npy or IDX file under any other name.
+    Returns: a table from CSV and Parquet, an array from .npy and IDX.
 
     Examples
     --------

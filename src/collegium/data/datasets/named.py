@@ -127,11 +127,8 @@ def dataset_names() -> tuple[str, ...]:
 def default_data_dir() -> Path:
     """Return the folder where data sets are looked for and stored if none is given.
 
-    Returns
-    -------
-    pathlib.Path
-        The environment variable ``COLLEGIUM_DATA`` if it is set, else ``collegium`` in the user's
-        cache folder (``XDG_CACHE_HOME``, or ``~/.cache``).
+    Returns: the environment variable ``COLLEGIUM_DATA`` if it is set, else ``collegium`` in the
+        user's cache folder (``XDG_CACHE_HOME``, or ``~/.cache``).
     """
     if folder := os.environ.get("COLLEGIUM_DATA"):
         return Path(folder).expanduser()

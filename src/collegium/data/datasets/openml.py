@@ -19,24 +19,10 @@ TEST_LABELS = "t10k-labels-idx1-ubyte"
 def fetch_mnist_table(seconds_without_data: float = 60.0) -> tuple[Any, Any]:
     """Fetch the table ``mnist_784``, version 1, from OpenML.
 
-    Parameters
-    ----------
-    seconds_without_data : float, default=60
-        How long the server may be silent.
-
-    Returns
-    -------
-    pixels : ndarray of shape (70000, 784)
-        One image per row, in the order of the training and then the test images.
-    labels : ndarray of shape (70000,)
-        The digits, as text.
-
-    Raises
-    ------
-    OSError
-        If the server cannot be reached or falls silent.
-    ValueError
-        If what came is not what OpenML announced.
+    ``seconds_without_data``: how long the server may be silent.
+    Returns ``pixels`` (70000, 784): one image per row, in the order of the training and then the
+        test images.
+    Returns ``labels`` (70000,): the digits, as text.
     """
     from sklearn.datasets import fetch_openml
 
@@ -54,12 +40,8 @@ def fetch_mnist_table(seconds_without_data: float = 60.0) -> tuple[Any, Any]:
 class OpenMLMnist:
     """The source of MNIST; calling it fetches the table and rebuilds the IDX files.
 
-    Parameters
-    ----------
-    fetch_table : callable, default=fetch_mnist_table
-        Returns pixels of shape (n, 784) and labels of shape (n,).
-    n_train : int, default=60000
-        How many of the images, from the first on, are the training images.
+    ``fetch_table``: returns pixels of shape (n, 784) and labels of shape (n,).
+    ``n_train``: how many of the images, from the first on, are the training images.
     """
 
     fetch_table: Callable[[], tuple[Any, Any]] = fetch_mnist_table
@@ -68,22 +50,8 @@ class OpenMLMnist:
     def __call__(self, names: Collection[str]) -> dict[str, bytes]:
         """Fetch the table and write it as IDX files, byte for byte as published.
 
-        Parameters
-        ----------
-        names : collection of str
-            Names of the wanted IDX files.
-
-        Returns
-        -------
-        dict of str to bytes
-            The content of the wanted files by name.
-
-        Raises
-        ------
-        OSError
-            If the table cannot be fetched.
-        ValueError
-            If the table does not hold bytes, or not 784 of them per image, or not one label each.
+        ``names``: names of the wanted IDX files.
+        Returns: the content of the wanted files by name.
         """
         pixels, labels = self.fetch_table()
         pixels, labels = np.asarray(pixels), _as_bytes(labels, "labels")

@@ -24,19 +24,10 @@ UNREADABLE = (OSError, EOFError, zlib.error)
 def refusal(path: str | os.PathLike[str], problem: str, advice: str) -> InputError:
     """Make the one-line error about a file: what was given, what is allowed, what to do.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file or folder that was given.
-    problem : str
-        What is wrong with it, without any of its content.
-    advice : str
-        What the user can do.
-
-    Returns
-    -------
-    InputError
-        To be raised by the caller.
+    ``path``: the file or folder that was given.
+    ``problem``: what is wrong with it, without any of its content.
+    ``advice``: what the user can do.
+    Returns: the error, to be raised by the caller.
     """
     # repr() keeps a line break in a file's name from breaking the line.
     return InputError(f"{os.fspath(path)!r} {problem}; allowed are {ALLOWED_FORMATS}; {advice}")
@@ -45,15 +36,7 @@ def refusal(path: str | os.PathLike[str], problem: str, advice: str) -> InputErr
 def reason_of(error: BaseException) -> str:
     """Say in one short line why something failed.
 
-    Parameters
-    ----------
-    error : BaseException
-        What was caught.
-
-    Returns
-    -------
-    str
-        The error's text without line breaks, cut at 160 characters.
+    Returns: the error's text without line breaks, cut at 160 characters.
     """
     strerror = getattr(error, "strerror", None)
     text = " ".join(str(strerror or error).split()) or type(error).__name__
@@ -63,20 +46,7 @@ def reason_of(error: BaseException) -> str:
 def existing_file(path: str | os.PathLike[str]) -> Path:
     """Check that a path names a file that is there and is not empty.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-
-    Returns
-    -------
-    pathlib.Path
-        The same path.
-
-    Raises
-    ------
-    InputError
-        If nothing is there, if it is not a file, or if the file is empty.
+    Raises InputError if nothing is there, if it is not a file, or if the file is empty.
     """
     path = Path(path)
     try:
@@ -94,15 +64,7 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
 def is_folder(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path names a folder; a name that no file can have names none.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The path.
-
-    Returns
-    -------
-    bool
-        False also if the path cannot be looked up.
+    Returns: false also if the path cannot be looked up.
 
     Examples
     --------
@@ -119,20 +81,7 @@ def is_folder(path: str | os.PathLike[str]) -> bool:
 def open_raw(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for reading its raw bytes, through gzip if the content (not the name) says so.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-
-    Yields
-    ------
-    BinaryIO
-        The uncompressed bytes.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
+    Yields: the uncompressed bytes.
     """
     with Path(path).open("rb") as stream:
         magic = stream.read(len(GZIP_MAGIC))
@@ -147,23 +96,9 @@ def open_raw(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def sha256_of(path: str | os.PathLike[str], *, decompressed: bool = False) -> str:
     """Compute the SHA-256 of a file, one chunk at a time.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    decompressed : bool, default=False
-        Whether a gzip file's content is hashed instead of the file as it lies there, so that
-        ``table.csv`` and ``table.csv.gz`` agree.
-
-    Returns
-    -------
-    str
-        64 lower-case hexadecimal digits.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, or cannot be read or unpacked.
+    ``decompressed``: whether a gzip file's content is hashed instead of the file as it lies there,
+        so that ``table.csv`` and ``table.csv.gz`` agree.
+    Returns: 64 lower-case hexadecimal digits.
 
     Examples
     --------

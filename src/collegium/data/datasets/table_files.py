@@ -80,24 +80,9 @@ def read_table(path: str | os.PathLike[str], *, separator: str = ",") -> pd.Data
 def parse_csv(stream: BinaryIO, separator: str = ",", **options: Any) -> pd.DataFrame:
     """Parse the uncompressed bytes of a CSV file, taking cells literally.
 
-    Parameters
-    ----------
-    stream : BinaryIO
-        UTF-8 text, with or without a byte order mark.
-    separator : str, default=","
-        The character between cells.
-    **options
-        Passed on to :func:`pandas.read_csv`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The table; see :func:`read_table` for what counts as missing.
-
-    Raises
-    ------
-    ValueError
-        If pandas cannot parse the text.
+    ``stream``: UTF-8 text, with or without a byte order mark.
+    ``options``: passed on to :func:`pandas.read_csv`.
+    Returns: the table; see :func:`read_table` for what counts as missing.
     """
     return pd.read_csv(
         stream,
@@ -113,23 +98,7 @@ def parse_csv(stream: BinaryIO, separator: str = ",", **options: Any) -> pd.Data
 
 
 def read_parquet_file(path: Path) -> pd.DataFrame:
-    """Read one Parquet file, whatever its name.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Its table.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, empty or damaged, or two of its columns have one name.
-    """
+    """Read one Parquet file, whatever its name."""
     return _read_parquet(path, [path])
 
 

@@ -51,36 +51,17 @@ def build_shards(
     finished is used by the next one. In a folder that holds shards already, only the files of
     shards whose content changes are written.
 
-    Parameters
-    ----------
-    source : ParquetSource
-        The private records.
-    roles : Roles
-        Which column says what.
-    scanned : Scanned
-        From :func:`~collegium.data.sharding.scan.scan` of the same records, with the same ``key``.
-    plan : Plan
-        The public plan.
-    key : bytes
-        Public randomness of the assignment.
-    folder : Path
-        Where the shards go; made with mode 0700. Needs room for twice the records, uncompressed, for each
-        teacher that sees them; half of it is free again at the end.
-    fingerprint : str, optional
-        Of the content of the data set; default: ``source.fingerprint()``, which reads all of it.
-    n_jobs : int, optional
-        As in joblib. Each worker holds some 262,144 records.
-    progress : callable, optional
-        Called with (steps done, steps in all).
-
-    Returns
-    -------
-    ShardStore
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or written, or changed since it was scanned.
+    ``source``: the private records.
+    ``scanned``: from :func:`~collegium.data.sharding.scan.scan` of the same records, with the same
+        ``key``.
+    ``plan``: the public plan.
+    ``key``: public randomness of the assignment.
+    ``folder``: where the shards go; made with mode 0700. Needs room for twice the records,
+        uncompressed, for each teacher that sees them; half of it is free again at the end.
+    ``fingerprint``: of the content of the data set; default: ``source.fingerprint()``, which reads
+        all of it.
+    ``n_jobs``: as in joblib. Each worker holds some 262,144 records.
+    ``progress``: called with (steps done, steps in all).
     """
     build = _identity(source, roles, scanned, plan, key, fingerprint)
     folder = private_folder(Path(folder))

@@ -14,26 +14,14 @@ from collegium.errors import InputError
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON durably, for its owner's eyes only.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written, the disk being full, say.
-    """
+    """Write JSON durably, for its owner's eyes only."""
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     with disk_trouble(path.parent):
         write_durably(path, text.encode(), private=True)
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON back.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged.
-    """
+    """Read JSON back."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -19,12 +19,8 @@ _MOST_LEVELS = 1000
 class Granted:
     """How a column of levels is to be understood.
 
-    Parameters
-    ----------
-    policy : Policy, optional
-        What each level means. None: the column holds ε.
-    delta : float, default=1e-5
-        δ where the column holds ε.
+    ``policy``: what each level means. None: the column holds ε.
+    ``delta``: δ where the column holds ε.
     """
 
     policy: Policy | None = None
@@ -35,24 +31,10 @@ class Granted:
     ) -> tuple[NDArray[Any], NDArray[np.intp]]:
         """Find the different levels of some records, and check that each is allowed.
 
-        Parameters
-        ----------
-        column : ndarray, shape (n,)
-            Level, or ε, of each record.
-        rows : ndarray of int, shape (n,)
-            Where the records are in the data set, for messages.
-
-        Returns
-        -------
-        levels : ndarray
-            The different levels.
-        codes : ndarray of int, shape (n,)
-            Position in ``levels`` of each record.
-
-        Raises
-        ------
-        InputError
-            If a level is missing or unknown, or an ε is not greater than 0.
+        ``column`` (n,): level, or ε, of each record.
+        ``rows`` (n,): where the records are in the data set, for messages.
+        Returns ``levels``: the different levels.
+        Returns ``codes`` (n,): position in ``levels`` of each record.
         """
         codes, unique = pd.factorize(column)
         levels = np.asarray(unique)
@@ -82,17 +64,10 @@ class Granted:
     def groups(self, levels: NDArray[Any]) -> tuple[pd.Index, Budgets]:
         """Give each level its group, in the order in which budgets in memory have them.
 
-        Parameters
-        ----------
-        levels : ndarray
-            All different levels of all records.
-
-        Returns
-        -------
-        index : pandas.Index
-            Level of each group, for looking up.
-        budgets : Budgets
-            One made-up owner per group: only names and budgets of the groups mean something.
+        ``levels``: all different levels of all records.
+        Returns ``index``: level of each group, for looking up.
+        Returns ``budgets``: one made-up owner per group: only names and budgets of the groups mean
+            something.
         """
         if self.policy is None:
             values = np.unique(levels)

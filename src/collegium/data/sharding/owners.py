@@ -50,13 +50,7 @@ class OwnerRegister:
                 self._settle(number)
 
     def sizes(self, n_groups: int) -> NDArray[np.intp]:
-        """Count the owners of every group.
-
-        Raises
-        ------
-        InputError
-            If an owner is in two groups.
-        """
+        """Count the owners of every group."""
         counts = np.zeros(n_groups, dtype=np.intp)
         torn = 0
         for number in range(_DRAWERS):

@@ -24,19 +24,12 @@ Unwanted = Callable[[pd.DataFrame], NDArray[np.bool_]]
 class Roles:
     """What the columns of private records mean.
 
-    Parameters
-    ----------
-    target : str
-        Column with the class.
-    level : str
-        Column with the privacy level, or with ε.
-    owner : str, optional
-        Column that says whose record it is. None: a record's row in the data set names its owner.
-    exclude : sequence of str
-        Columns that are no features.
-    unwanted : callable, optional
-        Takes the features of some records (a DataFrame) and marks those to leave out. Must be picklable,
-        and look at each record alone.
+    ``level``: column with the privacy level, or with ε.
+    ``owner``: column that says whose record it is. None: a record's row in the data set names its
+        owner.
+    ``exclude``: columns that are no features.
+    ``unwanted``: takes the features of some records (a DataFrame) and marks those to leave out.
+        Must be picklable, and look at each record alone.
     """
 
     target: str
@@ -46,13 +39,7 @@ class Roles:
     unwanted: Unwanted | None = None
 
     def features(self, source: ParquetSource) -> tuple[str, ...]:
-        """Name the features, in the order of the data set.
-
-        Raises
-        ------
-        InputError
-            If a column is not there, or no feature is left.
-        """
+        """Name the features, in the order of the data set."""
         named = {"target": self.target, "level": self.level, "owner": self.owner}
         named |= {f"exclude {column!r}": column for column in self.exclude}
         for role, column in named.items():
@@ -79,13 +66,7 @@ class Roles:
         return table.take(kept), rows[kept]
 
     def names(self, table: pa.Table, rows: NDArray[np.intp]) -> NDArray[Any]:
-        """Name the owner of each record.
-
-        Raises
-        ------
-        InputError
-            If a record has none.
-        """
+        """Name the owner of each record."""
         if self.owner is None:
             return rows
         names = values_of(table, self.owner)

@@ -28,14 +28,8 @@ _MOST_CLASSES = 10_000
 class CountedBudgets(Budgets):
     """Group sizes and budgets of owners who were counted, and are not in memory.
 
-    Parameters
-    ----------
-    groups : Budgets
-        Names and budgets of the groups.
-    sizes : sequence of int
-        Owners of each group.
-    n_records : int
-        Records of all owners.
+    ``groups``: names and budgets of the groups.
+    ``sizes``: owners of each group.
     """
 
     def __init__(self, groups: Budgets, sizes: Sequence[int], n_records: int) -> None:
@@ -72,18 +66,11 @@ class CountedBudgets(Budgets):
 class Scanned:
     """What the first pass found.
 
-    Attributes
-    ----------
-    budgets : CountedBudgets
-        The groups, their budgets and their exact sizes.
-    levels : pandas.Index
-        Level of each group, in the order of the groups.
-    classes : ndarray
-        The public list of classes.
-    sensitive_seen : ndarray of int
-        Numbers of the classes that some record has.
-    features : tuple of str
-        The columns that teachers learn from.
+    ``budgets``: the groups, their budgets and their exact sizes.
+    ``levels``: level of each group, in the order of the groups.
+    ``classes``: the public list of classes.
+    ``sensitive_seen``: numbers of the classes that some record has.
+    ``features``: the columns that teachers learn from.
     """
 
     budgets: CountedBudgets
@@ -114,32 +101,12 @@ def scan(
 ) -> Scanned:
     """Read owners, levels and classes of all records once; check them and count them.
 
-    Parameters
-    ----------
-    source : ParquetSource
-        The private records.
-    roles : Roles
-        Which column says what.
-    granted : Granted
-        What the levels mean.
-    key : bytes
-        Public randomness of the assignment.
-    classes : array-like, optional
-        The public list of classes. Default: those that occur, which are thereby treated as public.
-    n_jobs : int, optional
-        As in joblib.
-    progress : callable, optional
-        Called with (rows read, rows in all).
-
-    Returns
-    -------
-    Scanned
-
-    Raises
-    ------
-    InputError
-        If a file is damaged, a column is missing, an owner has no name or two levels, a level is
-        unknown, or a label is missing or not among the classes.
+    ``source``: the private records.
+    ``granted``: what the levels mean.
+    ``key``: public randomness of the assignment.
+    ``classes``: the public list of classes. Default: those that occur, which are thereby treated as
+        public.
+    ``progress``: called with (rows read, rows in all).
     """
     features = roles.features(source)
     register = OwnerRegister()

@@ -29,14 +29,9 @@ MANIFEST = "manifest.json"
 class ShardEntry:
     """What the manifest says of one shard. **Sensitive.**
 
-    Attributes
-    ----------
-    file : str
-        Name of the shard's file.
-    fingerprint : str
-        SHA-256 of its bytes: of the shard's records, their order and their classes, and of nothing else.
-    records : int
-        How many records.
+    ``file``: name of the shard's file.
+    ``fingerprint``: SHA-256 of its bytes: of the shard's records, their order and their classes,
+        and of nothing else.
     """
 
     file: str
@@ -50,24 +45,10 @@ class ShardStore:
     A teacher's file holds the features and class numbers of its records in the order of the data set, and
     nothing that depends on anybody else's: neither owners and levels, nor positions, nor statistics.
 
-    Parameters
-    ----------
-    folder : Path
-        Where :func:`~collegium.data.sharding.build.build_shards` wrote.
-
-    Attributes
-    ----------
-    build : str
-        Identifies what the shards were made from.
-    sensitive_entries : tuple of ShardEntry
-        Every teacher's file.
-    categorical : tuple of str
-        Columns that are categories.
-
-    Raises
-    ------
-    InputError
-        If there is no complete store.
+    ``folder``: where :func:`~collegium.data.sharding.build.build_shards` wrote.
+    ``build``: identifies what the shards were made from.
+    ``sensitive_entries``: every teacher's file.
+    ``categorical``: columns that are categories.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -97,22 +78,9 @@ class ShardStore:
     def load(self, number: int) -> tuple[pd.DataFrame, NDArray[np.intp]]:
         """Read one teacher's shard, and no other. **Sensitive.**
 
-        Parameters
-        ----------
-        number : int
-            The teacher.
-
-        Returns
-        -------
-        X : DataFrame, shape (n_shard, n_features)
-            Features as they are in the data set.
-        y : ndarray of int, shape (n_shard,)
-            Class numbers.
-
-        Raises
-        ------
-        InputError
-            If the file is gone or is not what was written.
+        ``number``: the teacher.
+        Returns ``X`` (n_shard, n_features): features as they are in the data set.
+        Returns ``y`` (n_shard,): class numbers.
         """
         import pyarrow as pa
 
@@ -133,18 +101,10 @@ class ShardStore:
     def prepared(self, number: int, preprocessing: Any | None) -> tuple[Any, NDArray[np.intp]]:
         """Read one teacher's shard through a transformer that was fitted on public records.
 
-        Parameters
-        ----------
-        number : int
-            The teacher.
-        preprocessing : transformer or None
-            With ``transform``. None: records as they are.
-
-        Raises
-        ------
-        InputError
-            If the transformer fails; its message is not shown unless it is Collegium's own, since it may
-            quote records.
+        ``number``: the teacher.
+        ``preprocessing``: with ``transform``. None: records as they are.
+        Raises InputError if the transformer fails; its message is not shown unless it is
+            Collegium's own, since it may quote records.
         """
         X, y = self.load(number)
         if preprocessing is None or not len(y):
@@ -177,16 +137,9 @@ def write_shards(
 ) -> list[ShardEntry]:
     """Cut a bucket into the files of its teachers; leave a file alone that is there already.
 
-    Parameters
-    ----------
-    folder : Path
-        The store.
-    bucket : pyarrow.Table
-        From :func:`~collegium.data.sharding.shuffle.gather_bucket`.
-    first, end : int
-        The bucket's teachers.
-    known : mapping of int to ShardEntry
-        What the store's manifest lists already.
+    ``bucket``: from :func:`~collegium.data.sharding.shuffle.gather_bucket`.
+    ``first``, ``end``: the bucket's teachers.
+    ``known``: what the store's manifest lists already.
     """
     teachers = bucket.column(TEACHER).to_numpy()
     order = np.argsort(teachers, kind="stable")

@@ -37,26 +37,15 @@ _CODEC = "lz4"
 class Sorting:
     """All that a worker needs to sort a piece by teacher.
 
-    Attributes
-    ----------
-    reader : PieceReader
-        Reads the piece.
-    roles : Roles
-        Which column says what.
-    features, categorical : tuple of str
-        Columns that teachers learn from, and those of them that are categories.
-    levels : pandas.Index
-        Level of each group.
-    group_names : tuple of str
-        Name of each group.
-    classes : ndarray
-        The public list of classes.
-    plan : Plan
-        Who gets which teachers.
-    key : bytes
-        Public randomness.
-    first_teachers : ndarray of int, shape (n_buckets + 1,)
-        Where the buckets begin; the last number is that of all teachers.
+    ``features``, ``categorical``: columns that teachers learn from, and those of them that are
+        categories.
+    ``levels``: level of each group.
+    ``group_names``: name of each group.
+    ``classes``: the public list of classes.
+    ``plan``: who gets which teachers.
+    ``key``: public randomness.
+    ``first_teachers`` (n_buckets + 1,): where the buckets begin; the last number is that of all
+        teachers.
     """
 
     reader: PieceReader
@@ -74,24 +63,8 @@ class Sorting:
 def sort_piece(sorting: Sorting, piece: Piece, folder: Path) -> dict[str, int]:
     """Write the records of a piece, sorted by teacher, into files of its own.
 
-    Parameters
-    ----------
-    sorting : Sorting
-        How.
-    piece : Piece
-        What.
-    folder : Path
-        Where; nothing there counts before the piece's ``.json`` is there.
-
-    Returns
-    -------
-    dict
-        ``files`` and ``records`` of the piece.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read or written, or is not what the first pass saw.
+    ``folder``: where; nothing there counts before the piece's ``.json`` is there.
+    Returns: ``files`` and ``records`` of the piece.
     """
     done = folder / f"piece-{piece.number:06d}.json"
     if done.exists():
@@ -110,19 +83,9 @@ def sort_piece(sorting: Sorting, piece: Piece, folder: Path) -> dict[str, int]:
 def gather_bucket(folder: Path, pieces: Sequence[tuple[int, int]], bucket: int) -> pa.Table:
     """Collect a bucket from the files of all pieces, in the order of the data set.
 
-    Parameters
-    ----------
-    folder : Path
-        Where :func:`sort_piece` wrote.
-    pieces : sequence of (int, int)
-        Number and count of files of every piece.
-    bucket : int
-        Which.
-
-    Returns
-    -------
-    pyarrow.Table
-        Features, :data:`CLASS` and :data:`TEACHER`.
+    ``folder``: where :func:`sort_piece` wrote.
+    ``pieces``: number and count of files of every piece.
+    Returns: features, :data:`CLASS` and :data:`TEACHER`.
     """
     import pyarrow as pa
 

@@ -29,18 +29,8 @@ BATCH_ROWS = 65_536
 class Piece:
     """Some row groups of one file.
 
-    Attributes
-    ----------
-    number : int
-        Position among the pieces of the data set, in the order of its rows.
-    file : Path
-        Where they are.
-    row_groups : tuple of int
-        Which.
-    first_row : int
-        Position of the first row in the whole data set.
-    n_rows : int
-        How many rows.
+    ``number``: position among the pieces of the data set, in the order of its rows.
+    ``first_row``: position of the first row in the whole data set.
     """
 
     number: int
@@ -54,14 +44,8 @@ class Piece:
 class PieceReader:
     """What a worker needs to read a piece: small, and without any record.
 
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Columns and types that all files are brought to. Dictionaries are plain values here.
-    keys : pyarrow.Schema
-        Columns that stand in the names of folders (``key=value``).
-    base : str
-        The data set's folder.
+    ``schema``: columns and types that all files are brought to. Dictionaries are plain values here.
+    ``keys``: columns that stand in the names of folders (``key=value``).
     """
 
     schema: pa.Schema
@@ -71,24 +55,9 @@ class PieceReader:
     def batches(self, piece: Piece, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """Read a piece in order, some rows at a time.
 
-        Parameters
-        ----------
-        piece : Piece
-            What to read.
-        columns : sequence of str
-            Which columns; the others are not decoded.
-
-        Yields
-        ------
-        first_row : int
-            Position of the first row of the table in the whole data set.
-        table : pyarrow.Table
-            At most :data:`BATCH_ROWS` rows.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read, or is not what it was when it was opened.
+        ``columns``: which columns; the others are not decoded.
+        Yields ``first_row``: position of the first row of the table in the whole data set.
+        Yields ``table``: at most :data:`BATCH_ROWS` rows.
         """
         import pyarrow as pa
 
@@ -136,34 +105,12 @@ class PieceReader:
 class ParquetSource:
     """A Parquet file, or a folder of them, of which only footers are read at first.
 
-    Parameters
-    ----------
-    path : path-like
-        A ``.parquet`` file, or a folder with ``.parquet`` files (read in the order of their names;
-        ``key=value`` folders become columns), as :func:`collegium.data.datasets.read_table` takes them.
-    piece_rows : int, default=262144
-        Rows that one worker gets at a time; a larger row group is one piece of its own.
-
-    Attributes
-    ----------
-    path : Path
-        The same.
-    files : tuple of Path
-        In the order in which they are read.
-    columns : tuple of str
-        Names of the columns.
-    n_rows : int
-        Rows in all files.
-    pieces : tuple of Piece
-        All rows, in order.
-    reader : PieceReader
-        For workers.
-
-    Raises
-    ------
-    InputError
-        If there is no Parquet file, one is damaged, or the files have different columns or types that
-        do not go together.
+    ``path``: a ``.parquet`` file, or a folder with ``.parquet`` files (read in the order of their
+        names; ``key=value`` folders become columns), as :func:`collegium.data.datasets.read_table`
+        takes them.
+    ``piece_rows``: rows that one worker gets at a time; a larger row group is one piece of its own.
+    ``files``: in the order in which they are read.
+    ``pieces``: all rows, in order.
 
     Examples
     --------
@@ -231,12 +178,8 @@ class ParquetSource:
 def as_frame(table: pa.Table, categorical: Sequence[str] = ()) -> pd.DataFrame:
     """Convert records, such that the kind of a column does not depend on who misses a value.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Some records.
-    categorical : sequence of str
-        Columns that were dictionaries, and become categories again (those of these records).
+    ``categorical``: columns that were dictionaries, and become categories again (those of these
+        records).
     """
     import pyarrow as pa
 

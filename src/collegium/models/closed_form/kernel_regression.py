@@ -18,12 +18,9 @@ LEVEL = 10.0
 class KernelFit:
     """The regressions with one kernel, for every amplitude.
 
-    Attributes
-    ----------
-    errors : ndarray of shape (n_amplitudes,)
-        Mean squared error of predicting each record when it is left out.
-    coefficients : ndarray of shape (n_amplitudes, n_anchors, n_targets)
-        Of the kernel functions centred at the anchors, each plus the constant :data:`LEVEL`.
+    ``errors`` (n_amplitudes,): mean squared error of predicting each record when it is left out.
+    ``coefficients`` (n_amplitudes, n_anchors, n_targets): of the kernel functions centred at the
+        anchors, each plus the constant :data:`LEVEL`.
     """
 
     errors: Floats
@@ -42,22 +39,14 @@ def regress(
     With residuals r and leverages h of the fitted values, the error of leaving record i out is
     r_i / (1 − h_i).
 
-    Parameters
-    ----------
-    kernel : ndarray of shape (n_records, n_anchors)
-        Between all records and the anchors, which are some or all of them.
-    chosen : ndarray of int, shape (n_anchors,)
-        Which records are anchors, in order. If not all are, the kernel is represented by them.
-    indicators : ndarray of shape (n_records, n_targets)
-        What to predict.
-    amplitudes : sequence of float
-        Prior variances v, in units of the noise.
-    boldness : float
-        Coefficients are those of so many times the amplitude; errors are those of the amplitude.
-
-    Returns
-    -------
-    KernelFit
+    ``kernel`` (n_records, n_anchors): between all records and the anchors, which are some or all of
+        them.
+    ``chosen`` (n_anchors,): which records are anchors, in order. If not all are, the kernel is
+        represented by them.
+    ``indicators`` (n_records, n_targets): what to predict.
+    ``amplitudes``: prior variances v, in units of the noise.
+    ``boldness``: coefficients are those of so many times the amplitude; errors are those of the
+        amplitude.
 
     References
     ----------

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_choice, check_positive
 from collegium.errors import InputError, ModelError
 from collegium.models.batched import Shard
 from collegium.models.features.dense_tables import dense_table
@@ -30,20 +31,12 @@ _ROWS = 1024  # public records that are scored together
 class KernelModel:
     """One trained teacher: a score for each class, linear in its features or in a radial kernel.
 
-    Attributes
-    ----------
-    classes : ndarray of int, shape (n_present,)
-        Class numbers that occur in the shard.
-    sensitive_weights : ndarray of float32
-        Linear: (n_features, n_present). Radial: (n_shard, n_present).
-    sensitive_intercept : ndarray of float32, shape (n_present,)
-        Score of each class where the weights say nothing.
-    sensitive_records : ndarray, shape (n_shard, n_features), or None
-        Radial: what new records are compared with.
-    sensitive_gamma : float
-        Radial: γ.
-    sensitive_scale : ndarray of float32, shape (n_features,), or None
-        Radial: divides features before they are compared.
+    ``classes`` (n_present,): class numbers that occur in the shard.
+    ``sensitive_weights``: linear: (n_features, n_present). Radial: (n_shard, n_present).
+    ``sensitive_intercept`` (n_present,): score of each class where the weights say nothing.
+    ``sensitive_records`` (n_shard, n_features): radial: what new records are compared with.
+    ``sensitive_gamma``: radial: γ.
+    ``sensitive_scale`` (n_features,): radial: divides features before they are compared.
     """
 
     classes: NDArray[np.intp]
@@ -98,25 +91,13 @@ def _squares(X: NDArray[Any], origin: Floats, scale: Floats | None) -> NDArray[n
 class ShardKernel:
     """The centred kernel matrix of one shard, and its eigenvalues.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n_shard, n_features)
-        Records of one teacher.
-    kernel : {"linear", "rbf"}
-        Inner products of the records (centred on their mean), or exp(−γ‖x − z‖²).
-    gamma : float
-        γ times the shard's mean squared distance between two records.
-    standardise : bool
-        Divide each feature by its standard deviation within the shard.
-
-    Attributes
-    ----------
-    values : ndarray, shape (n_shard,)
-        Eigenvalues of the centred kernel matrix, ascending, none below 0.
-    vectors : ndarray, shape (n_shard, n_shard)
-        Its eigenvectors, as columns.
-    scale : float
-        Mean of its diagonal, by which penalties are counted; 1 if all records are equal.
+    ``X`` (n_shard, n_features): records of one teacher.
+    ``kernel``: inner products of the records (centred on their mean), or exp(−γ‖x − z‖²).
+    ``gamma``: γ times the shard's mean squared distance between two records.
+    ``standardise``: divide each feature by its standard deviation within the shard.
+    ``values`` (n_shard,): eigenvalues of the centred kernel matrix, ascending, none below 0.
+    ``vectors`` (n_shard, n_shard): its eigenvectors, as columns.
+    ``scale``: mean of its diagonal, by which penalties are counted; 1 if all records are equal.
     """
 
     def __init__(self, X: NDArray[Any], kernel: str, gamma: float, standardise: bool) -> None:
@@ -148,15 +129,10 @@ class ShardKernel:
     def model(self, classes: NDArray[np.intp], dual: Floats, intercept: Floats) -> KernelModel:
         """Make a teacher from its dual coefficients.
 
-        Parameters
-        ----------
-        classes : ndarray of int, shape (n_present,)
-            Class numbers.
-        dual : ndarray, shape (n_shard, n_present)
-            Scores of the shard's own records are ``centred kernel @ dual + intercept``; columns add up
-            to 0.
-        intercept : ndarray, shape (n_present,)
-            Scores of the mean.
+        ``classes`` (n_present,): class numbers.
+        ``dual`` (n_shard, n_present): scores of the shard's own records are ``centred kernel @ dual
+            + intercept``; columns add up to 0.
+        ``intercept`` (n_present,): scores of the mean.
         """
         if self._gamma is None:
             weights = self._records.T.astype(np.float64) @ dual
@@ -281,19 +257,5 @@ class KernelTeachers(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self.sensitive_model_.scores(table)
 
     def _check_parameters(self) -> None:
-        if self.kernel not in KERNELS:
-            raise ModelError(f"kernel={self.kernel!r} was given; allowed are {', '.join(KERNELS)}")
-        positive_number("gamma", self.gamma)
-
-
-def positive_number(name: str, value: Any) -> None:
-    """Check a parameter.
-
-    Raises
-    ------
-    ModelError
-        If it is no finite number above 0.
-    """
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not 0 < value < np.inf:
-        raise ModelError(f"{name}={value!r} was given; allowed are finite numbers above 0")
+        check_choice("kernel", self.kernel, KERNELS, ModelError)
+        check_positive("gamma", self.gamma, ModelError)

@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
+from collegium.checks import check_positive
+from collegium.errors import ModelError
 from collegium.models.closed_form.kernels import (
     Floats,
     KernelTeachers,
     ShardKernel,
-    positive_number,
 )
 
 _MOST_ITERATIONS = 500
@@ -138,5 +139,5 @@ class LogisticTeachers(KernelTeachers):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        positive_number("alpha", self.alpha)
-        positive_number("tolerance", self.tolerance)
+        check_positive("alpha", self.alpha, ModelError)
+        check_positive("tolerance", self.tolerance, ModelError)

@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.checks import check_positive
+from collegium.errors import ModelError
 from collegium.models.closed_form.kernels import (
     Floats,
     KernelTeachers,
     ShardKernel,
-    positive_number,
 )
 
 #: Penalties that leave-one-out chooses from, as multiples of the kernel's mean diagonal.
@@ -106,7 +107,7 @@ class RidgeTeachers(KernelTeachers):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.alpha is not None:
-            positive_number("alpha", self.alpha)
+            check_positive("alpha", self.alpha, ModelError)
 
 
 def _left_out_error(shard: ShardKernel, targets: Floats, rotated: Floats, penalty: float) -> float:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_choice, check_number
 from collegium.errors import InputError, ModelError
 from collegium.models.batched import Shard
 from collegium.models.closed_form.kernel_regression import (
@@ -48,20 +49,13 @@ class _Weighting:
 class TabularModel:
     """The teacher of one shard; ``predict`` returns class numbers. Holds records: **sensitive**.
 
-    Attributes
-    ----------
-    centre : ndarray of shape (n_features,)
-        Mean of the shard.
-    rotation : ndarray of shape (n_features, n_coordinates), or None
-        From centred columns to coordinates (``scale="shard"``).
-    views : list
-        What was learnt, by weighting of the columns.
-    level : ndarray of shape (n_present,)
-        Constant of each class.
-    present : ndarray of int, shape (n_present,)
-        Class numbers that occur in the shard.
-    widths : tuple of float
-        Of the bumps.
+    ``centre`` (n_features,): mean of the shard.
+    ``rotation`` (n_features, n_coordinates): from centred columns to coordinates
+        (``scale="shard"``).
+    ``views``: what was learnt, by weighting of the columns.
+    ``level`` (n_present,): constant of each class.
+    ``present`` (n_present,): class numbers that occur in the shard.
+    ``widths``: of the bumps.
     """
 
     centre: Floats
@@ -251,10 +245,7 @@ class TabularTeachers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return in_threads(lambda model: model.predict(records), models)
 
     def _check_settings(self) -> None:
-        if self.scale not in ("given", "shard"):
-            raise ModelError(
-                f"scale={self.scale!r} was given; allowed are 'given' and 'shard'; choose one of them"
-            )
+        check_choice("scale", self.scale, ("given", "shard"), ModelError)
         for name in ("powers", "widths", "amplitudes"):
             values = np.asarray(getattr(self, name), dtype=np.float64)
             if values.ndim != 1 or values.size == 0 or not ((values > 0) & (values < np.inf)).all():
@@ -263,12 +254,7 @@ class TabularTeachers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "one; leave it out for the default"
                 )
         for name, least in (("temper", 1e-6), ("boldness", 1e-6), ("max_anchors", 2)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not least <= value < np.inf:
-                raise ModelError(
-                    f"{name}={value!r} was given; allowed are numbers from {least:g}; leave it out for "
-                    "the default"
-                )
+            check_number(name, getattr(self, name), least=least, below=np.inf, error=ModelError)
 
     def _fit_shard(self, X: Floats, codes: NDArray[Any], seed: int) -> TabularModel:
         if len(X) != len(codes) or len(X) == 0:

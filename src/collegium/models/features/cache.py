@@ -34,13 +34,9 @@ _ABANDONED_AFTER = 3600.0  # seconds until the partial file of a killed writer i
 class FeatureCache:
     """Arrays in a folder, by name.
 
-    Parameters
-    ----------
-    folder : path-like
-        Made when something is stored, for its owner's eyes only (mode 0700, files 0600): features of
-        private records are as private as the records.
-    max_bytes : int, optional
-        Size of all files together; the least recently used ones are removed first.
+    ``folder``: made when something is stored, for its owner's eyes only (mode 0700, files 0600):
+        features of private records are as private as the records.
+    ``max_bytes``: size of all files together; the least recently used ones are removed first.
 
     Examples
     --------
@@ -60,18 +56,10 @@ class FeatureCache:
     def get_or_make(self, key: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """Read an array, or make it and store it.
 
-        Parameters
-        ----------
-        key : str
-            Everything that the array depends on.
-        make : callable
-            Computes it.
-
-        Returns
-        -------
-        ndarray
-            The array. A damaged or truncated file counts as none: the array is made again. A folder that
-            cannot be written costs a warning and the time of computing again, nothing else.
+        ``key``: everything that the array depends on.
+        Returns: the array. A damaged or truncated file counts as none: the array is made again. A
+            folder that cannot be written costs a warning and the time of computing again, nothing
+            else.
         """
         path = self.path(key)
         known = _read(path)
@@ -207,24 +195,7 @@ class CachedTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def transform_cached(transformer: Any, X: Any, cache: FeatureCache) -> NDArray[Any]:
     """Apply a fitted transformer, or read what it made of the same records before.
 
-    Parameters
-    ----------
-    transformer : transformer
-        Fitted.
-    X : array-like or DataFrame
-        Records.
-    cache : FeatureCache
-        Where to look and store.
-
-    Returns
-    -------
-    ndarray
-        Features.
-
-    Raises
-    ------
-    InputError
-        If the transformer makes something that is no array of numbers.
+    ``cache``: where to look and store.
     """
 
     def make() -> NDArray[Any]:
@@ -242,20 +213,7 @@ def transform_cached(transformer: Any, X: Any, cache: FeatureCache) -> NDArray[A
 def transformer_key(transformer: Any) -> str:
     """Name a fitted transformer by all that its output depends on.
 
-    Parameters
-    ----------
-    transformer : transformer
-        Fitted.
-
-    Returns
-    -------
-    str
-        Equal for transformers that make the same of the same records.
-
-    Raises
-    ------
-    InputError
-        If it has no ``cache_key`` and cannot be pickled.
+    Returns: a key, equal for transformers that make the same of the same records.
     """
     if hasattr(transformer, "cache_key"):
         return str(transformer.cache_key())
@@ -272,15 +230,7 @@ def transformer_key(transformer: Any) -> str:
 def content_key(X: Any) -> str:
     """Name records by their content.
 
-    Parameters
-    ----------
-    X : array-like or DataFrame
-        Records.
-
-    Returns
-    -------
-    str
-        A digest of values, types, shape and names of columns.
+    Returns: a digest of values, types, shape and names of columns.
     """
     if hasattr(X, "iloc") or hasattr(X, "tocsr"):
         return f"table {joblib.hash(X, hash_name='sha1')}"

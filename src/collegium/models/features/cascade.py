@@ -18,16 +18,8 @@ Floats = NDArray[np.float32]
 class Cascade:
     """Scattering of blocks of images of one size.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Height and width, at least 2**n_scales each.
-    n_scales, n_angles : int
-        J and L.
-    max_order : {0, 1, 2}
-        Number of moduli.
-    block : int
-        How many images :meth:`run` takes at once.
+    ``shape``: height and width, at least 2**n_scales each.
+    ``block``: how many images :meth:`run` takes at once.
 
     Notes
     -----
@@ -61,15 +53,9 @@ class Cascade:
     def run(self, images: Floats) -> Floats:
         """Scatter one block.
 
-        Parameters
-        ----------
-        images : ndarray of float32, shape (block, height, width)
-            Exactly ``block`` images.
-
-        Returns
-        -------
-        ndarray of float32, shape (block, n_channels, height / 2**J, width / 2**J)
-            Order 0, then order 1 by scale and angle, then order 2 by first and second wavelet.
+        ``images`` (block, height, width): exactly ``block`` images.
+        Returns (block, n_channels, height / 2**J, width / 2**J): order 0, then order 1 by scale and
+            angle, then order 2 by first and second wavelet.
         """
         result = np.empty((*self.output_shape, self._block), dtype=np.float32)
         rows, columns = self._pad

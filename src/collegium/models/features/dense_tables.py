@@ -14,22 +14,9 @@ from collegium.errors import InputError
 def dense_table(X: Any, what: str) -> NDArray[Any]:
     """Take records as a table of finite numbers.
 
-    Parameters
-    ----------
-    X : array-like or DataFrame, shape (n_records, n_features)
-        Records; may be private.
-    what : str
-        What messages call them.
-
-    Returns
-    -------
-    ndarray of float32 or float64, shape (n_records, n_features)
-        float64 where it was given, and for whole numbers of more than 16 bits.
-
-    Raises
-    ------
-    InputError
-        If they are sparse, no numbers, not finite, or no table.
+    ``X`` (n_records, n_features): records; may be private.
+    Returns (n_records, n_features): float64 where it was given, and for whole numbers of more than
+        16 bits.
     """
     if hasattr(X, "tocsr"):
         raise InputError(
@@ -50,17 +37,8 @@ def dense_table(X: Any, what: str) -> NDArray[Any]:
 def finite_numbers(values: NDArray[Any], what: str) -> None:
     """Check that no value is missing or infinite, without quoting any.
 
-    Parameters
-    ----------
-    values : ndarray of numbers
-        Records; may be private.
-    what : str
-        What the message calls them.
-
-    Raises
-    ------
-    InputError
-        If one is not finite as a 32-bit number.
+    ``values``: records; may be private.
+    ``what``: what the message calls them.
     """
     if values.dtype.kind == "f" and values.size:
         # One pass, and no array of answers: extremes are NaN or infinite if any value is.

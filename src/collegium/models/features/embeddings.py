@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_choice
 from collegium.errors import InputError
 from collegium.models.features.dense_tables import dense_table, finite_numbers
 
@@ -90,10 +91,7 @@ class Embeddings(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             If a parameter is not allowed, or the embeddings are no table of finite numbers.
         """
-        if self.normalise not in NORMALISATIONS:
-            raise InputError(
-                f"normalise={self.normalise!r} was given; allowed are {', '.join(NORMALISATIONS)}"
-            )
+        check_choice("normalise", self.normalise, NORMALISATIONS)
         embedded = self._embedded(X, "public embeddings")
         if self.normalise == "public":
             deviation = embedded.std(axis=0, dtype=np.float64)

@@ -160,17 +160,6 @@ class PublicComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return made
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Return the names of the output's columns: ``component0``, ``component1``, ...
-
-        Parameters
-        ----------
-        input_features : object, optional
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str
-            Names.
-        """
+        """Return the names of the output's columns: ``component0``, ``component1``, ..."""
         check_is_fitted(self, "mean_")
         return np.asarray([f"component{i}" for i in range(len(self.scale_))], dtype=object)

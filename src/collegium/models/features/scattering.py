@@ -169,18 +169,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
         return features.reshape(len(images), self.n_features_out_)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Return the names of the output's columns: ``scattering0``, ``scattering1``, ...
-
-        Parameters
-        ----------
-        input_features : object, optional
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str, shape (n_features_out_,)
-            Names.
-        """
+        """Return the names of the output's columns: ``scattering0``, ``scattering1``, ..."""
         check_is_fitted(self, "image_shape_")
         return np.asarray([f"scattering{i}" for i in range(self.n_features_out_)], dtype=object)
 

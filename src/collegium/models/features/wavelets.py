@@ -19,12 +19,7 @@ _PERIODS = 2  # copies on each side that are folded into one period of a filter
 class FilterBank:
     """Wavelets of all scales and orientations, and the low-pass filter of the largest scale.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Height and width of the padded image, multiples of 2**n_scales.
-    n_scales, n_angles : int
-        J and L.
+    ``shape``: height and width of the padded image, multiples of 2**n_scales.
     """
 
     shape: tuple[int, int]
@@ -34,17 +29,10 @@ class FilterBank:
     def wavelets(self, scale: int, level: int) -> Floats:
         """Fourier transforms of all orientations of one scale, for images subsampled by 2**level.
 
-        Parameters
-        ----------
-        scale : int
-            j, from 0 (finest) to J - 1.
-        level : int
-            At most ``scale``, so that the filter still fits below the sampled frequencies.
-
-        Returns
-        -------
-        ndarray, shape (height / 2**level, width / 2**level, n_angles)
-            Centred at frequency (3π/4) 2**-scale in the direction of the angle.
+        ``scale``: j, from 0 (finest) to J - 1.
+        ``level``: at most ``scale``, so that the filter still fits below the sampled frequencies.
+        Returns (height / 2**level, width / 2**level, n_angles): centred at frequency (3π/4)
+            2**-scale in the direction of the angle.
         """
         first = max(0, (self.n_angles - 2) // 2)
         filters = [
@@ -58,17 +46,10 @@ class FilterBank:
 
         The Gaussian is isotropic, so its two axes are matrices that are applied one after the other.
 
-        Parameters
-        ----------
-        axis : {0, 1}
-            Height or width.
-        level : int
-            From 0 to J - 1.
-
-        Returns
-        -------
-        ndarray, shape (length / 2**J - 2, length / 2**level)
-            The outermost sample on either side, which only the padding decides, is cut.
+        ``axis``: height or width.
+        ``level``: from 0 to J - 1.
+        Returns (length / 2**J - 2, length / 2**level): the outermost sample on either side, which
+            only the padding decides, is cut.
         """
         length = self.shape[axis]
         sigma = 0.8 * 2 ** (self.n_scales - 1)
@@ -83,21 +64,12 @@ class FilterBank:
 def morlet(shape: tuple[int, int], scale: int, angle: float, slant: float) -> Floats:
     """Fourier transform of a periodic Morlet wavelet.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Height and width.
-    scale : int
-        j: the wavelet has width σ = 0.8 · 2**j pixels and frequency ξ = (3π/4) 2**-j.
-    angle : float
-        Direction of its wave, in radians from the vertical axis.
-    slant : float
-        Width along the wave over width across it.
-
-    Returns
-    -------
-    ndarray, shape ``shape``
-        Real, since the wavelet ψ(u) = g(u) (exp(i ξ·u) − β) is Hermitian; 0 at frequency 0.
+    ``shape``: height and width.
+    ``scale``: j: the wavelet has width σ = 0.8 · 2**j pixels and frequency ξ = (3π/4) 2**-j.
+    ``angle``: direction of its wave, in radians from the vertical axis.
+    ``slant``: width along the wave over width across it.
+    Returns: the transform, real since the wavelet ψ(u) = g(u) (exp(i ξ·u) − β) is Hermitian; 0 at
+        frequency 0.
 
     References
     ----------

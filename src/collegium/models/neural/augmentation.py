@@ -20,17 +20,8 @@ from collegium.models.neural.recipes import check_movement
 class Augmentation:
     """Random rotation and shift: how far at most.
 
-    Parameters
-    ----------
-    rotation : float, default=7.5
-        Degrees, at most this far in either direction.
-    shift : float, default=0.07
-        Share of height and of width, at most this far in each direction.
-
-    Raises
-    ------
-    ModelError
-        If ``rotation`` is not in [0, 180] or ``shift`` not in [0, 1].
+    ``rotation``: degrees, at most this far in either direction.
+    ``shift``: share of height and of width, at most this far in each direction.
 
     References
     ----------
@@ -56,35 +47,18 @@ class Augmentation:
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Move images at random.
 
-        Parameters
-        ----------
-        images : Tensor, shape (n, channels, height, width)
-            Left as they are.
-        generator : torch.Generator
-            On the CPU, wherever the images are.
-
-        Returns
-        -------
-        Tensor, shape (n, channels, height, width)
-            What moves in from outside an image is 0.
+        ``images`` (n, channels, height, width): left as they are.
+        ``generator``: on the CPU, wherever the images are.
+        Returns (n, channels, height, width): what moves in from outside an image is 0.
         """
         return move_images(images, self.draw(len(images), generator))
 
     def draw(self, n_images: int, generator: torch.Generator) -> Tensor:
         """Draw movements from one generator.
 
-        Parameters
-        ----------
-        n_images : int
-            How many.
-        generator : torch.Generator
-            On the CPU.
-
-        Returns
-        -------
-        Tensor, shape (n_images, 3)
-            Angle in radians, and horizontal and vertical shift as a share of the image; each uniform,
-            symmetric about 0. On the CPU.
+        ``generator``: on the CPU.
+        Returns (n_images, 3): angle in radians, and horizontal and vertical shift as a share of the
+            image; each uniform, symmetric about 0. On the CPU.
         """
         limits = torch.tensor([math.radians(self.rotation), self.shift, self.shift])
         return (2 * torch.rand(n_images, 3, generator=generator) - 1) * limits
@@ -93,17 +67,11 @@ class Augmentation:
 def move_images(images: Tensor, movements: Tensor) -> Tensor:
     """Rotate and shift images, interpolating between pixels.
 
-    Parameters
-    ----------
-    images : Tensor, shape (n, channels, height, width)
-        Of any floating-point type.
-    movements : Tensor, shape (n, 3)
-        Of :meth:`Augmentation.draw`; images of several teachers are given one after another.
-
-    Returns
-    -------
-    Tensor, shape (n, channels, height, width)
-        Rotated about the centre, then shifted. What moves in from outside is 0.
+    ``images`` (n, channels, height, width): of any floating-point type.
+    ``movements`` (n, 3): of :meth:`Augmentation.draw`; images of several teachers are given one
+        after another.
+    Returns (n, channels, height, width): rotated about the centre, then shifted. What moves in from
+        outside is 0.
 
     Examples
     --------

@@ -26,24 +26,10 @@ _LOGGER = logging.getLogger(__name__)
 class Blueprint:
     """A kind of network, and how it is batched.
 
-    Attributes
-    ----------
-    factory : callable
-        Makes one.
-    n_classes : int
-        Its outputs.
-    input_shape : tuple of int
-        One record.
-    layout : Layout
-        How it lies in a row.
-    places : list of DropoutPlace
-        The masks that a training step needs.
-    method : {"by hand", "mapped", "singly"}
-        Layers of our own; ``torch.func.vmap``; or one teacher after another.
-    activations : int
-        Numbers that one record leaves behind in a forward pass.
-    precision : torch.dtype
-        What is multiplied.
+    ``layout``: how it lies in a row.
+    ``places``: the masks that a training step needs.
+    ``method``: layers of our own; ``torch.func.vmap``; or one teacher after another.
+    ``activations``: numbers that one record leaves behind in a forward pass.
     """
 
     factory: Factory
@@ -97,28 +83,10 @@ def draw_up(
 ) -> Blueprint:
     """Look at a kind of network, check it, and choose how to batch it.
 
-    Parameters
-    ----------
-    factory : callable
-        ``factory(n_classes, input_shape)``.
-    n_classes : int
-        Length of the public list of classes.
-    input_shape : tuple of int
-        Shape of one record.
-    precision : torch.dtype, default=torch.float32
-        What is multiplied.
-    by_hand : bool, default=True
-        Whether layers of our own may be used where they can.
-
-    Returns
-    -------
-    Blueprint
-        For any number of stacks.
-
-    Raises
-    ------
-    ModelError
-        If the factory fails, returns no module, or one whose outputs are not one number per class.
+    ``factory``: ``factory(n_classes, input_shape)``.
+    ``n_classes``: length of the public list of classes.
+    ``by_hand``: whether layers of our own may be used where they can.
+    Returns: a blueprint for any number of stacks.
     """
     with seeded(0):
         network = _make(factory, n_classes, input_shape)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from collegium.checks import check_number
 from collegium.durable import read_sealed, write_sealed
 from collegium.errors import InputError
 
@@ -28,26 +29,13 @@ class Checkpoints:
     on from a damaged one. Only its owner may read it. A file's name is a digest of all that its content
     follows from, so that nothing is ever resumed with other records, another seed or other settings.
 
-    Parameters
-    ----------
-    folder : str or path
-        Made, readable by its owner only, if it is not there.
-    seconds : float, default=30
-        How long a teacher trains before it is written (again), at the end of an epoch. 0: after every
-        epoch.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be made, or ``seconds`` is negative.
+    ``folder``: made, readable by its owner only, if it is not there.
+    ``seconds``: how long a teacher trains before it is written (again), at the end of an epoch. 0:
+        after every epoch.
     """
 
     def __init__(self, folder: str | os.PathLike[str], seconds: float = 30.0) -> None:
-        number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if not (number and 0 <= seconds < math.inf):
-            raise InputError(
-                f"checkpoint_seconds={seconds!r} was given; allowed are numbers of seconds from 0"
-            )
+        check_number("checkpoint_seconds", seconds, least=0, below=math.inf)
         self._folder = Path(folder)
         self._seconds = seconds
         self._last: dict[str, float] = {}

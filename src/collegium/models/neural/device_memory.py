@@ -15,15 +15,8 @@ _Result = TypeVar("_Result")
 class Room(ABC):
     """How many networks are dealt with side by side.
 
-    Parameters
-    ----------
-    networks : int or None
-        At most so many at first; None: as many as are given.
-
-    Attributes
-    ----------
-    networks : int or None
-        At most so many from now on.
+    ``networks``: at most so many at first; None: as many as are given.
+    ``networks``: at most so many from now on.
     """
 
     def __init__(self, networks: int | None = None) -> None:
@@ -31,13 +24,7 @@ class Room(ABC):
 
     @abstractmethod
     def shrink(self, tried: int) -> None:
-        """Make do with less, memory having run out with ``tried`` networks, and say so in one line.
-
-        Raises
-        ------
-        ModelError
-            If less is not possible.
-        """
+        """Make do with less, memory having run out with ``tried`` networks, and say so in one line."""
 
 
 def in_parts(
@@ -45,26 +32,8 @@ def in_parts(
 ) -> Iterator[_Result]:
     """Do work on networks in parts for which there is room; what ran out of memory is done again.
 
-    Parameters
-    ----------
-    work : callable
-        ``work(part)`` deals with some of the numbers.
-    numbers : list of int
-        Of the networks.
-    room : Room
-        How many at once.
-    device : torch.device
-        Whose memory it is.
-
-    Yields
-    ------
-    object
-        What ``work`` returned, part by part, in order.
-
-    Raises
-    ------
-    ModelError
-        If there is no room for a single one.
+    ``work``: ``work(part)`` deals with some of the numbers.
+    Yields: what ``work`` returned, part by part, in order.
     """
     waiting = deque([numbers])
     while waiting:

@@ -42,28 +42,9 @@ def train_in_groups(
 ) -> list[Rows]:
     """Train one teacher per shard.
 
-    Parameters
-    ----------
-    blueprint : Blueprint
-        Their kind of network.
-    recipe : TrainingRecipe
-        How they are trained.
-    shards : sequence of Shard
-        One per teacher.
-    machine : Machine
-        Where.
-    checkpoints : Checkpoints, optional
-        Where to write progress, and to look for it first.
-
-    Returns
-    -------
-    list of (Tensor, Tensor)
-        Rows of each teacher, on the CPU.
-
-    Raises
-    ------
-    ModelError
-        If not even one teacher fits into a GPU's memory.
+    ``shards``: one per teacher.
+    ``checkpoints``: where to write progress, and to look for it first.
+    Returns: rows of each teacher, on the CPU.
     """
     if not shards:
         return []

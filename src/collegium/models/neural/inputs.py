@@ -16,25 +16,9 @@ from collegium.errors import InputError
 def record_shape(X: Any, input_shape: Sequence[int] | None, images: bool) -> tuple[int, ...]:
     """Find the shape of one record.
 
-    Parameters
-    ----------
-    X : array-like or DataFrame
-        Records.
-    input_shape : sequence of int or None
-        As the user gave it.
-    images : bool
-        Whether the network takes images: flat records are then square ones of one channel.
-
-    Returns
-    -------
-    tuple of int
-        (n_features,), or (channels, height, width) of an image.
-
-    Raises
-    ------
-    InputError
-        If ``input_shape`` is no shape, the records cannot have it, or are no square images where none is
-        given.
+    ``input_shape``: as the user gave it.
+    ``images``: whether the network takes images: flat records are then square ones of one channel.
+    Returns: (n_features,), or (channels, height, width) of an image.
 
     Examples
     --------
@@ -79,13 +63,7 @@ def _checked_shape(input_shape: Any) -> tuple[int, ...]:
 
 
 def as_records(X: Any, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Turn records into float32 of a shape.
-
-    Raises
-    ------
-    InputError
-        If there are other values than finite numbers, or the shape does not fit.
-    """
+    """Turn records into float32 of a shape."""
     array = _array(X)
     try:
         numbers = np.ascontiguousarray(array, dtype=np.float32)
@@ -109,13 +87,7 @@ def as_records(X: Any, shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 
 def as_class_numbers(y: Any, n_classes: int, n_records: int) -> NDArray[np.int64]:
-    """Check class numbers.
-
-    Raises
-    ------
-    InputError
-        If they are no whole numbers from 0 to below ``n_classes``, one per record.
-    """
+    """Check class numbers."""
     numbers = np.asarray(y)
     whole = numbers.dtype.kind in "iub"
     if not whole or numbers.shape != (n_records,):

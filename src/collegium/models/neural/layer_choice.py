@@ -49,21 +49,9 @@ def layers_by_hand(
 ) -> list[tuple[str, Layer]] | None:
     """Find a layer of ours for each of a network's, or None if there is none for one of them.
 
-    Parameters
-    ----------
-    network : torch.nn.Module
-        Only layers in a row can be found.
-    input_shape : tuple of int
-        One record.
-    device : torch.device
-        Where the layers keep their memory.
-    precision : torch.dtype
-        What they multiply.
-
-    Returns
-    -------
-    list of (str, Layer) or None
-        With the name of the module that each stands for.
+    ``network``: only layers in a row can be found.
+    ``device``: where the layers keep their memory.
+    Returns: with the name of the module that each stands for.
     """
     leaves = _leaves(network)
     if leaves is None or len({id(module) for _, module in leaves}) < len(leaves):
@@ -148,17 +136,8 @@ def images_behind(
 ) -> dict[str, tuple[int, int, int]]:
     """Find the weights that are stored with channels last: kernels, and the layer behind an image.
 
-    Parameters
-    ----------
-    network : torch.nn.Module
-        For which :func:`layers_by_hand` found layers.
-    input_shape : tuple of int
-        One record.
-
-    Returns
-    -------
-    dict
-        The (channels, height, width) that each output of a weight sees, by the weight's name.
+    ``network``: for which :func:`layers_by_hand` found layers.
+    Returns: the (channels, height, width) that each output of a weight sees, by the weight's name.
     """
     found: dict[str, tuple[int, int, int]] = {}
     shape = torch.Size(input_shape)

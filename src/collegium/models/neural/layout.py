@@ -17,20 +17,11 @@ _ALIGNMENT = 16
 class Slot:
     """Where one tensor lies in a row.
 
-    Attributes
-    ----------
-    name : str
-        Its name in the network's state.
-    shape : tuple of int
-        Its shape there.
-    stored_shape : tuple of int
-        Its shape in the row.
-    planes : tuple of int or None
-        (outputs, channels, height, width) of a tensor that is stored with channels last.
-    offset : int
-        Position of its first number.
-    dtype : torch.dtype
-        Its type in the network's state.
+    ``name``: its name in the network's state.
+    ``stored_shape``: its shape in the row.
+    ``planes``: (outputs, channels, height, width) of a tensor that is stored with channels last.
+    ``offset``: position of its first number.
+    ``dtype``: its type in the network's state.
     """
 
     name: str
@@ -62,14 +53,10 @@ class Slot:
 class Layout:
     """How a network's tensors lie in two rows: one that is trained, one of buffers.
 
-    Parameters
-    ----------
-    network : torch.nn.Module
-        Its parameters that require gradients make the first row; its other parameters and buffers
-        (running averages) the second.
-    channels_last : mapping of str to tuple, optional
-        Names of weights that are stored with channels last, and the (channels, height, width) that
-        each of their outputs sees.
+    ``network``: its parameters that require gradients make the first row; its other parameters and
+        buffers (running averages) the second.
+    ``channels_last``: names of weights that are stored with channels last, and the (channels,
+        height, width) that each of their outputs sees.
 
     Examples
     --------

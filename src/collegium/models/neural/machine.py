@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from collegium.checks import check_whole
 from collegium.errors import ModelError
 
 if TYPE_CHECKING:
@@ -23,14 +24,9 @@ _MOST_AT_ONCE = 256
 class Machine:
     """Where, and how many at a time: nothing that a teacher depends on, but for rounding in a group.
 
-    Attributes
-    ----------
-    device : torch.device
-        CPU or CUDA.
-    threads : int
-        Groups at a time, on a CPU.
-    group_size : int or None
-        Teachers in a group; None: one on a CPU, as many as fit on a GPU.
+    ``device``: CPU or CUDA.
+    ``threads``: groups at a time, on a CPU.
+    ``group_size``: teachers in a group; None: one on a CPU, as many as fit on a GPU.
     """
 
     device: torch.device
@@ -73,27 +69,16 @@ def require_torch() -> None:
 def find_machine(device: str, threads: int | None, group_size: int | None = None) -> Machine:
     """Find the device, and how many cores may be used.
 
-    Parameters
-    ----------
-    device : {"auto", "cpu", "cuda"} or another name of PyTorch's for a GPU, such as "cuda:1"
-        ``auto``: a GPU if there is one.
-    threads : int or None
-        Cores of a CPU; None: what PyTorch may use here.
-    group_size : int, optional
-        Teachers side by side; default: as many as fit.
-
-    Raises
-    ------
-    ModelError
-        If there is no such device, or a number is below 1.
+    ``device``: ``auto``: a GPU if there is one.
+    ``threads``: cores of a CPU; None: what PyTorch may use here.
+    ``group_size``: teachers side by side; default: as many as fit.
     """
     require_torch()
     import torch
 
     for name, number in (("n_threads", threads), ("group_size", group_size)):
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and not (whole and number >= 1):
-            raise ModelError(f"{name}={number!r} was given; allowed are whole numbers from 1")
+        if number is not None:
+            check_whole(name, number, error=ModelError)
     if device not in DEVICES and not (isinstance(device, str) and device.startswith("cuda:")):
         raise ModelError(f"device={device!r} was given; allowed are {', '.join(DEVICES)}")
     if device == "auto":

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from torch import nn
 
+from collegium.checks import check_number, check_whole
 from collegium.errors import InputError
 
 Factory = Callable[[int, tuple[int, ...]], nn.Module]
@@ -32,22 +33,9 @@ def seed_cnn(n_classes: int, input_shape: Sequence[int] = (1, 28, 28)) -> nn.Seq
     the last layer; biases 0; batch normalisation as in TensorFlow 2.4 (running averages keep 0.99,
     ε = 1e-3).
 
-    Parameters
-    ----------
-    n_classes : int
-        Length of the public list of classes.
-    input_shape : sequence of int, default=(1, 28, 28)
-        Channels, height, width.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Maps (n, channels, height, width) to logits, shape (n, n_classes).
-
-    Raises
-    ------
-    InputError
-        If ``input_shape`` is no image of at least 4 × 4 pixels, or ``n_classes`` is below 1.
+    ``n_classes``: length of the public list of classes.
+    ``input_shape``: channels, height, width.
+    Returns: maps (n, channels, height, width) to logits, shape (n, n_classes).
 
     References
     ----------
@@ -64,7 +52,7 @@ def seed_cnn(n_classes: int, input_shape: Sequence[int] = (1, 28, 28)) -> nn.Seq
     542494
     """
     channels, height, width = _image_shape(input_shape, smallest=4)
-    _check_classes(n_classes)
+    check_whole("n_classes", n_classes)
     pooled = ((height - 2) // 2) * ((width - 2) // 2)
     return nn.Sequential(
         _he_uniform(nn.Conv2d(channels, 32, 3)),
@@ -90,24 +78,10 @@ def small_cnn(
     own: larger ones (He's) do not change what batch normalisation lets through, but slow learning down
     (they cost about 1.5 points of accuracy on 240 images of MNIST after 20 epochs).
 
-    Parameters
-    ----------
-    n_classes : int
-        Length of the public list of classes.
-    input_shape : sequence of int, default=(1, 28, 28)
-        Channels, height, width.
-    width : int, default=16
-        Kernels of the first convolution; the others have two and four times as many.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Maps (n, channels, height, width) to logits, shape (n, n_classes).
-
-    Raises
-    ------
-    InputError
-        If ``input_shape`` is no image of at least 11 × 11 pixels, or a size is below 1.
+    ``n_classes``: length of the public list of classes.
+    ``input_shape``: channels, height, width.
+    ``width``: kernels of the first convolution; the others have two and four times as many.
+    Returns: maps (n, channels, height, width) to logits, shape (n, n_classes).
 
     Examples
     --------
@@ -116,9 +90,8 @@ def small_cnn(
     torch.Size([4, 10])
     """
     channels, height, across = _image_shape(input_shape, smallest=11)
-    _check_classes(n_classes)
-    if width < 1:
-        raise InputError(f"width={width} was given; allowed are integers from 1; give more kernels")
+    check_whole("n_classes", n_classes)
+    check_whole("width", width)
     wide, wider = 2 * width, 4 * width
     # Batch normalisation takes any bias away again.
     left = ((height + 1) // 2 // 2 - 2) * ((across + 1) // 2 // 2 - 2)
@@ -146,26 +119,11 @@ def mlp(
 ) -> nn.Sequential:
     """Make a perceptron for feature vectors: hidden layers with batch normalisation and ReLU.
 
-    Parameters
-    ----------
-    n_classes : int
-        Length of the public list of classes.
-    input_shape : sequence of int
-        Shape of one record; more than one axis is flattened.
-    hidden : sequence of int, default=(128, 64)
-        Units of each hidden layer.
-    dropout : float, default=0
-        Share of hidden units left out at random in training, in [0, 1).
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Maps (n, *input_shape) to logits, shape (n, n_classes).
-
-    Raises
-    ------
-    InputError
-        If a size is below 1, or ``dropout`` is outside [0, 1).
+    ``n_classes``: length of the public list of classes.
+    ``input_shape``: shape of one record; more than one axis is flattened.
+    ``hidden``: units of each hidden layer.
+    ``dropout``: share of hidden units left out at random in training, in [0, 1).
+    Returns: maps (n, *input_shape) to logits, shape (n, n_classes).
 
     Examples
     --------
@@ -173,15 +131,14 @@ def mlp(
     >>> mlp(2, (14,), hidden=(32,))(torch.zeros(5, 14)).shape
     torch.Size([5, 2])
     """
-    _check_classes(n_classes)
+    check_whole("n_classes", n_classes)
     n_inputs = math.prod(input_shape)
     if n_inputs < 1 or any(units < 1 for units in hidden):
         raise InputError(
             f"input_shape={tuple(input_shape)} and hidden={tuple(hidden)} were given; every size must be "
             "at least 1"
         )
-    if not 0 <= dropout < 1:
-        raise InputError(f"dropout={dropout!r} was given; allowed are numbers from 0 to below 1")
+    check_number("dropout", dropout, least=0, below=1)
     layers: list[nn.Module] = [nn.Flatten()] if len(input_shape) != 1 else []
     for units in hidden:
         # Batch normalisation takes any bias away again.
@@ -216,8 +173,3 @@ def _image_shape(input_shape: Sequence[int], smallest: int) -> tuple[int, int, i
         )
     channels, height, width = input_shape
     return channels, height, width
-
-
-def _check_classes(n_classes: int) -> None:
-    if n_classes < 1:
-        raise InputError(f"n_classes={n_classes} was given; there must be at least one class")

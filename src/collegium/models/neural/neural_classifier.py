@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_choice
 from collegium.errors import InputError
 from collegium.models.neural.inputs import as_class_numbers, as_records, record_shape
 from collegium.models.neural.machine import find_machine, require_torch
@@ -266,10 +267,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         factory, images, recipe = self._kind()
         shape = record_shape(shards[0][0], self.input_shape, images)
         recipe = self._recipe(recipe, shape)
-        if self.precision not in PRECISIONS:
-            raise InputError(
-                f"precision={self.precision!r} was given; allowed are {', '.join(PRECISIONS)}"
-            )
+        check_choice("precision", self.precision, PRECISIONS)
         blueprint = draw_up(factory, n_classes, shape, getattr(torch, self.precision))
         checkpoints = None
         if self.checkpoint_folder is not None:

@@ -8,27 +8,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+_BETAS = (0.9, 0.999)  # what the two moments keep
+
 
 class StackedAdam:
     """Adam, or AdamW where there is weight decay, for the rows of a matrix of parameters.
 
-    Parameters
-    ----------
-    parameters, gradients : Tensor, shape (rows, n)
-        Changed, and read, in place.
-    epsilon : float
-        Added to the denominator.
-    weight_decay : float, default=0
-        Decoupled: weights shrink by the learning rate times this at each step.
-    betas : tuple of float, default=(0.9, 0.999)
-        What the two moments keep.
-
-    Attributes
-    ----------
-    first, second : Tensor, shape (rows, n)
-        Running moments of the gradients.
-    steps : list of int
-        Of each row.
+    ``parameters``, ``gradients`` (rows, n): changed, and read, in place.
+    ``epsilon``: added to the denominator.
+    ``weight_decay``: decoupled: weights shrink by the learning rate times this at each step.
+    ``first``, ``second`` (rows, n): running moments of the gradients.
+    ``steps``: of each row.
 
     Notes
     -----
@@ -47,13 +37,11 @@ class StackedAdam:
         gradients: Tensor,
         epsilon: float,
         weight_decay: float = 0.0,
-        betas: tuple[float, float] = (0.9, 0.999),
     ) -> None:
         self._parameters = parameters
         self._gradients = gradients
         self._epsilon = epsilon
         self._weight_decay = weight_decay
-        self._betas = betas
         self.first = torch.zeros_like(parameters)
         self.second = torch.zeros_like(parameters)
         self.steps = [0] * len(parameters)
@@ -90,8 +78,8 @@ class StackedAdam:
             [],
             [now] * len(places),
             lr=rate,
-            beta1=self._betas[0],
-            beta2=self._betas[1],
+            beta1=_BETAS[0],
+            beta2=_BETAS[1],
             weight_decay=self._weight_decay,
             eps=self._epsilon,
             amsgrad=False,

@@ -53,26 +53,10 @@ def ask_networks(
 ) -> Iterator[NDArray[np.float32]]:
     """Ask networks of one kind about the same records.
 
-    Parameters
-    ----------
-    networks : sequence of TrainedNetwork
-        All from the same factory, with the same classes and records.
-    X : array-like, shape (n, ...)
-        Records.
-    machine : Machine
-        Where. When a GPU's memory runs out, fewer networks or records are asked at once.
-
-    Yields
-    ------
-    ndarray of float32, shape (n, n_classes)
-        Logits, network by network.
-
-    Raises
-    ------
-    InputError
-        If the records do not fit the networks.
-    ModelError
-        If a GPU's memory has no room for one network and one record.
+    ``networks``: all from the same factory, with the same classes and records.
+    ``X`` (n, ...): records.
+    ``machine``: where. When a GPU's memory runs out, fewer networks or records are asked at once.
+    Yields (n, n_classes): logits, network by network.
     """
     if not networks:
         return
@@ -115,14 +99,9 @@ def ask_networks(
 class _AskingRoom(Room):
     """Half as many networks each time, then half as many records.
 
-    Parameters
-    ----------
-    blueprint : Blueprint
-        Of the networks.
-    machine : Machine
-        On a CPU one network is asked at a time: as in training, nothing depends on those beside it.
-    n_records : int
-        About how many records they are asked.
+    ``machine``: on a CPU one network is asked at a time: as in training, nothing depends on those
+        beside it.
+    ``n_records``: about how many records they are asked.
     """
 
     networks: int

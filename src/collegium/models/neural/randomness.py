@@ -52,14 +52,8 @@ class MaskedDropout(nn.Module):
 class DropoutPlace:
     """A dropout layer of a network.
 
-    Attributes
-    ----------
-    name : str
-        The module's name.
-    share : float
-        What share of units it leaves out.
-    units : tuple of int
-        Shape of what one record is multiplied with.
+    ``share``: what share of units it leaves out.
+    ``units``: shape of what one record is multiplied with.
     """
 
     name: str
@@ -75,19 +69,10 @@ class DropoutPlace:
 def replace_dropout(network: nn.Module, x: Tensor) -> tuple[nn.Module, list[DropoutPlace]]:
     """Copy a network, with masks to be given where dropout was.
 
-    Parameters
-    ----------
-    network : torch.nn.Module
-        Left as it is.
-    x : Tensor, shape (n, *record)
-        Passed through the network to see shapes; any values.
-
-    Returns
-    -------
-    network : torch.nn.Module
-        With :class:`MaskedDropout` for every ``Dropout`` and ``Dropout2d``.
-    places : list of DropoutPlace
-        The masks that it needs.
+    ``network``: left as it is.
+    ``x`` (n, *record): passed through the network to see shapes; any values.
+    Returns ``network``: with :class:`MaskedDropout` for every ``Dropout`` and ``Dropout2d``.
+    Returns ``places``: the masks that it needs.
     """
     copied = copy.deepcopy(network).eval()
     shapes: dict[str, torch.Size] = {}

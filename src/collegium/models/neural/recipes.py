@@ -6,7 +6,14 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from collegium.checks import check_choice, check_number, check_share, check_truth, check_whole
+from collegium.checks import (
+    check_choice,
+    check_number,
+    check_positive,
+    check_share,
+    check_truth,
+    check_whole,
+)
 from collegium.errors import ModelError
 
 SCHEDULES = ("constant", "one-cycle")
@@ -16,38 +23,20 @@ SCHEDULES = ("constant", "one-cycle")
 class TrainingRecipe:
     """Settings of training.
 
-    Parameters
-    ----------
-    epochs : int
-        Passes over a shard (at most, with early stopping).
-    learning_rate : float
-        Adam's, at its highest.
-    schedule : {"constant", "one-cycle"}
-        One cycle: up from a tenth over the first quarter of the steps, then down to 0 along a cosine.
-    weight_decay : float
-        Decoupled (AdamW), per step times the learning rate.
-    label_smoothing : float
-        Share of a target's probability that is spread over all classes.
-    augment : bool
-        Whether images are rotated and shifted at random.
-    rotation : float
-        Degrees, see :class:`~collegium.models.neural.augmentation.Augmentation`.
-    shift : float
-        Share of the image.
-    batch_size : int or None
-        None: a tenth of the shard, but at least 16 and at most 64 records.
-    patience : int or None
-        Stop when the loss on held-out records has not improved for so many epochs, and return what was
-        best. None: train for all epochs, on all records.
-    validation_share : float
-        Share of a shard that is held out where ``patience`` is given.
-    epsilon : float
-        Adam's, in the denominator (TensorFlow's default, 1e-7).
-
-    Raises
-    ------
-    ModelError
-        If a value is outside its range.
+    ``epochs``: passes over a shard (at most, with early stopping).
+    ``learning_rate``: Adam's, at its highest.
+    ``schedule``: one cycle: up from a tenth over the first quarter of the steps, then down to 0
+        along a cosine.
+    ``weight_decay``: decoupled (AdamW), per step times the learning rate.
+    ``label_smoothing``: share of a target's probability that is spread over all classes.
+    ``augment``: whether images are rotated and shifted at random.
+    ``rotation``: degrees, see :class:`~collegium.models.neural.augmentation.Augmentation`.
+    ``shift``: share of the image.
+    ``batch_size``: None: a tenth of the shard, but at least 16 and at most 64 records.
+    ``patience``: stop when the loss on held-out records has not improved for so many epochs, and
+        return what was best. None: train for all epochs, on all records.
+    ``validation_share``: share of a shard that is held out where ``patience`` is given.
+    ``epsilon``: Adam's, in the denominator (TensorFlow's default, 1e-7).
     """
 
     epochs: int = 20
@@ -71,7 +60,7 @@ class TrainingRecipe:
         check_choice("schedule", self.schedule, SCHEDULES, ModelError)
         check_truth("augment", self.augment, ModelError)
         for name in ("learning_rate", "epsilon"):
-            check_number(name, getattr(self, name), above=0, below=math.inf, error=ModelError)
+            check_positive(name, getattr(self, name), ModelError)
         check_number("weight_decay", self.weight_decay, least=0, below=math.inf, error=ModelError)
         check_number("label_smoothing", self.label_smoothing, least=0, below=1, error=ModelError)
         check_movement(self.rotation, self.shift)
@@ -111,12 +100,6 @@ SETTINGS = tuple(field.name for field in fields(TrainingRecipe))
 
 
 def check_movement(rotation: Any, shift: Any) -> None:
-    """Refuse rotations that are not in [0, 180] (degrees), and shifts that are not in [0, 1] (of an image).
-
-    Raises
-    ------
-    ModelError
-        If one is.
-    """
+    """Refuse rotations outside [0, 180] (degrees), and shifts outside [0, 1] (of an image)."""
     check_number("rotation", rotation, least=0, most=180, error=ModelError)
     check_share("shift", shift, ModelError)

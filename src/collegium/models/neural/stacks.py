@@ -21,14 +21,9 @@ Masks = dict[str, Tensor]
 class StepInput:
     """What belongs to one training step besides records and targets.
 
-    Attributes
-    ----------
-    sizes : list of int
-        Records of each network.
-    masks : dict
-        What each dropout layer multiplies with, shape (k, width, *units).
-    seeds : list of int
-        For networks that draw from PyTorch's global generator.
+    ``sizes``: records of each network.
+    ``masks``: what each dropout layer multiplies with, shape (k, width, *units).
+    ``seeds``: for networks that draw from PyTorch's global generator.
     """
 
     sizes: list[int]
@@ -41,21 +36,11 @@ class Stack(ABC):
 
     A call works on the first k rows, k being the number of networks that records are given for.
 
-    Parameters
-    ----------
-    layout : Layout
-        How a network lies in a row.
-    rows : int
-        How many networks there is room for.
-    device : torch.device
-        Where they are.
-
-    Attributes
-    ----------
-    trained, gradients : Tensor, shape (rows, layout.n_trained)
-        Parameters, and the gradients of the last step.
-    buffers : Tensor, shape (rows, layout.n_buffers)
-        Running averages.
+    ``layout``: how a network lies in a row.
+    ``rows``: how many networks there is room for.
+    ``trained``, ``gradients`` (rows, layout.n_trained): parameters, and the gradients of the last
+        step.
+    ``buffers`` (rows, layout.n_buffers): running averages.
     """
 
     #: Whether a step may hold fewer records of some networks than of others.
@@ -83,14 +68,10 @@ class Stack(ABC):
     def backpropagate(self, x: Tensor, targets: Tensor, step: StepInput) -> None:
         """Write the gradients of every network's mean loss, and update its running averages.
 
-        Parameters
-        ----------
-        x : Tensor, shape (k, width, *record)
-            Records; those of network i beyond ``step.sizes[i]`` are absent, whatever they hold.
-        targets : Tensor, shape (k, width, n_classes)
-            Probabilities.
-        step : StepInput
-            How many records each network has, and its random numbers.
+        ``x`` (k, width, *record): records; those of network i beyond ``step.sizes[i]`` are absent,
+            whatever they hold.
+        ``targets`` (k, width, n_classes): probabilities.
+        ``step``: how many records each network has, and its random numbers.
         """
 
     @abstractmethod
@@ -101,16 +82,7 @@ class Stack(ABC):
 class HandBatched(Stack):
     """Networks made of layers that :mod:`collegium.models.neural.by_hand.layers` knows.
 
-    Parameters
-    ----------
-    layout : Layout
-        See :class:`Stack`.
-    rows : int
-        See :class:`Stack`.
-    device : torch.device
-        See :class:`Stack`.
-    layers : sequence of (name, Layer)
-        In order, with the name of the module that each stands for.
+    ``layers`` (name, Layer): in order, with the name of the module that each stands for.
     """
 
     takes_unequal_steps = True
@@ -173,22 +145,12 @@ def _channels_last(x: Tensor) -> Tensor:
 class Functional(Stack):
     """Networks of any kind: one function of stacked parameters, mapped over them by ``torch.func``.
 
-    Parameters
-    ----------
-    layout : Layout
-        See :class:`Stack`.
-    rows : int
-        See :class:`Stack`.
-    device : torch.device
-        See :class:`Stack`.
-    network : torch.nn.Module
-        The kind; its own parameters are not used. Dropout layers have been replaced by
+    ``network``: the kind; its own parameters are not used. Dropout layers have been replaced by
         :class:`~collegium.models.neural.randomness.MaskedDropout`.
-    precision : torch.dtype
-        What PyTorch's automatic mixed precision uses.
-    singly : bool
-        Call the network for one teacher after another, each time with PyTorch's global generator
-        seeded: for networks that cannot be mapped, or that draw random numbers of their own.
+    ``precision``: what PyTorch's automatic mixed precision uses.
+    ``singly``: call the network for one teacher after another, each time with PyTorch's global
+        generator seeded: for networks that cannot be mapped, or that draw random numbers of their
+        own.
     """
 
     takes_unequal_steps = False

@@ -17,18 +17,8 @@ if TYPE_CHECKING:
 class TrainedNetwork:
     """One trained network, as numbers.
 
-    Attributes
-    ----------
-    factory : callable
-        ``factory(n_classes, input_shape)`` makes a network of its kind.
-    n_classes : int
-        Its outputs.
-    input_shape : tuple of int
-        One record.
-    sensitive_weights : ndarray of float32
-        Its parameters.
-    sensitive_averages : ndarray of float32
-        Its buffers (running averages of batch normalisation).
+    ``factory``: ``factory(n_classes, input_shape)`` makes a network of its kind.
+    ``sensitive_averages``: its buffers (running averages of batch normalisation).
     """
 
     factory: Callable[..., Any]

@@ -28,20 +28,12 @@ Watch = Callable[[int, Callable[[], State]], None]
 class Learner:
     """One teacher in training.
 
-    Attributes
-    ----------
-    number : int
-        Which teacher of the call.
-    records : Tensor, shape (n, *record)
-        What it is trained on.
-    labels : Tensor of int64, shape (n,)
-        Class numbers.
-    held_out : tuple of Tensor or None
-        Records and labels that tell when to stop.
-    generator : torch.Generator
-        All its random numbers, but its first weights, come from here.
-    sizes : list of int
-        Records of each step of an epoch.
+    ``number``: which teacher of the call.
+    ``records`` (n, *record): what it is trained on.
+    ``labels`` (n,): class numbers.
+    ``held_out``: records and labels that tell when to stop.
+    ``generator``: all its random numbers, but its first weights, come from here.
+    ``sizes``: records of each step of an epoch.
     """
 
     number: int
@@ -78,18 +70,8 @@ class GroupTraining:
     Every teacher has a row of its own, random numbers of its own, and stops on its own. In each round
     every teacher that is still learning goes through its shard once.
 
-    Parameters
-    ----------
-    blueprint : Blueprint
-        Their kind of network.
-    recipe : TrainingRecipe
-        How they are trained.
-    learners : sequence of Learner
-        At least one.
-    first_weights : sequence of (Tensor, Tensor)
-        Rows of each.
-    device : torch.device
-        Where.
+    ``learners``: at least one.
+    ``first_weights``: rows of each.
     """
 
     def __init__(
@@ -122,16 +104,9 @@ class GroupTraining:
     def run(self, watch: Watch | None = None) -> dict[int, Rows]:
         """Train until every teacher is done.
 
-        Parameters
-        ----------
-        watch : callable, optional
-            ``watch(number, describe)`` after every epoch of every teacher; what it raises ends
-            the training.
-
-        Returns
-        -------
-        dict
-            Rows of each teacher, on the CPU, by number.
+        ``watch``: ``watch(number, describe)`` after every epoch of every teacher; what it raises
+            ends the training.
+        Returns: rows of each teacher, on the CPU, by number.
         """
         done: dict[int, Rows] = {}
         self._dismiss(done)

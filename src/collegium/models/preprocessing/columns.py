@@ -19,15 +19,7 @@ _LARGEST = np.finfo(np.float64).max / 4
 def listed(columns: Collection[str]) -> str:
     """Name columns in an error, the first few in alphabetical order.
 
-    Parameters
-    ----------
-    columns : collection of str
-        The columns.
-
-    Returns
-    -------
-    str
-        For example ``"'age', 'sex'"``, or ``"none"``.
+    Returns: for example ``"'age', 'sex'"``, or ``"none"``.
 
     Examples
     --------
@@ -42,32 +34,13 @@ def listed(columns: Collection[str]) -> str:
 def is_number(column: pd.Series) -> bool:
     """Tell whether a column is treated as numbers.
 
-    Parameters
-    ----------
-    column : pandas.Series
-        The column.
-
-    Returns
-    -------
-    bool
-        True if its type is numeric (not complex) or boolean.
+    Returns: true if its type is numeric (not complex) or boolean.
     """
     return bool(is_numeric_dtype(column.dtype)) and not is_complex_dtype(column.dtype)
 
 
 def check_columns(frame: Any) -> None:
-    """Check that something is a table whose columns have names of their own.
-
-    Parameters
-    ----------
-    frame : object
-        What was given.
-
-    Raises
-    ------
-    InputError
-        If it is no DataFrame, or a column's name is not text or occurs twice.
-    """
+    """Check that something is a table whose columns have names of their own."""
     if not isinstance(frame, pd.DataFrame):
         raise InputError(
             f"a {type(frame).__name__} was given; allowed is a pandas DataFrame; "
@@ -88,23 +61,10 @@ def check_columns(frame: Any) -> None:
 def numbers_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.float64]:
     """Return numeric columns as one array, missing values as NaN.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n_records, any)
-        The table.
-    columns : list of str
-        The numeric columns, or columns without any value.
-
-    Returns
-    -------
-    ndarray of float64, of shape (n_records, n_columns)
-        The numbers; those beyond a quarter of the largest double count as that quarter, so that medians
-        and ranges do not overflow.
-
-    Raises
-    ------
-    InputError
-        If a column holds infinite values.
+    ``frame`` (n_records, any): the table.
+    ``columns``: the numeric columns, or columns without any value.
+    Returns (n_records, n_columns): the numbers; those beyond a quarter of the largest double count
+        as that quarter, so that medians and ranges do not overflow.
     """
     numbers = np.empty((len(frame), len(columns)), dtype=np.float64)
     for position, column in enumerate(columns):
@@ -121,17 +81,9 @@ def numbers_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.float64]:
 def texts_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.object_]:
     """Return categorical columns as one array of texts, missing values as :data:`MISSING`.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n_records, any)
-        The table.
-    columns : list of str
-        The categorical columns.
-
-    Returns
-    -------
-    ndarray of object, of shape (n_records, n_columns)
-        The categories, as text.
+    ``frame`` (n_records, any): the table.
+    ``columns``: the categorical columns.
+    Returns (n_records, n_columns): the categories, as text.
     """
     texts = np.empty((len(frame), len(columns)), dtype=object)
     for position, column in enumerate(columns):
@@ -144,17 +96,9 @@ def texts_of(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.object_]:
 def frequent_categories(texts: NDArray[np.object_], limit: int | None) -> list[str]:
     """Return the categories of a column, at most so many, and then the one for missing values.
 
-    Parameters
-    ----------
-    texts : ndarray of object, of shape (n_records,)
-        The column, as :func:`texts_of` returns it.
-    limit : int or None
-        How many categories are kept, not counting the missing one; ties go by the alphabet.
-
-    Returns
-    -------
-    list of str
-        The kept categories in alphabetical order, then :data:`MISSING`.
+    ``texts`` (n_records,): the column, as :func:`texts_of` returns it.
+    ``limit``: how many categories are kept, not counting the missing one; ties go by the alphabet.
+    Returns: the kept categories in alphabetical order, then :data:`MISSING`.
 
     Examples
     --------

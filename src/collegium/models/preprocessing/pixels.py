@@ -1,7 +1,6 @@
 """Images, scaled by a constant that is known without looking at any of them."""
 
 import math
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_positive
 from collegium.errors import InputError
 
 
@@ -71,7 +71,7 @@ class PixelScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         InputError
             If ``maximum`` is not a positive number, or X is not a stack of images.
         """
-        self._check_maximum()
+        check_positive("maximum", self.maximum)
         images = _images(X)
         self.image_shape_ = images.shape[1:]
         self.n_features_in_ = math.prod(self.image_shape_)
@@ -96,7 +96,7 @@ class PixelScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If the images have another shape than those given to ``fit``, are no numbers, or hold
             values outside 0 to ``maximum``.
         """
-        self._check_maximum()
+        check_positive("maximum", self.maximum)
         images = _images(X)
         expected = getattr(self, "image_shape_", images.shape[1:])
         if images.shape[1:] != expected:
@@ -115,18 +115,7 @@ class PixelScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.minimum(features, np.float32(1), out=features)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Return the names of the output's columns.
-
-        Parameters
-        ----------
-        input_features : object, optional
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str, of shape (n_features,)
-            ``pixel0``, ``pixel1``, ...
-        """
+        """Return the names of the output's columns: ``pixel0``, ``pixel1``, ..."""
         check_is_fitted(self, "n_features_in_")
         return np.asarray([f"pixel{i}" for i in range(self.n_features_in_)], dtype=object)
 
@@ -135,15 +124,6 @@ class PixelScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.requires_fit = False
         tags.input_tags.three_d_array = True
         return tags
-
-    def _check_maximum(self) -> None:
-        maximum: Any = self.maximum
-        is_number = isinstance(maximum, Real) and not isinstance(maximum, bool)
-        if not is_number or not 0 < float(maximum) < math.inf:
-            raise InputError(
-                f"maximum={maximum!r} was given; allowed are positive numbers; "
-                "give the largest value that the images' format allows"
-            )
 
 
 def _images(X: ArrayLike) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_share, check_whole
 from collegium.errors import InputError
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 
@@ -150,31 +151,13 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(described @ self._directions, dtype=np.float32)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Return the names of the coordinates.
-
-        Parameters
-        ----------
-        input_features : object, optional
-            Ignored.
-
-        Returns
-        -------
-        ndarray of str, of shape (n_coordinates,)
-        """
+        """Return the names of the coordinates: ``principal_0``, ``principal_1``, ..."""
         check_is_fitted(self)
         return np.asarray([f"principal_{i}" for i in range(len(self.deviations_))], dtype=object)
 
     def _check_settings(self) -> None:
-        number = self.components
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-            raise InputError(
-                f"components={number!r} was given; allowed are whole numbers from 1; give how many "
-                "coordinates describe a record"
-            )
-        if not 0.0 <= self.rarity <= 1.0:
-            raise InputError(
-                f"rarity={self.rarity!r} was given; allowed is 0 to 1; 0.5 is a good start"
-            )
+        check_whole("components", self.components)
+        check_share("rarity", self.rarity)
 
     def _apart(self, columns: Floats) -> tuple[Floats, Floats]:
         n_numeric = len(self._encoder.numeric_columns_)

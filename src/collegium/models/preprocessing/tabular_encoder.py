@@ -10,6 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.checks import check_choice, check_whole
 from collegium.errors import InputError
 from collegium.models.preprocessing.columns import (
     check_columns,
@@ -169,17 +170,9 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return encoded
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Return the names of the output's columns.
+        """Return the names of the output's columns: numeric ones, then categorical ones.
 
-        Parameters
-        ----------
-        input_features : object, optional
-            Ignored; the names are those of the public table.
-
-        Returns
-        -------
-        ndarray of str, of shape (n_features,)
-            The numeric columns, then the categorical ones (``column_category`` if one-hot).
+        One-hot columns are called ``column_category``.
         """
         check_is_fitted(self)
         names: list[str] = list(self.categorical_columns_)
@@ -188,23 +181,10 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray([*self.numeric_columns_, *names], dtype=object)
 
     def _check_settings(self) -> None:
-        for name, allowed in (
-            ("categorical", ("ordinal", "onehot")),
-            ("scale", ("minmax", "standard", "none")),
-        ):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise InputError(
-                    f"{name}={value!r} was given; allowed are {allowed}; choose one of them"
-                )
-        limit = self.max_categories
-        if limit is not None and (
-            isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1
-        ):
-            raise InputError(
-                f"max_categories={limit!r} was given; allowed are None and whole numbers from 1; "
-                "give how many categories a column keeps"
-            )
+        check_choice("categorical", self.categorical, ("ordinal", "onehot"))
+        check_choice("scale", self.scale, ("minmax", "standard", "none"))
+        if self.max_categories is not None:
+            check_whole("max_categories", self.max_categories)
 
     def _fit_numbers(self, numbers: NDArray[np.float64]) -> None:
         self.medians_: dict[str, float] = {}

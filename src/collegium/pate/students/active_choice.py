@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from collegium.errors import InputError
 from collegium.pate.students.selection import next_queries
-from collegium.pate.students.supervised import released_beliefs
+from collegium.pate.students.supervised import failure_is_told, released_beliefs
 from collegium.pate.students.targets import released_targets
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.histograms import released_histograms
@@ -32,35 +31,16 @@ class ActiveChooser:
     soft targets included where histograms are released, and the public records that were not asked
     about are put into a new order by :func:`~collegium.pate.students.selection.next_queries`.
 
-    Parameters
-    ----------
-    student : classifier with ``predict_proba``
-        Cloned for each fit; with a fixed ``random_state``, the same outcomes lead to the same choice.
-    X_public : array-like or DataFrame, shape (n_public, ...)
-        Public records as the student sees them.
-    points : array-like, shape (n_public, n_features)
-        Public records as numbers whose distances mean something.
-    order : ndarray of int, shape (n_public,)
-        Public order of the first questions, a permutation.
-    electorate : Electorate
-        The job's: public numbers, with which histograms are read.
-    aggregator : Aggregator
-        The job's.
-    n_classes : int
-        Number of classes.
-    release : {"labels", "histogram"}
-        What outcomes show.
-    targets : {"mixture", "noise", "argmax"}
-        What the student learns from histograms.
-    first, growth : int, float
-        Labels before the first fit, and how much more before each further one.
-    tell : callable, optional
-        Told, in one line, if the student could not be fitted: the order then goes on as before.
-
-    Raises
-    ------
-    InputError
-        If the student has no ``predict_proba``.
+    ``student``: cloned for each fit; with a fixed ``random_state``, the same outcomes lead to the
+        same choice.
+    ``X_public`` (n_public, ...): public records as the student sees them.
+    ``points`` (n_public, n_features): public records as numbers whose distances mean something.
+    ``order`` (n_public,): public order of the first questions, a permutation.
+    ``electorate``: the job's: public numbers, with which histograms are read.
+    ``targets``: what the student learns from histograms.
+    ``first``, ``growth``: labels before the first fit, and how much more before each further one.
+    ``tell``: told, in one line, if the student could not be fitted: the order then goes on as
+        before.
 
     Notes
     -----
@@ -147,30 +127,18 @@ class ActiveChooser:
             )
         targets = released_targets(labels, self._n_classes, histograms, self._targets)
         asked = [outcome.query for outcome in lesson]
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                beliefs = released_beliefs(
-                    self._student, self._X_public, queries, codes, self._n_classes, targets
-                )
-            return next_queries(beliefs, self._points, asked, len(self._points))
-        except Exception as error:
-            reason = " ".join(str(error).split())[:200]
-            self._tell(
-                f"the student could not be fitted to {len(codes)} labels, so the next questions follow the "
-                f"order from before ({type(error).__name__}: {reason})"
+        ranking: NDArray[np.intp] | None = None
+        consequence = "so the next questions follow the order from before"
+        with failure_is_told(self._tell, len(codes), consequence):
+            beliefs = released_beliefs(
+                self._student, self._X_public, queries, codes, self._n_classes, targets
             )
-            return None
+            ranking = next_queries(beliefs, self._points, asked, len(self._points))
+        return ranking
 
 
 def require_beliefs(student: Any) -> None:
-    """Refuse a student that cannot say how sure it is.
-
-    Raises
-    ------
-    InputError
-        If it has no ``predict_proba``.
-    """
+    """Refuse a student that cannot say how sure it is."""
     if not hasattr(student, "predict_proba"):
         raise InputError(
             "the query order 'active' asks where the student is least certain, and "

@@ -14,15 +14,10 @@ from collegium.models.neural.augmentation import Augmentation
 class Views:
     """How far a record may be changed without changing its class: public knowledge about the domain.
 
-    Parameters
-    ----------
-    rotation : float
-        Degrees of a weak view of an image; a strong one goes twice as far.
-    shift : float
-        Share of an image's height and width; a strong view goes half as far again.
-    erased : float
-        Side of the square that a strong view of an image erases, as a share of the image's; of other records:
-        the share of the values that it replaces by their public mean.
+    ``rotation``: degrees of a weak view of an image; a strong one goes twice as far.
+    ``shift``: share of an image's height and width; a strong view goes half as far again.
+    ``erased``: side of the square that a strong view of an image erases, as a share of the image's;
+        of other records: the share of the values that it replaces by their public mean.
 
     Examples
     --------

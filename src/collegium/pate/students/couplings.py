@@ -28,23 +28,10 @@ def choose_coupling(
     """Choose by cross-validation on released answers: first the mistrust (under the first
     coupling), then the coupling.
 
-    Parameters
-    ----------
-    smoother : callable
-        Maps evidence, shape (n_public, n_classes), and a coupling to beliefs of the same shape.
-    released : ReleasedAnswers
-        What was released.
-    couplings : sequence of float
-        Candidates.
-    mistrust : float or None
-        As given; None: choose from ``MISTRUSTS``.
-    random_state : int
-        Folds.
-
-    Returns
-    -------
-    coupling, mistrust : float
-        Those under which held-out answers are most likely.
+    ``smoother``: maps evidence, shape (n_public, n_classes), and a coupling to beliefs of the same
+        shape.
+    ``mistrust``: as given; None: choose from ``MISTRUSTS``.
+    Returns: those under which held-out answers are most likely.
     """
     doubts = MISTRUSTS if mistrust is None else (mistrust,)
     n = len(released.queries)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.special import softmax
 
-from collegium.checks import check_number, check_whole
+from collegium.checks import check_number, check_positive, check_whole
 from collegium.errors import InputError
 from collegium.pate.students.embedding import PublicEmbedding
 from collegium.pate.students.gaussian_kernel import gaussian_kernel, squared_distances
@@ -178,7 +178,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
     def _check_parameters(self) -> None:
         check_whole("n_landmarks", self.n_landmarks)
         for name in ("length_scale", "noise"):
-            check_number(name, getattr(self, name), above=0, below=np.inf)
+            check_positive(name, getattr(self, name))
         for name in ("coupling", "graph_coupling"):
             check_number(name, getattr(self, name), least=0, below=np.inf)
         if not (self.coupling or self.graph_coupling):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import softmax
 
-from collegium.checks import check_choice, check_number, check_whole
+from collegium.checks import check_choice, check_number, check_positive, check_whole
 from collegium.errors import InputError
 from collegium.pate.students.couplings import COUPLINGS, choose_coupling
 from collegium.pate.students.embedding import PublicEmbedding
@@ -174,7 +174,7 @@ class GraphStudent(SemiSupervisedStudent):
         check_choice("method", self.method, METHODS)
         check_whole("n_neighbors", self.n_neighbors)
         if self.coupling is not None:
-            check_number("coupling", self.coupling, above=0, below=np.inf)
+            check_positive("coupling", self.coupling)
         if self.mistrust is not None:
             check_number("mistrust", self.mistrust, least=0, below=1)
 

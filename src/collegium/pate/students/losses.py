@@ -19,18 +19,10 @@ def soft_loss(logits: Tensor, targets: Tensor, robustness: float = 0.0) -> Tenso
     absolute error, where the target is one class. (With soft targets r = 1 is linear in p: its best p is
     one class, not t.)
 
-    Parameters
-    ----------
-    logits : Tensor, shape (n, n_classes)
-        Of the network.
-    targets : Tensor, shape (n, n_classes)
-        Rows add up to 1.
-    robustness : float, default=0.0
-        r, from 0 to 1.
-
-    Returns
-    -------
-    Tensor, shape (n,)
+    ``logits`` (n, n_classes): of the network.
+    ``targets`` (n, n_classes): rows add up to 1.
+    ``robustness``: r, from 0 to 1.
+    Returns (n,).
 
     References
     ----------
@@ -55,12 +47,9 @@ def evidence_loss(logits: Tensor, evidence: Tensor) -> Tensor:
     The right loss for noisy histograms: a network that is fitted to the *posteriors* learns to be as
     unsure as a single answer is, this one learns what all answers together say.
 
-    Parameters
-    ----------
-    logits : Tensor, shape (n, n_classes)
-        Of the network.
-    evidence : Tensor, shape (n, n_classes)
-        Log-likelihood ratios: :func:`collegium.pate.students.released.log_evidence`.
+    ``logits`` (n, n_classes): of the network.
+    ``evidence`` (n, n_classes): log-likelihood ratios:
+        :func:`collegium.pate.students.released.log_evidence`.
 
     Examples
     --------
@@ -74,17 +63,9 @@ def evidence_loss(logits: Tensor, evidence: Tensor) -> Tensor:
 def consistency_loss(weak: Tensor, strong: Tensor, confidence: float) -> Tensor:
     """FixMatch: where the weak view is confidently of a class, the strong view must be of it too.
 
-    Parameters
-    ----------
-    weak, strong : Tensor, shape (n, n_classes)
-        Logits of both views; no gradient flows through ``weak``.
-    confidence : float
-        Probability from which on the weak view counts.
-
-    Returns
-    -------
-    Tensor, shape (n,)
-        Cross-entropy, 0 where the weak view is not confident.
+    ``weak``, ``strong`` (n, n_classes): logits of both views; no gradient flows through ``weak``.
+    ``confidence``: probability from which on the weak view counts.
+    Returns (n,): cross-entropy, 0 where the weak view is not confident.
 
     References
     ----------
@@ -109,23 +90,13 @@ def virtual_adversarial_loss(
 
     One step of power iteration on the Hessian of KL(p(x) ‖ p(x + r)) finds that direction.
 
-    Parameters
-    ----------
-    network : callable
-        Returns logits of records: a module without dropout, or one that drops out the same each time.
-    records : Tensor, shape (n, ...)
-        Records.
-    logits : Tensor, shape (n, n_classes)
-        The network's, of these records; no gradient flows through them.
-    radius : float
-        Euclidean length of the change, in units of the records.
-    generator : torch.Generator
-        For the first direction.
-
-    Returns
-    -------
-    Tensor, shape (n,)
-        KL divergences.
+    ``network``: returns logits of records: a module without dropout, or one that drops out the same
+        each time.
+    ``records``: (n, ...).
+    ``logits`` (n, n_classes): the network's, of these records; no gradient flows through them.
+    ``radius``: euclidean length of the change, in units of the records.
+    ``generator``: for the first direction.
+    Returns (n,): KL divergences.
 
     References
     ----------

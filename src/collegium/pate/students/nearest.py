@@ -23,12 +23,8 @@ _LOCAL = 7  # the neighbour whose distance is the local scale (Zelnik-Manor & Pe
 class NearestRecords:
     """The nearest records of each record, nearest first.
 
-    Attributes
-    ----------
-    rows : ndarray of int, shape (n, n_neighbors)
-        Which.
-    squared : ndarray, shape (n, n_neighbors)
-        Squared Euclidean distances.
+    ``rows`` (n, n_neighbors): which.
+    ``squared`` (n, n_neighbors): squared Euclidean distances.
     """
 
     rows: NDArray[np.intp]
@@ -40,25 +36,10 @@ def nearest(
 ) -> NearestRecords:
     """Find the exact nearest neighbours: blocks of ‖x‖² + ‖y‖² − 2xy, one matrix product each.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Whose neighbours.
-    among : ndarray, shape (m, n_features)
-        Where to look.
-    n_neighbors : int
-        How many; at most m (m − 1 with ``skip_self``).
-    skip_self : bool, default=False
-        ``X`` and ``among`` are the same records; nobody is a neighbour of their own.
-
-    Returns
-    -------
-    NearestRecords
-
-    Raises
-    ------
-    InputError
-        If there are not so many records to look among.
+    ``X`` (n, n_features): whose neighbours.
+    ``among`` (m, n_features): where to look.
+    ``n_neighbors``: how many; at most m (m − 1 with ``skip_self``).
+    ``skip_self``: ``X`` and ``among`` are the same records; nobody is a neighbour of their own.
 
     Examples
     --------
@@ -114,14 +95,8 @@ def local_scales(neighbours: NearestRecords) -> Floats:
 def similarities(neighbours: NearestRecords, own: Floats, theirs: Floats) -> Floats:
     """Self-tuning similarities exp(−d²/(s_i·s_j)), shape (n, n_neighbors).
 
-    Parameters
-    ----------
-    neighbours : NearestRecords
-        Of n records.
-    own : ndarray, shape (n,)
-        Local scales of these records.
-    theirs : ndarray, shape (m,)
-        Local scales of the records looked among.
+    ``own`` (n,): local scales of these records.
+    ``theirs`` (m,): local scales of the records looked among.
 
     References
     ----------
@@ -133,19 +108,10 @@ def similarities(neighbours: NearestRecords, own: Floats, theirs: Floats) -> Flo
 def similarity_graph(X: NDArray[Any], n_neighbors: int) -> tuple[sparse.csr_array, Floats]:
     """Join each record to its nearest neighbours, and these to it.
 
-    Parameters
-    ----------
-    X : ndarray, shape (n, n_features)
-        Public records.
-    n_neighbors : int
-        How many each chooses.
-
-    Returns
-    -------
-    graph : sparse array, shape (n, n)
-        Symmetric similarities; 0 on the diagonal.
-    scales : ndarray, shape (n,)
-        Local scales, for records that come later.
+    ``X`` (n, n_features): public records.
+    ``n_neighbors``: how many each chooses.
+    Returns ``graph`` (n, n): symmetric similarities; 0 on the diagonal.
+    Returns ``scales`` (n,): local scales, for records that come later.
 
     Examples
     --------

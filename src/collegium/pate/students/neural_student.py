@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import clone
 
-from collegium.checks import check_choice, check_number, check_share, check_whole
+from collegium.checks import check_choice, check_positive, check_share, check_whole
 from collegium.errors import InputError
 from collegium.models.features.scattering import ScatteringTransform
 from collegium.models.neural.inputs import as_records, record_shape
@@ -266,7 +266,7 @@ class NeuralStudent(SemiSupervisedStudent):
         for name in ("guide_share", "robustness", "confidence", "erased"):
             check_share(name, getattr(self, name))
         for name in ("learning_rate", "radius"):
-            check_number(name, getattr(self, name), above=0, below=np.inf)
+            check_positive(name, getattr(self, name))
 
 
 def _beliefs(guide: Any, X: Any) -> Floats:

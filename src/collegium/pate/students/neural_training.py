@@ -29,16 +29,11 @@ _ASKED_AT_ONCE = 512
 class Lesson:
     """What a network is to learn.
 
-    Attributes
-    ----------
-    records : ndarray of float32, shape (n_public, ...)
-        All public records, in the network's shape.
-    evidence : ndarray, shape (n_public, n_classes)
-        Log-likelihood ratios of what was released; 0 where nothing was.
-    answered : ndarray of int
-        Rows with an answer.
-    pseudo : ndarray, shape (n_public, n_classes), optional
-        A guide's beliefs about all records.
+    ``records`` (n_public, ...): all public records, in the network's shape.
+    ``evidence`` (n_public, n_classes): log-likelihood ratios of what was released; 0 where nothing
+        was.
+    ``answered``: rows with an answer.
+    ``pseudo`` (n_public, n_classes): a guide's beliefs about all records.
     """
 
     records: NDArray[np.float32]
@@ -69,23 +64,7 @@ def train(
 ) -> int:
     """Train a network in place.
 
-    Parameters
-    ----------
-    network : Module
-        Left on ``device``, in evaluation mode.
-    lesson : Lesson
-        What to learn.
-    course : Course
-        How.
-    device : torch.device
-        Where.
-    seed : int
-        Order, views and dropout.
-
-    Returns
-    -------
-    int
-        Steps made.
+    ``network``: left on ``device``, in evaluation mode.
     """
     batches = _Batches(lesson, course, device, seed)
     optimiser = torch.optim.AdamW(

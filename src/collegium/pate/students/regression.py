@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from collegium.checks import check_number, check_whole
+from collegium.checks import check_number, check_positive, check_whole
 from collegium.errors import InputError
 from collegium.pate.students.gaussian_kernel import gaussian_kernel
 from collegium.pate.students.released import (
@@ -144,7 +144,7 @@ class RegressionStudent(SemiSupervisedStudent):
         if not len(self.powers) or not all(np.isfinite(power) for power in self.powers):
             raise InputError(f"powers must hold at least one finite number, got {self.powers!r}")
         for width in self.widths:
-            check_number("each of widths", width, above=0, below=np.inf)
+            check_positive("each of widths", width)
         check_number("mistrust", self.mistrust, least=0, below=1)
         check_number("temper", self.temper, above=0)
 

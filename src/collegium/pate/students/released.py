@@ -35,14 +35,9 @@ _SUM_TOLERANCE = 1e-3
 class ReleasedAnswers:
     """Public records and what was released about some of them.
 
-    Attributes
-    ----------
-    X : ndarray of float, shape (n_public, ...)
-        All public records.
-    queries : ndarray of int, shape (n_labels,)
-        Rows that got an answer; each at most once.
-    targets : ndarray, shape (n_labels, n_classes)
-        P(r | c), scaled to rows that add up to 1.
+    ``X`` (n_public, ...): all public records.
+    ``queries`` (n_labels,): rows that got an answer; each at most once.
+    ``targets`` (n_labels, n_classes): P(r | c), scaled to rows that add up to 1.
     """
 
     X: NDArray[Any]
@@ -61,15 +56,7 @@ class ReleasedAnswers:
     def evidence(self, mistrust: float = 0.0) -> Floats:
         """Log-likelihood ratio of each class for *every* public record.
 
-        Parameters
-        ----------
-        mistrust : float, default=0.0
-            See :func:`log_evidence`.
-
-        Returns
-        -------
-        ndarray, shape (n_public, n_classes)
-            0 for records without an answer.
+        Returns (n_public, n_classes): 0 for records without an answer.
         """
         table = np.zeros((len(self.X), self.n_classes))
         table[self.queries] = log_evidence(self.targets, mistrust)
@@ -79,25 +66,9 @@ class ReleasedAnswers:
 def check_released(X_public: Any, queries: ArrayLike, targets: ArrayLike) -> ReleasedAnswers:
     """Check what a student is given.
 
-    Parameters
-    ----------
-    X_public : array-like, shape (n_public, n_features) or (n_public, ...)
-        All public records, as finite numbers.
-    queries : array-like of int, shape (n_labels,)
-        Row numbers that got an answer.
-    targets : array-like, shape (n_labels, n_classes)
-        How well each class explains the answer; rows add up to 1.
-
-    Returns
-    -------
-    ReleasedAnswers
-
-    Raises
-    ------
-    NothingReleasedError
-        If there is no answer.
-    InputError
-        If there are no public records, or shapes and values do not fit.
+    ``X_public`` (n_public, n_features): all public records, as finite numbers.
+    ``queries`` (n_labels,): row numbers that got an answer.
+    ``targets`` (n_labels, n_classes): how well each class explains the answer; rows add up to 1.
 
     Examples
     --------
@@ -144,17 +115,7 @@ def check_released(X_public: Any, queries: ArrayLike, targets: ArrayLike) -> Rel
 def as_numbers(X: Any, what: str) -> NDArray[Any]:
     """Take records as an array of finite floats, at least one row and two dimensions.
 
-    Parameters
-    ----------
-    X : array-like
-        Records.
-    what : str
-        What the message calls them.
-
-    Raises
-    ------
-    InputError
-        If they are sparse, no numbers, not finite, or there are none.
+    ``what``: what the message calls them.
     """
     if hasattr(X, "tocsr"):
         raise InputError(f"the {what} are sparse; give a dense array: X.toarray()")
@@ -173,22 +134,9 @@ def as_numbers(X: Any, what: str) -> NDArray[Any]:
 def as_supervised(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.intp], Floats, NDArray[Any]]:
     """Turn plain labels into what :func:`check_released` takes: every record was answered.
 
-    Parameters
-    ----------
-    X : array-like, shape (n, ...)
-        Records.
-    y : array-like, shape (n,)
-        Labels of any kind.
-
-    Returns
-    -------
-    X, queries, targets, classes
-        ``classes`` has the label of each column of ``targets``.
-
-    Raises
-    ------
-    InputError
-        If lengths differ, or there are fewer than two classes.
+    ``X`` (n, ...): records.
+    ``y`` (n,): labels of any kind.
+    Returns: ``classes`` has the label of each column of ``targets``.
     """
     labels = np.asarray(y)
     check_classification_targets(labels)
@@ -208,15 +156,8 @@ def class_shares(targets: Floats) -> Floats:
     Maximises Σ_i log Σ_c π_c t_ic, plus 1 % of as many pseudo-observations spread evenly, by expectation
     maximisation; the problem is concave.
 
-    Parameters
-    ----------
-    targets : ndarray, shape (n_labels, n_classes)
-        P(r | c), each row up to a factor.
-
-    Returns
-    -------
-    ndarray, shape (n_classes,)
-        Adds up to 1; all positive.
+    ``targets`` (n_labels, n_classes): P(r | c), each row up to a factor.
+    Returns (n_classes,): adds up to 1; all positive.
 
     Examples
     --------
@@ -239,18 +180,11 @@ def class_shares(targets: Floats) -> Floats:
 def log_evidence(targets: Floats, mistrust: float = 0.0) -> Floats:
     """Log-likelihood ratio log P(r | c)/P(r) of each class: what the answers alone say.
 
-    Parameters
-    ----------
-    targets : ndarray, shape (n_labels, n_classes)
-        P(r | c), each row up to a factor.
-    mistrust : float, default=0.0
-        Chance that an answer says nothing (a teacher's majority that is wrong, a label that noise made): it
-        bounds what one answer can do, so that its neighbours can overrule it.
-
-    Returns
-    -------
-    ndarray, shape (n_labels, n_classes)
-        An answer that says nothing gives zeros. Where records share a class, their rows add up.
+    ``targets`` (n_labels, n_classes): P(r | c), each row up to a factor.
+    ``mistrust``: chance that an answer says nothing (a teacher's majority that is wrong, a label
+        that noise made): it bounds what one answer can do, so that its neighbours can overrule it.
+    Returns (n_labels, n_classes): an answer that says nothing gives zeros. Where records share a
+        class, their rows add up.
 
     Examples
     --------
@@ -274,16 +208,9 @@ def even_evidence(targets: Floats, mistrust: float = 0.0) -> Floats:
     x is largest for the class that is most often right there. :func:`log_evidence`, whose mistrust is
     relative to P(r), raises rare classes more; it is for adding up what is known of one class.
 
-    Parameters
-    ----------
-    targets : ndarray, shape (n_labels, n_classes)
-        P(r | c), each row up to a factor.
-    mistrust : float, default=0.0
-        Chance that an answer says nothing.
-
-    Returns
-    -------
-    ndarray, shape (n_labels, n_classes)
+    ``targets`` (n_labels, n_classes): P(r | c), each row up to a factor.
+    ``mistrust``: chance that an answer says nothing.
+    Returns (n_labels, n_classes).
 
     Examples
     --------
@@ -303,20 +230,11 @@ def score_released(probabilities: Floats, targets: Floats, mistrust: float = 0.0
     nothing else. An unbiased judge of models however noisy the answers are, since it is a
     proper score of the answers themselves.
 
-    Parameters
-    ----------
-    probabilities : ndarray, shape (n, n_classes)
-        Of a model that has not seen these answers.
-    targets : ndarray, shape (n, n_classes)
-        P(r | c) of what was released.
-    mistrust : float, default=0.01
-        Chance that an answer says nothing: see :func:`log_evidence`. What scores better under another
-        mistrust explains the answers better.
-
-    Returns
-    -------
-    float
-        Higher is better.
+    ``probabilities`` (n, n_classes): of a model that has not seen these answers.
+    ``targets`` (n, n_classes): P(r | c) of what was released.
+    ``mistrust``: chance that an answer says nothing: see :func:`log_evidence`. What scores better
+        under another mistrust explains the answers better.
+    Returns: higher is better.
 
     Examples
     --------

@@ -32,28 +32,15 @@ def query_order(
 ) -> NDArray[np.intp]:
     """Order public records for asking.
 
-    Parameters
-    ----------
-    kind : {"random", "coverage"}
-        ``coverage``: each next record is the one that, of all, best represents what is not represented yet.
-    X_public : array-like, shape (n_public, n_features)
-        Public records; for ``random`` only their number counts. Distances should mean something:
-        embed them first, with :class:`~collegium.pate.students.embedding.PublicEmbedding`, say.
-    seed : int
-        Public.
-    n_neighbors : int, default=50
-        For ``coverage``: a record can represent its so many nearest neighbours, and those that it is a
-        neighbour of.
-
-    Returns
-    -------
-    ndarray of int, shape (n_public,)
-        A permutation.
-
-    Raises
-    ------
-    InputError
-        If there is no such order, or no public records.
+    ``kind``: ``coverage``: each next record is the one that, of all, best represents what is not
+        represented yet.
+    ``X_public`` (n_public, n_features): public records; for ``random`` only their number counts.
+        Distances should mean something: embed them first, with
+        :class:`~collegium.pate.students.embedding.PublicEmbedding`, say.
+    ``seed``: public.
+    ``n_neighbors``: for ``coverage``: a record can represent its so many nearest neighbours, and
+        those that it is a neighbour of.
+    Returns (n_public,): a permutation.
 
     Notes
     -----
@@ -83,21 +70,9 @@ def query_order(
 def comparable_records(X_public: Any, order: str) -> NDArray[Any]:
     """Take public records as points, or say why an order cannot compare them.
 
-    Parameters
-    ----------
-    X_public : array-like, shape (n_public, ...)
-        Public records, prepared.
-    order : {"coverage", "active"}
-        What they are compared for.
-
-    Returns
-    -------
-    ndarray, shape (n_public, n_features)
-
-    Raises
-    ------
-    InputError
-        If they are sparse, no numbers, or not finite.
+    ``X_public`` (n_public, ...): public records, prepared.
+    ``order``: what they are compared for.
+    Returns (n_public, n_features).
     """
     try:
         records = as_numbers(X_public, "public records")
@@ -114,28 +89,11 @@ def next_queries(
 ) -> NDArray[np.intp]:
     """Choose the next records to ask about: those that best represent what a student is uncertain of.
 
-    Parameters
-    ----------
-    beliefs : array-like, shape (n_public, n_classes)
-        Of a student that learnt from released answers only.
-    X_public : array-like, shape (n_public, n_features)
-        Public records, embedded.
-    asked : array-like of int
-        Rows asked already; they are not asked again, and represent others already.
-    n : int
-        How many (fewer, if there are not so many left).
-    n_neighbors : int, default=50
-        As for :func:`query_order`.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        Rows, best first; the same for the same input.
-
-    Raises
-    ------
-    InputError
-        If shapes do not fit, or ``n`` is below 1.
+    ``beliefs`` (n_public, n_classes): of a student that learnt from released answers only.
+    ``X_public`` (n_public, n_features): public records, embedded.
+    ``asked``: rows asked already; they are not asked again, and represent others already.
+    ``n``: how many (fewer, if there are not so many left).
+    Returns (n,): rows, best first; the same for the same input.
 
     Notes
     -----

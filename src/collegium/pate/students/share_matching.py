@@ -30,17 +30,9 @@ def share_offsets(probabilities: Floats, shares: Floats) -> Floats:
     offsets b minimise the convex function F(b) = mean_i log Σ_c p_ic·exp(b_c) − Σ_c π_c·b_c, whose gradient
     is the mean corrected belief less π. Newton's method, with steps halved until F falls.
 
-    Parameters
-    ----------
-    probabilities : ndarray, shape (n, n_classes)
-        Beliefs about public records.
-    shares : ndarray, shape (n_classes,)
-        π: positive, adds up to 1.
-
-    Returns
-    -------
-    ndarray, shape (n_classes,)
-        Adds up to 0.
+    ``probabilities`` (n, n_classes): beliefs about public records.
+    ``shares`` (n_classes,): π: positive, adds up to 1.
+    Returns (n_classes,): adds up to 0.
 
     References
     ----------
@@ -80,17 +72,8 @@ def share_offsets(probabilities: Floats, shares: Floats) -> Floats:
 class ShareMatched(FittedStudent):
     """A fitted student, corrected such that its mean belief in each class is the class's public share.
 
-    Parameters
-    ----------
-    student : object
-        Fitted, with ``predict_proba`` and ``classes_``.
-    offsets : ndarray, shape (n_known_classes,)
-        From :func:`share_offsets`.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-        The student's.
+    ``student``: fitted, with ``predict_proba`` and ``classes_``.
+    ``offsets`` (n_known_classes,): from :func:`share_offsets`.
     """
 
     def __init__(self, student: Any, offsets: Floats) -> None:
@@ -117,25 +100,12 @@ def match_shares(
 ) -> ShareMatched:
     """Correct a student for public shares of the classes.
 
-    Parameters
-    ----------
-    student : object
-        Fitted, with ``predict_proba`` and ``classes_``.
-    X_public : array-like or DataFrame, shape (n_public, n_features)
-        Public records, drawn from the people that the shares are of.
-    classes : ndarray, shape (n_classes,)
-        The public class list, in the values of ``student.classes_``.
-    shares : ndarray, shape (n_classes,)
-        Their public shares. Those of classes that the student does not know are left out.
-
-    Returns
-    -------
-    ShareMatched
-
-    Raises
-    ------
-    InputError
-        If the student has no probabilities to correct.
+    ``student``: fitted, with ``predict_proba`` and ``classes_``.
+    ``X_public`` (n_public, n_features): public records, drawn from the people that the shares are
+        of.
+    ``classes`` (n_classes,): the public class list, in the values of ``student.classes_``.
+    ``shares`` (n_classes,): their public shares. Those of classes that the student does not know
+        are left out.
 
     Examples
     --------
@@ -155,13 +125,7 @@ def match_shares(
 
 
 def require_probabilities(student: Any) -> None:
-    """Refuse a student without ``predict_proba``.
-
-    Raises
-    ------
-    InputError
-        If it has none.
-    """
+    """Refuse a student without ``predict_proba``."""
     if not hasattr(student, "predict_proba"):
         raise InputError(
             f"{type(student).__name__} has no predict_proba, which public shares of the classes "

@@ -47,21 +47,11 @@ def posterior(
     linear filter, this knows that a record has one class: faint evidence adds up within a cluster until
     the cluster decides, then stops.
 
-    Parameters
-    ----------
-    smooth : callable
-        Maps q, shape (n, n_classes), to Sq: what the others say about each record.
-    evidence : ndarray, shape (n, n_classes)
-        log P(r_i | c), 0 where nothing was released.
-    coupling : float
-        How much neighbours are believed; at least 0.
-    start : ndarray, shape (n, n_classes), optional
-        First beliefs; default: the evidence alone.
-
-    Returns
-    -------
-    ndarray, shape (n, n_classes)
-        Probabilities.
+    ``smooth``: maps q, shape (n, n_classes), to Sq: what the others say about each record.
+    ``evidence`` (n, n_classes): log P(r_i | c), 0 where nothing was released.
+    ``coupling``: how much neighbours are believed; at least 0.
+    ``start`` (n, n_classes): first beliefs; default: the evidence alone.
+    Returns (n, n_classes): probabilities.
 
     References
     ----------
@@ -95,20 +85,11 @@ def harmonic(
     (W + smoothness·L) f = W t. It is the mean of a Gaussian process with precision matrix smoothness·L and
     observations of precision w_i.
 
-    Parameters
-    ----------
-    laplacian_of : sparse array, shape (n, n)
-        D^−½AD^−½, from :func:`normalised`.
-    targets : ndarray, shape (n, n_classes)
-        t.
-    precision : ndarray, shape (n,)
-        w, in inverse squared units of t; 0 where nothing was released.
-    smoothness : float
-        Greater than 0.
-
-    Returns
-    -------
-    ndarray, shape (n, n_classes)
+    ``laplacian_of`` (n, n): D^−½AD^−½, from :func:`normalised`.
+    ``targets`` (n, n_classes): t.
+    ``precision`` (n,): w, in inverse squared units of t; 0 where nothing was released.
+    ``smoothness``: greater than 0.
+    Returns (n, n_classes).
 
     References
     ----------
@@ -137,20 +118,11 @@ def harmonic(
 def spreading(normal: sparse.csr_array, targets: Floats, precision: Floats, alpha: float) -> Floats:
     """Local and global consistency: f = (1 − α)(I − αS)⁻¹ W t, by conjugate gradients.
 
-    Parameters
-    ----------
-    normal : sparse array, shape (n, n)
-        S = D^−½AD^−½, from :func:`normalised`.
-    targets : ndarray, shape (n, n_classes)
-        t.
-    precision : ndarray, shape (n,)
-        How much each is believed; 0 where nothing was released.
-    alpha : float
-        Share of what comes from neighbours, in (0, 1).
-
-    Returns
-    -------
-    ndarray, shape (n, n_classes)
+    ``normal`` (n, n): S = D^−½AD^−½, from :func:`normalised`.
+    ``targets`` (n, n_classes): t.
+    ``precision`` (n,): how much each is believed; 0 where nothing was released.
+    ``alpha``: share of what comes from neighbours, in (0, 1).
+    Returns (n, n_classes).
 
     References
     ----------

@@ -19,26 +19,10 @@ def student_network(
     plane has become smaller than 2 × 2), then 128 hidden units. It keeps places apart until the hidden
     layer, and so needs fewer epochs than one that averages over the plane.
 
-    Parameters
-    ----------
-    n_classes : int
-        Classes.
-    input_shape : sequence of int
-        (channels, height, width), or (n_features,).
-    width : int, default=16
-        Kernels of the first block; the others have two and four times as many.
-    dropout : float, default=0.2
-        Share of the values left out before the hidden layer in training.
-
-    Returns
-    -------
-    torch.nn.Sequential
-        Its last layer is linear.
-
-    Raises
-    ------
-    InputError
-        If ``input_shape`` is neither.
+    ``input_shape``: (channels, height, width), or (n_features,).
+    ``width``: kernels of the first block; the others have two and four times as many.
+    ``dropout``: share of the values left out before the hidden layer in training.
+    Returns: a network whose last layer is linear.
 
     Examples
     --------

@@ -10,7 +10,8 @@ learns the released labels, and says so.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -46,36 +47,17 @@ def fit_released(
 ) -> Any:
     """Fit a student on everything that is public or was released.
 
-    Parameters
-    ----------
-    estimator : classifier
-        Cloned before fitting. With ``fit_released(X_public, queries, targets)``, it is given all public
-        records, the row numbers that got a label, and for each of these a distribution over class
-        numbers; otherwise it is fitted as by :func:`fit_student`.
-    X_public : array-like or DataFrame, shape (n_public, n_features)
-        All public records.
-    queries : ndarray of int, shape (n_labels,)
-        Rows that got a label.
-    labels : ndarray of int, shape (n_labels,)
-        Their class numbers.
-    classes : array-like, shape (n_classes,)
-        What the student is to predict, by class number.
-    targets : ndarray, shape (n_labels, n_classes), optional
-        Probability of each class; rows add up to 1. Default: one-hot labels.
-    tell : callable, optional
-        Told, in one line each, what the user should know. Default: a warning.
-
-    Returns
-    -------
-    object
-        The fitted student; it predicts values of ``classes``.
-
-    Raises
-    ------
-    NothingReleasedError
-        If there is no label.
-    InputError
-        If the targets do not fit the labels.
+    ``estimator``: cloned before fitting. With ``fit_released(X_public, queries, targets)``, it is
+        given all public records, the row numbers that got a label, and for each of these a
+        distribution over class numbers; otherwise it is fitted as by :func:`fit_student`.
+    ``X_public`` (n_public, n_features): all public records.
+    ``queries`` (n_labels,): rows that got a label.
+    ``labels`` (n_labels,): their class numbers.
+    ``classes`` (n_classes,): what the student is to predict, by class number.
+    ``targets`` (n_labels, n_classes): probability of each class; rows add up to 1. Default: one-hot
+        labels.
+    ``tell``: told, in one line each, what the user should know. Default: a warning.
+    Returns: the fitted student; it predicts values of ``classes``.
     """
     named = np.asarray(classes)
     _refuse_no_labels(labels)
@@ -122,33 +104,14 @@ def fit_student(
 ) -> Any:
     """Fit a student on released labels, or on what histograms say about them.
 
-    Parameters
-    ----------
-    estimator : scikit-learn classifier
-        Cloned before fitting. Soft targets need a ``fit`` (of a pipeline: of its last step) that takes
-        ``sample_weight``.
-    X : array-like or DataFrame, shape (n_labels, n_features)
-        The public records that got a label.
-    labels : ndarray, shape (n_labels,)
-        Released classes.
-    targets : ndarray, shape (n_labels, n_classes), optional
-        Probability of each class; rows add up to 1.
-    classes : array-like, shape (n_classes,), optional
-        Class of each column of ``targets``. Default: 0, 1, …
-    tell : callable, optional
-        Told if soft targets cannot be used, or all labels are equal. Default: a warning.
-
-    Returns
-    -------
-    object
-        The fitted classifier; one that always predicts the same class if there is no other.
-
-    Raises
-    ------
-    NothingReleasedError
-        If there is no label.
-    InputError
-        If the targets do not fit the labels.
+    ``estimator``: cloned before fitting. Soft targets need a ``fit`` (of a pipeline: of its last
+        step) that takes ``sample_weight``.
+    ``X`` (n_labels, n_features): the public records that got a label.
+    ``labels`` (n_labels,): released classes.
+    ``targets`` (n_labels, n_classes): probability of each class; rows add up to 1.
+    ``classes`` (n_classes,): class of each column of ``targets``. Default: 0, 1, …
+    ``tell``: told if soft targets cannot be used, or all labels are equal. Default: a warning.
+    Returns: the fitted classifier; one that always predicts the same class if there is no other.
 
     Notes
     -----
@@ -264,17 +227,9 @@ def _wrapped_has_proba(self: NamedClasses) -> bool:
 class NamedClasses(FittedStudent):
     """A fitted student that predicts class numbers, made to predict the classes themselves.
 
-    Parameters
-    ----------
-    student : object
-        Fitted; predicts class numbers.
-    classes : ndarray, shape (n_classes,)
-        The classes by number.
-
-    Attributes
-    ----------
-    classes_ : ndarray
-        The classes that the student knows.
+    ``student``: fitted; predicts class numbers.
+    ``classes`` (n_classes,): the classes by number.
+    ``classes_``: the classes that the student knows.
     """
 
     def __init__(self, student: Any, classes: NDArray[Any]) -> None:
@@ -307,23 +262,11 @@ def released_beliefs(
 ) -> NDArray[np.float64]:
     """Fit a student on what was released so far, and ask it about all public records.
 
-    Parameters
-    ----------
-    estimator : classifier with ``predict_proba``
-        Cloned before fitting.
-    X_public : array-like or DataFrame, shape (n_public, n_features)
-        All public records.
-    queries, labels : ndarray of int, shape (n_labels,)
-        Rows that got a label, and their class numbers.
-    n_classes : int
-        Number of classes.
-    targets : ndarray, shape (n_labels, n_classes), optional
-        As for :func:`fit_released`.
-
-    Returns
-    -------
-    ndarray, shape (n_public, n_classes)
-        Probabilities; 0 for classes that the student has not seen.
+    ``estimator``: cloned before fitting.
+    ``X_public`` (n_public, n_features): all public records.
+    ``queries``, ``labels`` (n_labels,): rows that got a label, and their class numbers.
+    ``targets`` (n_labels, n_classes): as for :func:`fit_released`.
+    Returns (n_public, n_classes): probabilities; 0 for classes that the student has not seen.
     """
     student = fit_released(
         estimator, X_public, queries, labels, np.arange(n_classes), targets, tell=lambda line: None
@@ -334,19 +277,10 @@ def released_beliefs(
 def beliefs_of(student: Any, X: Any, classes: ArrayLike) -> NDArray[np.float64]:
     """Ask a student about records, with a column for every class.
 
-    Parameters
-    ----------
-    student : classifier with ``predict_proba``
-        Fitted; its ``classes_`` are some of the classes.
-    X : array-like or DataFrame, shape (n, n_features)
-        Any records.
-    classes : array-like, shape (n_classes,)
-        The public list of classes.
-
-    Returns
-    -------
-    ndarray, shape (n, n_classes)
-        Probabilities; 0 for classes that the student has not seen.
+    ``student``: fitted; its ``classes_`` are some of the classes.
+    ``X`` (n, n_features): any records.
+    ``classes`` (n_classes,): the public list of classes.
+    Returns (n, n_classes): probabilities; 0 for classes that the student has not seen.
     """
     predicted = np.asarray(student.predict_proba(X), dtype=np.float64)
     known = pd.Index(np.asarray(classes))
@@ -356,13 +290,7 @@ def beliefs_of(student: Any, X: Any, classes: ArrayLike) -> NDArray[np.float64]:
 
 
 def require_comparable(student: Any) -> None:
-    """Refuse a student that votes cannot be compared with.
-
-    Raises
-    ------
-    InputError
-        If it has no ``predict_proba``.
-    """
+    """Refuse a student that votes cannot be compared with."""
     if not hasattr(student, "predict_proba"):
         raise InputError(
             "aggregator 'interactive' compares votes with the student's probabilities, and "
@@ -370,25 +298,28 @@ def require_comparable(student: Any) -> None:
         )
 
 
+@contextmanager
+def failure_is_told(tell: Tell, n_labels: int, consequence: str) -> Iterator[None]:
+    """Fit a student without its warnings; if it fails, say so in one line and go on."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        tell(
+            f"the student could not be fitted to {n_labels} labels, {consequence} "
+            f"({type(error).__name__}: {reason})"
+        )
+
+
 class RefittedStudent:
     """The student that Interactive-GNMax compares its teachers with.
 
-    Parameters
-    ----------
-    estimator : scikit-learn classifier with ``predict_proba``
-        Refitted from scratch on all labels each time.
-    X_public : array-like or DataFrame, shape (n_public, n_features)
-        Public records.
-    n_classes : int
-        Number of classes.
-    tell : callable, optional
-        Told, in one line, if the student cannot be fitted to what was released so far: votes are then
-        compared with what it believed before. Default: a warning.
-
-    Raises
-    ------
-    InputError
-        If the estimator has no ``predict_proba``.
+    ``estimator``: refitted from scratch on all labels each time.
+    ``X_public`` (n_public, n_features): public records.
+    ``tell``: told, in one line, if the student cannot be fitted to what was released so far: votes
+        are then compared with what it believed before. Default: a warning.
     """
 
     def __init__(self, estimator: Any, X_public: Any, n_classes: int, tell: Tell = _warn) -> None:
@@ -403,22 +334,15 @@ class RefittedStudent:
         """Learn from all labels released so far, and predict all public records."""
         if len(set(labels)) < 2:
             return
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._probabilities = released_beliefs(
-                    self._estimator,
-                    self._X_public,
-                    np.asarray(queries, dtype=np.intp),
-                    np.asarray(labels, dtype=np.intp),
-                    self._n_classes,
-                )
-        except Exception as error:
-            # Labels have been paid for: a student that needs more of them must not end the voting.
-            reason = " ".join(str(error).split())[:200]
-            self._tell(
-                f"the student could not be fitted to {len(labels)} labels, so votes are compared with what "
-                f"it believed before ({type(error).__name__}: {reason})"
+        # Labels have been paid for: a student that needs more of them must not end the voting.
+        consequence = "so votes are compared with what it believed before"
+        with failure_is_told(self._tell, len(labels), consequence):
+            self._probabilities = released_beliefs(
+                self._estimator,
+                self._X_public,
+                np.asarray(queries, dtype=np.intp),
+                np.asarray(labels, dtype=np.intp),
+                self._n_classes,
             )
 
     def probabilities(self, query: int) -> NDArray[np.float64] | None:

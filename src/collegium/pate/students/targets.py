@@ -103,32 +103,16 @@ def class_posterior(
 ) -> Floats:
     """Probability of each class, given released noisy histograms.
 
-    Parameters
-    ----------
-    histograms : array-like, shape (n, n_classes)
-        Released noisy counts, in votes.
-    noise_scale : float or array-like, shape (n,)
-        Standard deviation of the noise on each count (Laplace: its scale 1/γ), in votes.
-    total : float or array-like, shape (n,)
-        Weight of all votes of the query.
-    method : {"mixture", "noise", "argmax"}
-        See the head of this module.
-    prior : array-like, shape (n_classes,) or (n, n_classes), or "estimated", optional
-        Probability of each class before the histogram was seen: public shares of the classes, or what
-        a student believes about each record; or estimated from the histograms by the mixture. Default:
-        uniform, which is right for training students. ``argmax`` does not use it.
-    noise : {"gaussian", "laplace"}
-        Distribution of the noise.
-
-    Returns
-    -------
-    ndarray, shape (n, n_classes)
-        Rows add up to 1.
-
-    Raises
-    ------
-    InputError
-        If a shape or a value is not allowed.
+    ``histograms`` (n, n_classes): released noisy counts, in votes.
+    ``noise_scale`` (n,): standard deviation of the noise on each count (Laplace: its scale 1/γ), in
+        votes.
+    ``total`` (n,): weight of all votes of the query.
+    ``method``: see the head of this module.
+    ``prior`` (n_classes,): probability of each class before the histogram was seen: public shares
+        of the classes, or what a student believes about each record; or estimated from the
+        histograms by the mixture. Default: uniform, which is right for training students.
+        ``argmax`` does not use it.
+    Returns (n, n_classes): rows add up to 1.
 
     Examples
     --------
@@ -154,16 +138,10 @@ def class_posterior(
 class ConsensusMixture:
     """How far teachers agree, learnt from released histograms (method ``mixture``).
 
-    Attributes
-    ----------
-    levels : ndarray, shape (n_levels,)
-        Dissent t: the share of the votes that is spread evenly.
-    level_weights : ndarray, shape (n_levels,)
-        Estimated distribution of t.
-    class_prior : ndarray, shape (n_classes,)
-        Distribution of the classes: estimated, if asked for, or as given for all queries.
-    noise : {"gaussian", "laplace"}
-        Distribution of the noise.
+    ``levels`` (n_levels,): dissent t: the share of the votes that is spread evenly.
+    ``level_weights`` (n_levels,): estimated distribution of t.
+    ``class_prior`` (n_classes,): distribution of the classes: estimated, if asked for, or as given
+        for all queries.
 
     Examples
     --------
@@ -206,9 +184,7 @@ class ConsensusMixture:
         For students that hold beliefs of their own: belief × likelihood, normalised, is what to
         believe after the histogram.
 
-        Returns
-        -------
-        ndarray, shape (n, n_classes)
+        Returns (n, n_classes).
         """
         return self._log_likelihood(_checked(histograms, noise_scale, total, self.noise))
 
@@ -229,21 +205,9 @@ def released_targets(
 ) -> Floats:
     """Targets of a job's labels, in their order.
 
-    Parameters
-    ----------
-    labels : Labels
-        Of a labelling job.
-    n_classes : int
-    histograms : NoisyHistograms, optional
-        What the job released besides. Without it, and for labels without a histogram (a confident
-        student's own, in the interactive aggregator), targets are one-hot.
-    method : {"mixture", "noise", "argmax"}
-        See :func:`class_posterior`.
-
-    Returns
-    -------
-    ndarray, shape (n_labels, n_classes)
-        Rows add up to 1.
+    ``histograms``: what the job released besides. Without it, and for labels without a histogram (a
+        confident student's own, in the interactive aggregator), targets are one-hot.
+    Returns (n_labels, n_classes): rows add up to 1.
     """
     targets = np.eye(n_classes)[labels.labels]
     if histograms is None or not histograms.answered.any():

@@ -23,21 +23,12 @@ LEAST_KEPT = 1 / 3
 def rows_in_shares(y: NDArray[np.intp], shares: NDArray[np.float64], seed: int) -> NDArray[np.intp]:
     """Choose rows of a shard such that classes occur in given shares.
 
-    Parameters
-    ----------
-    y : ndarray of int, shape (n_shard,)
-        Class numbers.
-    shares : ndarray, shape (n_classes,)
-        Public, positive. Those of classes that the shard lacks are left out.
-    seed : int
-        Public: decides which records are left out.
-
-    Returns
-    -------
-    ndarray of int, shape (n_rows,)
-        Rows, in ascending order, none twice, of each class at least one; in the shares to the nearest
-        record, unless the shard would fall below :data:`LEAST_KEPT` of its records: then
-        classes that are too rare keep all of theirs.
+    ``y`` (n_shard,): class numbers.
+    ``shares`` (n_classes,): public, positive. Those of classes that the shard lacks are left out.
+    ``seed``: public: decides which records are left out.
+    Returns (n_rows,): rows, in ascending order, none twice, of each class at least one; in the
+        shares to the nearest record, unless the shard would fall below :data:`LEAST_KEPT` of its
+        records: then classes that are too rare keep all of theirs.
 
     Examples
     --------

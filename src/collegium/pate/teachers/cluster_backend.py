@@ -34,10 +34,7 @@ class WorkerLost:
 class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
     """Sends joblib's tasks to a cluster.
 
-    Parameters
-    ----------
-    cores : int
-        Tasks that the cluster runs at once.
+    ``cores``: tasks that the cluster runs at once.
     """
 
     supports_retrieve_callback = True

@@ -25,7 +25,7 @@ from joblib import cpu_count
 
 from collegium.errors import InputError, WorkerWarning
 from collegium.pate.teachers.cluster_backend import Callback, ClusterBackend
-from collegium.pate.teachers.in_clear import warn_if_in_clear
+from collegium.pate.teachers.encryption import warn_if_unencrypted
 from collegium.pate.teachers.parcels import (
     Parcel,
     cannot_travel,
@@ -97,20 +97,11 @@ class DaskBackend(ClusterBackend):
 def connected(address: str | None, workers: int | None, timeout: float) -> Iterator[DaskBackend]:
     """Connect to a scheduler; without an address, to this process's client or a cluster started for it.
 
-    Parameters
-    ----------
-    address : str or None
-        ``tcp://host:8786``, ``tls://host:8786``, or the path of a scheduler file (``.json``).
-    workers : int or None
-        Workers to start where there is no cluster, or tasks at once on one that is there; None: as many
-        as there are cores.
-    timeout : float
-        Seconds after which a scheduler without answer, or without a worker, is given up.
-
-    Raises
-    ------
-    InputError
-        If there is no scheduler, or it has no worker that can train teachers.
+    ``address``: ``tcp://host:8786``, ``tls://host:8786``, or the path of a scheduler file
+        (``.json``).
+    ``workers``: workers to start where there is no cluster, or tasks at once on one that is there;
+        None: as many as there are cores.
+    ``timeout``: seconds after which a scheduler without answer, or without a worker, is given up.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(_quiet())
@@ -122,7 +113,7 @@ def connected(address: str | None, workers: int | None, timeout: float) -> Itera
         _check_a_worker(client, timeout)
         places = [client.scheduler.address, *client.nthreads()]
         hosts = [get_address_host(place) for place in places]
-        warn_if_in_clear("Dask", hosts, all(place.startswith("tls://") for place in places))
+        warn_if_unencrypted("Dask", hosts, all(place.startswith("tls://") for place in places))
         cores = workers or sum(client.nthreads().values())
         backend = DaskBackend(client, cores, timeout)
         stack.callback(backend.take_back)

@@ -32,21 +32,13 @@ _TASKS_AHEAD = 2  # for each worker, so that none waits for its next task
 class Workers:
     """Workers that run tasks now.
 
-    Parameters
-    ----------
-    backend : joblib backend or str, optional
-        Default: the one that ``joblib.parallel_config`` set, else processes on this machine.
-    n_jobs : int, optional
-        As in joblib: None means 1, -1 all cores.
-
-    Attributes
-    ----------
-    count : int
-        Tasks that run at once.
-    share_files : bool
-        Do workers see the files of this process? If not, only this process writes and reads them.
-    tries_again : bool
-        Does the cluster by itself give the task of a lost worker to another?
+    ``backend``: default: the one that ``joblib.parallel_config`` set, else processes on this
+        machine.
+    ``n_jobs``: as in joblib: None means 1, -1 all cores.
+    ``count``: tasks that run at once.
+    ``share_files``: do workers see the files of this process? If not, only this process writes and
+        reads them.
+    ``tries_again``: does the cluster by itself give the task of a lost worker to another?
     """
 
     def __init__(self, backend: Any = None, n_jobs: int | None = None) -> None:
@@ -66,13 +58,8 @@ class Workers:
     def results(self, tasks: Iterator[Any], verbose: int = 0) -> Iterator[Any]:
         """Run tasks, and yield what they return as they end, in any order.
 
-        Parameters
-        ----------
-        tasks : iterator
-            Of ``joblib.delayed`` calls; read only a little ahead of the workers, so that the records of
-            few tasks are in memory at once.
-        verbose : int
-            As in joblib.
+        ``tasks``: of ``joblib.delayed`` calls; read only a little ahead of the workers, so that the
+            records of few tasks are in memory at once.
         """
         settings: dict[str, Any] = {"n_jobs": self._n_jobs, "verbose": verbose}
         if isinstance(self._backend, ClusterBackend) and self._n_jobs is not None:
@@ -110,17 +97,9 @@ class Workers:
 def running(engine: str | Engine | None, n_jobs: int | None = None) -> Iterator[Workers]:
     """Run an engine that is given in one of three ways.
 
-    Parameters
-    ----------
-    engine : str, Engine or None
-        A name; all there is to say; or None for the joblib backend that is active.
-    n_jobs : int, optional
-        As in joblib. With a name, None means all cores; an :class:`Engine` has its own number.
-
-    Raises
-    ------
-    InputError
-        As :class:`Engine`.
+    ``engine``: a name; all there is to say; or None for the joblib backend that is active.
+    ``n_jobs``: as in joblib. With a name, None means all cores; an :class:`Engine` has its own
+        number.
     """
     chosen = as_engine(engine, n_jobs)
     if chosen is None:
@@ -133,15 +112,7 @@ def running(engine: str | Engine | None, n_jobs: int | None = None) -> Iterator[
 def as_engine(engine: str | Engine | None, n_jobs: int | None = None) -> Engine | None:
     """Check what :func:`running` is given, and that it is installed; nothing is started.
 
-    Returns
-    -------
-    Engine or None
-        None for the joblib backend that is active.
-
-    Raises
-    ------
-    InputError
-        As :class:`Engine`.
+    Returns: None for the joblib backend that is active.
     """
     if engine is None:
         return None

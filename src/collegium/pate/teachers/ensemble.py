@@ -41,33 +41,22 @@ _BATCHES_PER_WORKER = 8
 class TeacherEnsemble:
     """Trains teachers and asks them, in parallel.
 
-    Parameters
-    ----------
-    estimator : object with ``fit`` and ``predict``
-        The model of every teacher, usually a scikit-learn classifier or pipeline. A
+    ``estimator``: the model of every teacher, usually a scikit-learn classifier or pipeline. A
         :class:`~collegium.models.batched.BatchedEstimator` trains many teachers in one call.
-    seed : int
-        Public randomness of training.
-    n_jobs : int, optional
-        As in joblib: None means 1, -1 means all cores.
-    keep : callable, optional
-        ``keep(number, teacher)`` runs after training; what it returns stands for the teacher from then on
-        (a path, say). It runs in the worker if workers see the files of this process, else here, as
-        teachers come in. Default: the teacher itself.
-    fetch : callable, optional
-        Turns what ``keep`` returned into the teacher again; runs where ``keep`` ran.
-    progress : callable, optional
-        Called with (teachers done, teachers in all).
-    verbose : int, default=0
-        As in joblib: progress messages.
-    n_classes : int, optional
-        Length of the public list of classes; a batched estimator needs it.
-    workers : Workers, optional
-        From :meth:`Engine.running <collegium.pate.teachers.engines.Engine.running>`. Default: ``n_jobs`` of
-        the joblib backend that is active (``joblib.parallel_config``).
-    class_shares : ndarray, shape (n_classes,), optional
-        Public shares of the classes. Each teacher sees its own shard in these shares; see
-        :mod:`~collegium.pate.teachers.class_balance`. Default: shards as they are.
+    ``seed``: public randomness of training.
+    ``n_jobs``: as in joblib: None means 1, -1 means all cores.
+    ``keep``: ``keep(number, teacher)`` runs after training; what it returns stands for the teacher
+        from then on (a path, say). It runs in the worker if workers see the files of this process,
+        else here, as teachers come in. Default: the teacher itself.
+    ``fetch``: turns what ``keep`` returned into the teacher again; runs where ``keep`` ran.
+    ``progress``: called with (teachers done, teachers in all).
+    ``verbose``: as in joblib: progress messages.
+    ``n_classes``: length of the public list of classes; a batched estimator needs it.
+    ``workers``: from :meth:`Engine.running <collegium.pate.teachers.engines.Engine.running>`.
+        Default: ``n_jobs`` of the joblib backend that is active (``joblib.parallel_config``).
+    ``class_shares`` (n_classes,): public shares of the classes. Each teacher sees its own shard in
+        these shares; see :mod:`~collegium.pate.teachers.class_balance`. Default: shards as they
+        are.
 
     Examples
     --------
@@ -127,21 +116,11 @@ class TeacherEnsemble:
     ) -> list[Any]:
         """Train teachers on their shards.
 
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n_records, n_features)
-            All private records.
-        y : ndarray of int, shape (n_records,)
-            Their class numbers.
-        assignment : Assignment
-            Who sees what.
-        teachers : sequence of int, optional
-            Which teachers to train; default all.
-
-        Returns
-        -------
-        list
-            What ``keep`` returned, in the order of ``teachers``.
+        ``X`` (n_records, n_features): all private records.
+        ``y`` (n_records,): their class numbers.
+        ``assignment``: who sees what.
+        ``teachers``: which teachers to train; default all.
+        Returns: what ``keep`` returned, in the order of ``teachers``.
         """
         numbers = list(range(assignment.n_teachers)) if teachers is None else list(teachers)
         keep_there = self._keep if self._workers.share_files else None
@@ -168,22 +147,9 @@ class TeacherEnsemble:
     def ask(self, teachers: Sequence[Any], X_public: Any) -> NDArray[np.int32]:
         """Let every teacher vote on every public record.
 
-        Parameters
-        ----------
-        teachers : sequence
-            What :meth:`train` returned.
-        X_public : array-like or DataFrame, shape (n_public, n_features)
-            Public records.
-
-        Returns
-        -------
-        ndarray of int32, shape (n_public, n_teachers)
-            Class numbers, -1 for abstentions. **Sensitive.**
-
-        Raises
-        ------
-        InputError
-            If a teacher fails, or votes for what is no class.
+        ``teachers``: what :meth:`train` returned.
+        ``X_public`` (n_public, n_features): public records.
+        Returns (n_public, n_teachers): class numbers, -1 for abstentions. **Sensitive.**
         """
         fetch_there = self._fetch if self._workers.share_files else None
 

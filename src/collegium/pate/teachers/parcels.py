@@ -47,12 +47,8 @@ class Failed:
 class Lent:
     """Public records that many tasks read, given to each worker once.
 
-    Parameters
-    ----------
-    value : object, optional
-        The records themselves, where the backend shares them by itself.
-    position : int, optional
-        Or: which of the values that the cluster hands in beside the parcel.
+    ``value``: the records themselves, where the backend shares them by itself.
+    ``position``: or: which of the values that the cluster hands in beside the parcel.
     """
 
     def __init__(self, value: Any = None, position: int | None = None) -> None:
@@ -103,20 +99,11 @@ def raised_on_the_way(parcel: Parcel) -> Any:
 def run_parcel(parcel: Parcel, expected: Mapping[str, str], *lent: Any) -> Parcel:
     """Run a packed task, on a worker.
 
-    Parameters
-    ----------
-    parcel : Parcel
-        A function without arguments.
-    expected : mapping of str to str
-        :func:`surroundings` of who sent it.
-    *lent
-        Values that :class:`Lent` objects in the task stand for.
-
-    Returns
-    -------
-    Parcel
-        What the function returned, or :class:`Failed`. No error leaves a worker in any other way, since
-        a cluster would log it.
+    ``parcel``: a function without arguments.
+    ``expected``: :func:`surroundings` of who sent it.
+    ``lent``: values that :class:`Lent` objects in the task stand for.
+    Returns: what the function returned, or :class:`Failed`. No error leaves a worker in any other
+        way, since a cluster would log it.
     """
     here = surroundings()
     for name, wanted in expected.items():

@@ -16,7 +16,7 @@ from joblib import cpu_count
 
 from collegium.errors import InputError, PrivacyWarning
 from collegium.pate.teachers.cluster_backend import Callback, ClusterBackend
-from collegium.pate.teachers.in_clear import warn_if_in_clear
+from collegium.pate.teachers.encryption import warn_if_unencrypted
 from collegium.pate.teachers.parcels import (
     Parcel,
     cannot_travel,
@@ -99,20 +99,11 @@ class RayBackend(ClusterBackend):
 def connected(address: str | None, workers: int | None, timeout: float) -> Iterator[RayBackend]:
     """Connect to a cluster; without an address, to this process's or one that is started for it.
 
-    Parameters
-    ----------
-    address : str or None
-        ``head:6379`` or ``auto`` (on a machine of the cluster), or ``ray://host:10001`` (from anywhere).
-    workers : int or None
-        Workers to start where there is no cluster, or tasks at once on one that is there; None: as many
-        as there are cores.
-    timeout : float
-        Seconds after which a cluster without answer, or without a free core, is given up.
-
-    Raises
-    ------
-    InputError
-        If there is no cluster, or it has no worker that can train teachers.
+    ``address``: ``head:6379`` or ``auto`` (on a machine of the cluster), or ``ray://host:10001``
+        (from anywhere).
+    ``workers``: workers to start where there is no cluster, or tasks at once on one that is there;
+        None: as many as there are cores.
+    ``timeout``: seconds after which a cluster without answer, or without a free core, is given up.
     """
     address = address or os.environ.get("RAY_ADDRESS")
     with contextlib.ExitStack() as stack:
@@ -133,7 +124,9 @@ def connected(address: str | None, workers: int | None, timeout: float) -> Itera
             _start(ray, stack, workers)
         _check_a_worker(ray, timeout)
         hosts = [node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]]
-        warn_if_in_clear("Ray", hosts, os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"))
+        warn_if_unencrypted(
+            "Ray", hosts, os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
+        )
         cores = workers or int(ray.cluster_resources().get("CPU", 1))
         backend = RayBackend(ray, cores)
         stack.callback(backend.take_back)

@@ -43,27 +43,13 @@ def run_in_rounds(
 ) -> None:
     """Run the tasks of all teachers.
 
-    Parameters
-    ----------
-    batches : list of list of int
-        Numbers of the teachers of each task.
-    begin : callable
-        Called at the start of each round; returns what makes a joblib task of a batch. The task returns
-        a list of (number, result).
-    workers : Workers
-        Where to run.
-    receive : callable
-        ``receive(number, result)`` is called here, once for each teacher, as results come.
-    doing : str
-        What the tasks do, for messages: "trained", "asked".
-    verbose : int
-        As in joblib.
-
-    Raises
-    ------
-    ModelError
-        If a teacher's task has ended its worker time and again, alone, too; all other results have been
-        received by then, unless nothing works any more.
+    ``batches``: numbers of the teachers of each task.
+    ``begin``: called at the start of each round; returns what makes a joblib task of a batch. The
+        task returns a list of (number, result).
+    ``receive``: ``receive(number, result)`` is called here, once for each teacher, as results come.
+    ``doing``: what the tasks do, for messages: "trained", "asked".
+    Raises ModelError if a teacher's task has ended its worker time and again, alone, too; all other
+        results have been received by then, unless nothing works any more.
     """
     suspect, hopeless = (
         (_SUSPECT_OF_CLUSTER, _HOPELESS_OF_CLUSTER)

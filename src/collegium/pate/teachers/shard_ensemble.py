@@ -53,24 +53,9 @@ class ShardEnsemble(TeacherEnsemble):
         A task holds the numbers of its shards and the store's path; no record passes through this process,
         unless workers do not see its files: then each shard is read here and sent.
 
-        Parameters
-        ----------
-        store : ShardStore
-            The shards.
-        preprocessing : transformer, optional
-            Fitted on public records; applied to each shard on its own.
-        teachers : sequence of int, optional
-            Which teachers to train; default all.
-
-        Returns
-        -------
-        list
-            What ``keep`` returned, in the order of ``teachers``.
-
-        Raises
-        ------
-        InputError
-            If a shard is not what was written, or a teacher cannot be trained.
+        ``preprocessing``: fitted on public records; applied to each shard on its own.
+        ``teachers``: which teachers to train; default all.
+        Returns: what ``keep`` returned, in the order of ``teachers``.
         """
         numbers = list(range(store.n_teachers)) if teachers is None else list(teachers)
         share_files = self._workers.share_files

@@ -13,8 +13,8 @@ from collegium.data.tables import take_rows
 from collegium.errors import InputError, ModelError
 from collegium.models.batched import BatchedEstimator, Shard
 from collegium.pate.teachers.class_balance import rows_in_shares
+from collegium.pate.teachers.no_warnings import NO_WARNINGS
 from collegium.pate.teachers.parcels import Lent
-from collegium.pate.teachers.silence import SILENCE
 from collegium.pate.teachers.teacher import (
     Teacher,
     as_votes,
@@ -38,24 +38,11 @@ def train_batch(
 ) -> list[tuple[int, Any]]:
     """Train teachers, in a worker.
 
-    Parameters
-    ----------
-    estimator : object with ``fit`` and ``predict``
-        Not changed.
-    shards : list of (number, X, y)
-        Teachers and their shards.
-    seed : int
-        Of the ensemble.
-    keep : callable or None
-        ``keep(number, teacher)`` is called here, and returned instead of the teacher.
-    n_classes : int or None
-        For a batched estimator.
-    class_shares : ndarray, shape (n_classes,), optional
-        Public: each shard is seen in these shares of the classes.
-
-    Returns
-    -------
-    list of (number, teacher or what was kept)
+    ``estimator``: not changed.
+    ``shards`` (number, X, y): teachers and their shards.
+    ``keep``: ``keep(number, teacher)`` is called here, and returned instead of the teacher.
+    ``class_shares`` (n_classes,): public: each shard is seen in these shares of the classes.
+    Returns (number, teacher or what was kept).
     """
     seeds = [teacher_seed(seed, number) for number, _, _ in shards]
     if class_shares is not None:
@@ -127,21 +114,11 @@ def ask_batch(
 ) -> list[tuple[int, NDArray[np.int32]]]:
     """Ask teachers about public records, in a worker.
 
-    Parameters
-    ----------
-    estimator : object with ``fit`` and ``predict``
-        The one that trained them.
-    kept : list of (number, teacher or what was kept)
-        Whom to ask.
-    X_public : Lent
-        Public records, shape (n_public, n_features).
-    fetch : callable or None
-        Turns what was kept into the teacher again.
-
-    Returns
-    -------
-    list of (number, votes)
-        Votes have the shape (n_public,). **Sensitive.**
+    ``estimator``: the one that trained them.
+    ``kept`` (number, teacher or what was kept): whom to ask.
+    ``X_public``: public records, shape (n_public, n_features).
+    ``fetch``: turns what was kept into the teacher again.
+    Returns (number, votes): votes have the shape (n_public,). **Sensitive.**
     """
     records = X_public.get()
     votes: list[NDArray[np.int32]] = []
@@ -177,7 +154,7 @@ def _votes_of(
     ]
     together: Iterator[Any] | None = None
     if isinstance(estimator, BatchedEstimator) and models:
-        with SILENCE:
+        with NO_WARNINGS:
             together = iter(estimator.predict_shards(models, X_public))
     for teacher in teachers:
         if together is None or teacher.sensitive_model is None:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from collegium.errors import InputError
 from collegium.models.batched import BatchedEstimator, Shard
-from collegium.pate.teachers.silence import SILENCE
+from collegium.pate.teachers.no_warnings import NO_WARNINGS
 from collegium.pate.voting.vote_table import ABSTAIN
 
 
@@ -20,12 +20,9 @@ from collegium.pate.voting.vote_table import ABSTAIN
 class Teacher:
     """A trained teacher.
 
-    Attributes
-    ----------
-    sensitive_model : object or None
-        Something with ``predict``; None for a teacher that cannot learn.
-    constant : int
-        What a teacher without a model votes: the only class of its shard, or an abstention.
+    ``sensitive_model``: something with ``predict``; None for a teacher that cannot learn.
+    ``constant``: what a teacher without a model votes: the only class of its shard, or an
+        abstention.
     """
 
     sensitive_model: Any
@@ -36,18 +33,12 @@ class Teacher:
         if self.sensitive_model is None:
             n_records = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
             return np.full(n_records, self.constant, dtype=np.int32)
-        with SILENCE:
+        with NO_WARNINGS:
             return as_votes(self.sensitive_model.predict(X_public))
 
 
 def as_votes(predicted: Any) -> NDArray[np.int32]:
-    """Check that predictions are class numbers.
-
-    Raises
-    ------
-    InputError
-        If one is not a whole number.
-    """
+    """Check that predictions are class numbers."""
     votes = np.asarray(predicted)
     if votes.dtype.kind not in "biuf" or (votes != np.rint(votes)).any():
         raise InputError("a teacher voted for something that is no class number")
@@ -57,30 +48,20 @@ def as_votes(predicted: Any) -> NDArray[np.int32]:
 def train_teacher(estimator: Any, X: Any, y: NDArray[np.intp], seed: int) -> Teacher:
     """Train one teacher on its shard.
 
-    Parameters
-    ----------
-    estimator : object with ``fit`` and ``predict``
-        Cloned (or, if it is not a scikit-learn estimator, deep-copied) before training. Every
-        ``random_state`` among its parameters is set from ``seed``.
-    X : array-like or DataFrame, shape (n_shard, n_features)
-        Records of the shard.
-    y : ndarray of int, shape (n_shard,)
-        Class numbers.
-    seed : int
-        Public.
-
-    Returns
-    -------
-    Teacher
-        One that abstains for an empty shard, and one that always votes the same for a shard with
-        one class only.
+    ``estimator``: cloned (or, if it is not a scikit-learn estimator, deep-copied) before training.
+        Every ``random_state`` among its parameters is set from ``seed``.
+    ``X`` (n_shard, n_features): records of the shard.
+    ``y`` (n_shard,): class numbers.
+    ``seed``: public.
+    Returns: one that abstains for an empty shard, and one that always votes the same for a shard
+        with one class only.
     """
     constant = _without_learning(y)
     if constant is not None:
         return constant
     model = clone(estimator, safe=False)
     _seed_all(model, seed)
-    with SILENCE:
+    with NO_WARNINGS:
         model.fit(X, y)
     return Teacher(model)
 
@@ -90,26 +71,16 @@ def train_teachers(
 ) -> list[Teacher]:
     """Train the teachers of many shards in one call of the estimator.
 
-    Parameters
-    ----------
-    estimator : BatchedEstimator
-        Not changed.
-    shards : sequence of (X, y)
-        Records and class numbers of each.
-    seeds : sequence of int
-        Public, one per shard.
-    n_classes : int
-        Length of the public list of classes.
-
-    Returns
-    -------
-    list of Teacher
-        As :func:`train_teacher` for each shard alone, up to floating-point rounding.
+    ``estimator``: not changed.
+    ``shards`` (X, y): records and class numbers of each.
+    ``seeds``: public, one per shard.
+    ``n_classes``: length of the public list of classes.
+    Returns: as :func:`train_teacher` for each shard alone, up to floating-point rounding.
     """
     teachers = [_without_learning(y) for _, y in shards]
     learners = [number for number, teacher in enumerate(teachers) if teacher is None]
     if learners:
-        with SILENCE:
+        with NO_WARNINGS:
             models = estimator.fit_shards(
                 [shards[number] for number in learners],
                 [seeds[number] for number in learners],

@@ -24,16 +24,9 @@ def answers_affordable(
 ) -> int:
     """Count how many queries an account pays for if each is answered.
 
-    Parameters
-    ----------
-    pricing : WorstCasePricing
-    electorate : Electorate
-    most : int
-        Count no further.
-    first : int, default=0
-        Position of the first of them.
-    account : Accountant, optional
-        Who pays, and **is charged**; default: that of the pricing.
+    ``most``: count no further.
+    ``first``: position of the first of them.
+    ``account``: who pays, and **is charged**; default: that of the pricing.
     """
     account = pricing.accountant if account is None else account
     if np.isinf(account.epsilon).all():
@@ -49,13 +42,7 @@ def answers_affordable(
 
 
 def refuse_unaffordable(aggregator: Aggregator, plan: Plan, guarantee: str, seed: int = 0) -> None:
-    """Refuse, before anything is trained, a plan under which no query could be answered.
-
-    Raises
-    ------
-    InputError
-        If some group cannot afford a single query, or there is no drawing so much noise.
-    """
+    """Refuse, before anything is trained, a plan under which no query could be answered."""
     electorate = plan.electorate(seed)
     refuse_noise_out_of_range(aggregator, electorate)
     if guarantee != WorstCasePricing.guarantee:

@@ -331,11 +331,6 @@ AGGREGATORS: dict[str, type[Aggregator]] = {
 def aggregator_from(name: str, **parameters: float | None) -> Aggregator:
     """Make an aggregator from its name and parameters, as configurations give them; None: not given.
 
-    Raises
-    ------
-    InputError
-        If the name or a parameter is unknown.
-
     Examples
     --------
     >>> aggregator_from("gnmax", sigma=40)

@@ -40,10 +40,7 @@ def may_start(account: Accountant, price: Price) -> bool:
 def charge_again(account: Accountant, price: Price, verdict: str) -> list[Charge] | None:
     """Charge a query whose verdict is known already.
 
-    Returns
-    -------
-    list of Charge or None
-        None, and nothing was charged, if it was lost, but could never have been started.
+    Returns: None, and nothing was charged, if it was lost, but could never have been started.
     """
     if verdict == LOST and not may_start(account, price):
         return None

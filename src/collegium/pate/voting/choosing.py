@@ -39,36 +39,16 @@ class QueryChooser(Protocol):
     def next(self, n: int, outcomes: Sequence[Outcome]) -> Sequence[int]:
         """Choose rows.
 
-        Parameters
-        ----------
-        n : int
-            How many at most, 1 or more.
-        outcomes : sequence of Outcome
-            Everything that was released so far, in the order of asking. A choice must depend on nothing
-            else that is not public; if it is a function of them, an interrupted job goes on as if
-            nothing had happened.
-
-        Returns
-        -------
-        sequence of int
-            Different rows that were not asked about, at most ``n``; none ends the job.
+        ``n``: how many at most, 1 or more.
+        ``outcomes``: everything that was released so far, in the order of asking. A choice must
+            depend on nothing else that is not public; if it is a function of them, an interrupted
+            job goes on as if nothing had happened.
+        Returns: different rows that were not asked about, at most ``n``; none ends the job.
         """
 
 
 def check_choosing(aggregator: Aggregator, guarantee: str) -> None:
     """Refuse to choose queries by outcomes where the account does not allow for it.
-
-    Parameters
-    ----------
-    aggregator : Aggregator
-        The mechanism.
-    guarantee : {"worst-case", "data-dependent"}
-        Kind of the account.
-
-    Raises
-    ------
-    InputError
-        Under a data-dependent guarantee, and for Interactive-GNMax.
 
     Examples
     --------
@@ -95,24 +75,10 @@ def check_choosing(aggregator: Aggregator, guarantee: str) -> None:
 class Agenda:
     """Rows by position; no row stands at two positions, whoever chose it.
 
-    Parameters
-    ----------
-    order : array-like of int, shape (n,), or QueryChooser
-        Public order, or who chooses.
-    n_rows : int
-        Public records that were voted on.
-    max_queries : int, optional
-        Most positions.
-
-    Attributes
-    ----------
-    limit : int
-        Most positions that can be asked.
-
-    Raises
-    ------
-    InputError
-        If an order does not name different rows of those voted on.
+    ``order`` (n,): public order, or who chooses.
+    ``n_rows``: public records that were voted on.
+    ``max_queries``: most positions.
+    ``limit``: most positions that can be asked.
 
     Examples
     --------
@@ -157,19 +123,11 @@ class Agenda:
     def block(self, first: int, n: int, outcomes: Sequence[Outcome]) -> list[int]:
         """Decide on the next rows, from position ``first`` on.
 
-        Parameters
-        ----------
-        first : int
-            Number of positions that are settled.
-        n : int
-            How many rows at most.
-        outcomes : sequence of Outcome
-            What was released so far.
-
-        Raises
-        ------
-        InputError
-            If somebody chose too many rows, rows that are not there, or a row twice; nothing was asked.
+        ``first``: number of positions that are settled.
+        ``n``: how many rows at most.
+        ``outcomes``: what was released so far.
+        Raises InputError if somebody chose too many rows, rows that are not there, or a row twice;
+            nothing was asked.
         """
         n = min(n, self.limit - first)
         known = self._rows[first : first + n]
@@ -186,13 +144,10 @@ class Agenda:
         self._taken |= fresh
         return chosen
 
-    def recall(self, position: int, row: int) -> None:
+    def restore(self, position: int, row: int) -> None:
         """Take over, from a journal, what stands at a position.
 
-        Raises
-        ------
-        InputError
-            If it does not fit the order, or was asked about before.
+        Raises InputError if it does not fit the order, or was asked about before.
         """
         if self._chooser is None:
             fits = position < self.limit and self._rows[position] == row

@@ -23,12 +23,8 @@ from collegium.personalisation.electorate import Electorate
 class Replay:
     """A job's worst-case account, from its released outcomes.
 
-    Attributes
-    ----------
-    account : GaussianAccountant
-        After all outcomes, with the job's own budgets.
-    composition : dict of str to list of Use
-        For each group, what its most burdened owners were exposed to.
+    ``account``: after all outcomes, with the job's own budgets.
+    ``composition``: for each group, what its most burdened owners were exposed to.
     """
 
     account: GaussianAccountant
@@ -43,20 +39,9 @@ def replay(
 ) -> Replay:
     """Charge released outcomes again, as the job did.
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        The mechanism.
-    electorate : Electorate
-        Weights, participation and cohorts.
-    outcomes : sequence of Outcome
-        Every query asked, in order. Lost queries are charged in full, as the job charges them.
-    neighbours : Neighbours, optional
-        What the account hides about an owner.
-
-    Returns
-    -------
-    Replay
+    ``outcomes``: every query asked, in order. Lost queries are charged in full, as the job charges
+        them.
+    ``neighbours``: what the account hides about an owner.
     """
     pricing = WorstCasePricing(aggregator, electorate, neighbours)
     account = pricing.accountant
@@ -75,10 +60,7 @@ def charge_outcomes(
 ) -> Iterator[tuple[Outcome, list[Charge]]]:
     """Charge released outcomes to the pricing's account, one after the other.
 
-    Yields
-    ------
-    outcome, charges
-        After they were charged. Ends before a lost query that was never affordable.
+    Yields: after they were charged. Ends before a lost query that was never affordable.
     """
     for outcome in outcomes:
         price = pricing.price(electorate.ballot(outcome.position))

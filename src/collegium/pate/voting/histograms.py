@@ -24,27 +24,20 @@ class NoisyHistograms:
     Rows are in the order of asking. All numbers are in votes. Totals, noise scales and thresholds are
     public: they follow from the plan and the aggregator.
 
-    Attributes
-    ----------
-    queries : ndarray of int, shape (n_asked,)
-        Rows of the public records.
-    verdicts : tuple of str, length n_asked
-        "answered", "rejected", "reinforced" or "lost".
-    labels : ndarray of int, shape (n_asked,)
-        Released class number, -1 for none.
-    counts : ndarray, shape (n_asked, n_classes)
-        Weighted votes + noise; NaN where the teachers did not answer.
-    checks : ndarray, shape (n_asked,)
-        Largest weighted vote + noise, as compared with the threshold (for the interactive aggregator:
-        the largest of votes less what the student expected); NaN where there was no check.
-    totals : ndarray, shape (n_asked,)
-        Weight of all votes. Teachers that abstain, having no record, are missing from the counts.
-    noise_scales, check_scales : ndarray, shape (n_asked,)
-        Scale of the noise on each count, and on the check (NaN without a check).
-    thresholds : ndarray, shape (n_asked,)
-        What the check was compared with (NaN without a check).
-    noise : {"gaussian", "laplace"}
-        Distribution of the noise on the counts; its scale is σ, or 1/γ. Checks are always Gaussian.
+    ``queries`` (n_asked,): rows of the public records.
+    ``verdicts``: "answered", "rejected", "reinforced" or "lost".
+    ``labels`` (n_asked,): released class number, -1 for none.
+    ``counts`` (n_asked, n_classes): weighted votes + noise; NaN where the teachers did not answer.
+    ``checks`` (n_asked,): largest weighted vote + noise, as compared with the threshold (for the
+        interactive aggregator: the largest of votes less what the student expected); NaN where
+        there was no check.
+    ``totals`` (n_asked,): weight of all votes. Teachers that abstain, having no record, are missing
+        from the counts.
+    ``noise_scales``, ``check_scales`` (n_asked,): scale of the noise on each count, and on the
+        check (NaN without a check).
+    ``thresholds`` (n_asked,): what the check was compared with (NaN without a check).
+    ``noise``: distribution of the noise on the counts; its scale is σ, or 1/γ. Checks are always
+        Gaussian.
     """
 
     queries: NDArray[np.intp]
@@ -83,9 +76,7 @@ class NoisyHistograms:
     def rows(self, chosen: NDArray[Any]) -> NoisyHistograms:
         """Take some queries only.
 
-        Parameters
-        ----------
-        chosen : ndarray of bool, shape (n_asked,), or of int
+        ``chosen``: (n_asked,).
         """
         numbers = np.arange(len(self))[chosen]
         return NoisyHistograms(
@@ -106,18 +97,10 @@ class NoisyHistograms:
     ) -> pd.DataFrame:
         """Tabulate, one row per query asked, with names for files.
 
-        Parameters
-        ----------
-        classes : sequence, length n_classes
-            Names of the classes.
-        public_rows : ndarray of int, optional
-            Row in the file of each public record; default: as numbered here.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``row``, ``verdict``, ``label`` (missing where there is none), ``total``,
-            ``noise_scale``, ``check``, ``check_scale``, ``threshold``, and ``count: NAME`` for each class.
+        ``public_rows``: row in the file of each public record; default: as numbered here.
+        Returns: columns ``row``, ``verdict``, ``label`` (missing where there is none), ``total``,
+            ``noise_scale``, ``check``, ``check_scale``, ``threshold``, and ``count: NAME`` for each
+            class.
         """
         rows = self.queries if public_rows is None else public_rows[self.queries]
         names = [str(name) for name in classes]
@@ -142,15 +125,7 @@ def released_histograms(
 ) -> NoisyHistograms:
     """Collect the noisy values of a job's outcomes, with the public numbers that belong to them.
 
-    Parameters
-    ----------
-    labels : Labels
-        Of a job with ``release="histogram"``.
-    electorate : Electorate
-        The job's.
-    aggregator : Aggregator
-        The job's.
-    n_classes : int
+    ``labels``: of a job with ``release="histogram"``.
 
     Examples
     --------

@@ -13,17 +13,15 @@ from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.personalisation.electorate import Electorate
 
+_POINTS = 60
+
 
 @dataclass(frozen=True)
 class SpendingPoint:
     """The account after some queries.
 
-    Attributes
-    ----------
-    asked, labels : int
-        Queries asked and labels released so far.
-    epsilon_spent : dict of str to float
-        The most that any owner of each group has spent, rounded up.
+    ``asked``, ``labels``: queries asked and labels released so far.
+    ``epsilon_spent``: the most that any owner of each group has spent, rounded up.
     """
 
     asked: int
@@ -35,32 +33,18 @@ def spending_history(
     aggregator: Aggregator,
     electorate: Electorate,
     outcomes: Sequence[Outcome],
-    n_points: int = 60,
 ) -> list[SpendingPoint]:
     """Charge released outcomes again, and look at the account now and then.
 
     Under the worst-case guarantee costs depend on released outcomes only, so this history may be
     published.
 
-    Parameters
-    ----------
-    aggregator : Aggregator
-        The mechanism.
-    electorate : Electorate
-        Weights, participation and cohorts.
-    outcomes : sequence of Outcome
-        Every query asked, in order.
-    n_points : int, default=60
-        About how many points to return; the last one is always there.
-
-    Returns
-    -------
-    list of SpendingPoint
-        Starts with zero.
+    ``outcomes``: every query asked, in order.
+    Returns: about 60 points; the last one is always there.
     """
     pricing = WorstCasePricing(aggregator, electorate)
     wanted = set(
-        np.linspace(0, len(outcomes), min(n_points, len(outcomes)) + 1).astype(int).tolist()
+        np.linspace(0, len(outcomes), min(_POINTS, len(outcomes)) + 1).astype(int).tolist()
     )
     points = [SpendingPoint(0, 0, pricing.accountant.epsilon_spent_by_name())]
     labels = 0

@@ -22,6 +22,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.checks import check_whole
 from collegium.errors import BudgetExceededError, InputError
 from collegium.noise.grid import GRID, to_grid
 from collegium.noise.sources import MAX_SCALE, NoiseSource
@@ -65,23 +66,16 @@ _CHUNK = 512
 class Outcome:
     """What became of one query. Safe to release under the worst-case guarantee.
 
-    Attributes
-    ----------
-    position : int
-        Place in the order of asking.
-    query : int
-        Row of the public records.
-    verdict : {"answered", "rejected", "reinforced", "lost", "unaffordable"}
-        ``lost``: charged in full, but the outcome did not survive a crash. ``unaffordable``: the
-        check passed, but not the account (data-dependent guarantee only); the job ends.
-    label : int
-        Class number, or -1.
-    noisy_counts : tuple of float, length n_classes, or None
-        Only where histograms are released, and the teachers answered: weighted counts + noise, in
-        votes, multiples of the grid. The label is the arg max.
-    noisy_check : float or None
-        Only where histograms are released, and there was a check: what was compared with the
-        threshold, whether or not it passed.
+    ``position``: place in the order of asking.
+    ``query``: row of the public records.
+    ``verdict``: ``lost``: charged in full, but the outcome did not survive a crash.
+        ``unaffordable``: the check passed, but not the account (data-dependent guarantee only); the
+        job ends.
+    ``label``: class number, or -1.
+    ``noisy_counts``: only where histograms are released, and the teachers answered: weighted counts
+        + noise, in votes, multiples of the grid. The label is the arg max.
+    ``noisy_check``: only where histograms are released, and there was a check: what was compared
+        with the threshold, whether or not it passed.
     """
 
     position: int
@@ -130,16 +124,9 @@ class _Memory:
 class Labels:
     """Result of a labelling job.
 
-    Attributes
-    ----------
-    outcomes : list of Outcome
-        Every query asked, in order.
-    queries : ndarray of int, shape (n_labels,)
-        Rows of the public records that got a label.
-    labels : ndarray of int, shape (n_labels,)
-        Their classes.
-    stop_reason : {"budget", "queries", "labels", "interrupted"}
-        Why the job ended.
+    ``outcomes``: every query asked, in order.
+    ``queries`` (n_labels,): rows of the public records that got a label.
+    ``labels`` (n_labels,): their classes.
     """
 
     outcomes: list[Outcome]
@@ -183,43 +170,19 @@ def refuse_noise_out_of_range(aggregator: Aggregator, electorate: Electorate) ->
 class LabellingJob:
     """One pass over the public records.
 
-    Parameters
-    ----------
-    votes : VoteTable
-        **Sensitive.**
-    electorate : Electorate
-        Weights, participation and cohorts.
-    aggregator : Aggregator
-        The mechanism.
-    pricing : Pricing
-        Prices and accountant; fresh, unless the job goes on.
-    noise : NoiseSource
-        Where noise comes from.
-    order : ndarray of int, shape (n_queries,), or QueryChooser
-        Public order in which queries are asked, or who chooses them from what was released so far.
-    student : InteractiveStudent, optional
-        For Interactive-GNMax.
-    max_queries : int, optional
-        Stop after so many queries.
-    max_labels : int, optional
-        Stop after so many labels.
-    journal : Journal, optional
-        Durable memory; default: none.
-    block : int, default=16
-        Queries between two writes of the journal: as many are lost at most in a crash.
-    should_stop : callable, optional
-        Asked before each query; True ends the job with everything settled.
-    progress : callable, optional
-        Called with the number of queries asked so far.
-    release : {"labels", "histogram"}
-        What outcomes show: labels, or also the noisy counts and checks that they follow from.
-
-    Raises
-    ------
-    InputError
-        If votes and electorate do not fit, the student is missing, the order does not name
-        different rows of the votes, weights are off the grid, or the account does not pay for the
-        histograms that are asked for, or not for a choice of queries.
+    ``votes``: **Sensitive.**
+    ``pricing``: prices and accountant; fresh, unless the job goes on.
+    ``noise``: where noise comes from.
+    ``order`` (n_queries,): public order in which queries are asked, or who chooses them from what
+        was released so far.
+    ``max_queries``: stop after so many queries.
+    ``max_labels``: stop after so many labels.
+    ``journal``: durable memory; default: none.
+    ``block``: queries between two writes of the journal: as many are lost at most in a crash.
+    ``should_stop``: asked before each query; True ends the job with everything settled.
+    ``progress``: called with the number of queries asked so far.
+    ``release``: what outcomes show: labels, or also the noisy counts and checks that they follow
+        from.
     """
 
     def __init__(
@@ -261,8 +224,7 @@ class LabellingJob:
         if isinstance(order, QueryChooser):
             check_choosing(aggregator, pricing.guarantee)
         self._agenda = Agenda(order, votes.n_queries, max_queries)
-        if block < 1:
-            raise InputError(f"block must be at least 1 query, got {block}")
+        check_whole("block", block)
         self._student = student if aggregator.consults_student else None
         self._max_labels = max_labels
         self._journal: Journal = journal if journal is not None else _Memory()
@@ -280,7 +242,7 @@ class LabellingJob:
 
     def run(self) -> Labels:
         """Replay what is durable, then go on until something runs out."""
-        outcomes = self._recall()
+        outcomes = self._restore()
         reason = self._reason_to_stop(len(outcomes))
         while reason is None:
             first = len(outcomes)
@@ -314,12 +276,12 @@ class LabellingJob:
             reason,
         )
 
-    def _recall(self) -> list[Outcome]:
+    def _restore(self) -> list[Outcome]:
         """Charge again for what is durable. Rows stay where the journal has them, whoever chose them."""
         outcomes: list[Outcome] = []
         durable = self._journal.settled()
         for outcome in durable:
-            self._agenda.recall(outcome.position, outcome.query)
+            self._agenda.restore(outcome.position, outcome.query)
         for outcome in durable:
             if not self._replay(outcome):
                 break

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from collegium.accounting.gaussian import gdp_mu
+from collegium.checks import check_whole
 from collegium.errors import InputError
 from collegium.personalisation.electorate import Electorate
 
@@ -27,23 +28,10 @@ def least_sigma(electorate: Electorate, n_answers: int) -> float:
 
         σ² = max over cohorts of Σ_p 2·(Δ_p/s_p)² / μ(ε, δ)².
 
-    Parameters
-    ----------
-    electorate : Electorate
-        Public: :meth:`Plan.electorate <collegium.personalisation.plan.Plan.electorate>`, with the seed of the
-        study.
-    n_answers : int
-        Answers wanted, at least 1.
-
-    Returns
-    -------
-    float
-        Standard deviation in votes, for the nominal number of teachers.
-
-    Raises
-    ------
-    InputError
-        If no answer is wanted, or no budget limits anything.
+    ``electorate``: public: :meth:`Plan.electorate
+        <collegium.personalisation.plan.Plan.electorate>`, with the seed of the study.
+    ``n_answers``: answers wanted, at least 1.
+    Returns: standard deviation in votes, for the nominal number of teachers.
 
     Examples
     --------
@@ -53,9 +41,7 @@ def least_sigma(electorate: Electorate, n_answers: int) -> float:
     >>> round(least_sigma(plan.electorate(0), 9000))
     501
     """
-    whole = isinstance(n_answers, (int, np.integer)) and not isinstance(n_answers, bool)
-    if not whole or n_answers < 1:
-        raise InputError(f"n_answers must be a whole number, at least 1, got {n_answers!r}")
+    check_whole("n_answers", n_answers)
     if all(budget.is_unlimited for budget in electorate.groups.values()):
         raise InputError("all budgets are unlimited, so no answer needs noise: give sigma instead")
     positions = 1 if electorate.is_static else n_answers

@@ -52,11 +52,7 @@ class Prices(Protocol):
 class Pricing(ABC):
     """Prices of one job, with the accountant that they are charged to.
 
-    Attributes
-    ----------
-    guarantee : {"worst-case", "data-dependent"}
-    accountant : Accountant
-        Who has spent how much.
+    ``accountant``: who has spent how much.
     """
 
     guarantee: ClassVar[str]
@@ -66,17 +62,9 @@ class Pricing(ABC):
     def prices(self, ballots: Sequence[Ballot], sensitive_counts: Floats) -> Prices:
         """Price a chunk of queries.
 
-        Parameters
-        ----------
-        ballots : sequence of Ballot, length n
-            One for each query of the chunk.
-        sensitive_counts : ndarray, shape (n, n_classes)
-            Their weighted counts.
-
-        Returns
-        -------
-        Prices
-            As sensitive as the accountant.
+        ``ballots``: one for each query of the chunk.
+        ``sensitive_counts`` (n, n_classes): their weighted counts.
+        Returns: as sensitive as the accountant.
         """
 
 
@@ -241,11 +229,6 @@ def pricing_for(
     """Choose the prices that belong to a guarantee, about these neighbours.
 
     ``bounds`` matters to the data-dependent ones: see :class:`DataDependentPricing`.
-
-    Raises
-    ------
-    InputError
-        If the guarantee is unknown.
     """
     if guarantee == WorstCasePricing.guarantee:
         return WorstCasePricing(aggregator, electorate, neighbours)

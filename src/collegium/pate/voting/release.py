@@ -26,19 +26,7 @@ RELEASES = (LABELS, HISTOGRAM)
 def check_release(release: str, aggregator: Aggregator, guarantee: str) -> None:
     """Refuse a histogram that the account would not pay for.
 
-    Parameters
-    ----------
-    release : {"labels", "histogram"}
-        What is to be shown of each answered query.
-    aggregator : Aggregator
-        The mechanism.
-    guarantee : {"worst-case", "data-dependent"}
-        Kind of the account.
-
-    Raises
-    ------
-    InputError
-        If the release is unknown, or the account pays for the arg max only.
+    ``release``: what is to be shown of each answered query.
 
     Examples
     --------

@@ -30,21 +30,11 @@ def blocks_of(
 ) -> Iterator[tuple[int, Any]]:
     """Cut public records into blocks whose votes fit into memory.
 
-    Parameters
-    ----------
-    X_public : array-like or DataFrame, shape (n_public, n_features)
-        Public records.
-    n_teachers : int
-        Who vote on them.
-    bytes_at_once : int
-        For the votes of a block; 8 bytes per record and teacher are reckoned with.
-
-    Yields
-    ------
-    first : int
-        Position of the block's first record.
-    block : as X_public
-        The records.
+    ``X_public`` (n_public, n_features): public records.
+    ``n_teachers``: who vote on them.
+    ``bytes_at_once``: for the votes of a block; 8 bytes per record and teacher are reckoned with.
+    Yields ``first``: position of the block's first record.
+    Yields ``block``: the records.
 
     Examples
     --------
@@ -71,30 +61,14 @@ def ask_in_blocks(
     Memory holds the votes of one block. A call that was interrupted goes on after the last block that it
     finished; the file has its name only when it is complete.
 
-    Parameters
-    ----------
-    path : Path
-        Where the table of shape (n_public, n_teachers) goes: one byte per vote for up to 127 classes. A
-        table that is there already is only opened.
-    ask : callable
-        ``ask(block)`` returns the votes on some records, shape (n_block, n_teachers); for instance
-        ``lambda X: ensemble.ask(teachers, X)``.
-    blocks : iterable of (int, records)
-        First position and records of each block, in order; see :func:`blocks_of`.
-    n_public, n_teachers, n_classes : int
-        Size of the table.
-    progress : callable, optional
-        Called with (records voted on, records in all).
-
-    Returns
-    -------
-    VoteTable
-        Whose votes are read from the disk as they are needed.
-
-    Raises
-    ------
-    InputError
-        If a vote is no class number, blocks do not follow each other, or the file cannot be written.
+    ``path``: where the table of shape (n_public, n_teachers) goes: one byte per vote for up to 127
+        classes. A table that is there already is only opened.
+    ``ask``: ``ask(block)`` returns the votes on some records, shape (n_block, n_teachers); for
+        instance ``lambda X: ensemble.ask(teachers, X)``.
+    ``blocks`` (int, records): first position and records of each block, in order; see
+        :func:`blocks_of`.
+    ``progress``: called with (records voted on, records in all).
+    Returns: a table whose votes are read from the disk as they are needed.
     """
     if not path.exists():
         kind = vote_type(n_classes)
@@ -125,22 +99,8 @@ def ask_in_blocks(
 def open_votes(path: Path, n_public: int, n_teachers: int, n_classes: int) -> VoteTable:
     """Open a stored table of votes, which stays on the disk.
 
-    Parameters
-    ----------
-    path : Path
-        An ``.npy`` file of whole numbers, -1 for abstentions.
-    n_public, n_teachers, n_classes : int
-        Size of the table.
-
-    Returns
-    -------
-    VoteTable
-        Whose votes are read from the disk as they are needed.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged, is of another size, or holds votes that nobody can have cast.
+    ``path``: an ``.npy`` file of whole numbers, -1 for abstentions.
+    Returns: a table whose votes are read from the disk as they are needed.
     """
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)

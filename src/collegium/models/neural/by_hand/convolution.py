@@ -16,19 +16,12 @@ _FEW_TAPS = 32
 class ConvolutionLayer(Layer):
     """A convolution of two-dimensional images.
 
-    Parameters
-    ----------
-    module : torch.nn.Conv2d
-        Padded with zeros, if at all; one group.
-    device : torch.device
-        Where its memory is.
-    precision : torch.dtype
-        What is multiplied; sums are kept in float32.
-    as_matrices : bool, optional
-        Whether all networks are computed by one product of stacked matrices (patches × kernels), or one
-        after another by PyTorch's own convolution. Default: matrices on a graphics processor, or when
-        there are several networks (a processor trains large networks one at a time anyway); one matrix
-        for a single network's first layer; else PyTorch's own.
+    ``module``: padded with zeros, if at all; one group.
+    ``precision``: what is multiplied; sums are kept in float32.
+    ``as_matrices``: whether all networks are computed by one product of stacked matrices (patches ×
+        kernels), or one after another by PyTorch's own convolution. Default: matrices on a graphics
+        processor, or when there are several networks (a processor trains large networks one at a
+        time anyway); one matrix for a single network's first layer; else PyTorch's own.
 
     Notes
     -----

@@ -24,23 +24,13 @@ _aten = torch.ops.aten
 class Step:
     """What layers need to know about a training step.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Records of each network.
-    width : int
-        Records of the largest.
-    device : torch.device
-        Where the work is done.
-    masks : dict, optional
-        For each dropout layer (by its name), what it multiplies with, shape (k, width, *units).
-
-    Attributes
-    ----------
-    present : Tensor of shape (k, width, 1) or None
-        1 where a record is, 0 where none is; None if all networks have equally many.
-    counts : Tensor of shape (k, 1, 1)
-        Records of each network.
+    ``sizes``: records of each network.
+    ``device``: where the work is done.
+    ``masks``: for each dropout layer (by its name), what it multiplies with, shape (k, width,
+        *units).
+    ``present`` (k, width, 1): 1 where a record is, 0 where none is; None if all networks have
+        equally many.
+    ``counts`` (k, 1, 1): records of each network.
     """
 
     def __init__(
@@ -80,13 +70,7 @@ class Workspace:
 
 
 class Layer(ABC):
-    """One layer of k networks.
-
-    Parameters
-    ----------
-    device : torch.device
-        Where its memory is.
-    """
+    """One layer of k networks."""
 
     def __init__(self, device: torch.device) -> None:
         self.memory = Workspace(device)

@@ -13,12 +13,7 @@ from collegium.models.neural.by_hand.layers import Layer, MaxPoolLayer, Step
 class BatchNormLayer(Layer):
     """Batch normalisation of images (per channel) or vectors (per unit).
 
-    Parameters
-    ----------
-    module : torch.nn.BatchNorm1d or torch.nn.BatchNorm2d
-        With running averages and a fixed momentum.
-    device : torch.device
-        Where its memory is.
+    ``module``: with running averages and a fixed momentum.
     """
 
     def __init__(self, module: nn.BatchNorm1d | nn.BatchNorm2d, device: torch.device) -> None:
@@ -166,14 +161,7 @@ class NormalisedMaximumLayer(Layer):
     the normalised image, which is several times as large, is neither written nor read again. Where a
     scale is not positive, and for several networks, the two layers are applied one after the other.
 
-    Parameters
-    ----------
-    normalisation : BatchNormLayer
-        With scales and offsets.
-    maximum : MaxPoolLayer
-        Of what the former returns.
-    device : torch.device
-        Where its memory is.
+    ``maximum``: of what the former returns.
     """
 
     def __init__(

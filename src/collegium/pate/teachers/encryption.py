@@ -9,21 +9,15 @@ from collections.abc import Iterable
 from collegium.errors import PrivacyWarning
 
 
-def warn_if_in_clear(engine: str, hosts: Iterable[str], encrypted: bool) -> None:
+def warn_if_unencrypted(engine: str, hosts: Iterable[str], encrypted: bool) -> None:
     """Warn of a cluster on other machines whose traffic is not encrypted.
 
-    Parameters
-    ----------
-    engine : str
-        What to call the cluster.
-    hosts : iterable of str
-        Addresses of its machines.
-    encrypted : bool
-        Is its traffic encrypted?
+    ``engine``: what to call the cluster.
+    ``encrypted``: is its traffic encrypted?
 
     Examples
     --------
-    >>> warn_if_in_clear("Dask", ["127.0.0.1"], encrypted=False)
+    >>> warn_if_unencrypted("Dask", ["127.0.0.1"], encrypted=False)
     """
     if encrypted:
         return

@@ -7,7 +7,7 @@ import warnings
 from types import TracebackType
 
 
-class _Silence:
+class _NoWarnings:
     """Ignores all warnings from the first thread that enters until the last one leaves.
 
     ``warnings.catch_warnings`` alone would not do: its filters belong to the process, and of two threads
@@ -39,4 +39,4 @@ class _Silence:
                 self._filters.__exit__(kind, error, traceback)
 
 
-SILENCE = _Silence()  # a warning about a shard would tell something about it
+NO_WARNINGS = _NoWarnings()  # a warning about a shard would tell something about it
