@@ -1,6 +1,7 @@
 """Accountants: each keeps the promises of all, then what each promises besides."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -17,7 +18,13 @@ from collegium.accounting.accountants import (
     RenyiAccountant,
     account_for,
 )
-from collegium.accounting.events import Gaussian, PoissonGaussian, PureNoise, SensitiveCurve
+from collegium.accounting.events import (
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    PureNoise,
+    SensitiveCurve,
+)
 from collegium.accounting.gaussian import gdp_mu, pure_to_gdp
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
@@ -258,6 +265,23 @@ def test_accounts_say_which_guarantee_they_keep():
         account_for("best-case", [1.0], 1e-5)
 
 
+def test_25_a_public_renyi_filter_fixes_its_order_before_the_first_charge():
+    """The order follows from the budget alone; events that suit another order do not move it."""
+    account = RenyiAccountant([1.0, np.inf], 1e-5)
+    fixed = account.fixed_order
+    alone = RenyiAccountant([1.0], 1e-5, [fixed[0]])
+    assert np.isnan(fixed[1]) and RenyiAccountant([1.0], 1e-5).fixed_order[0] == fixed[0]
+    for event in (Laplace([1.0], inverse_scale=0.3), Gaussian([1.0], scale=30.0)):
+        both = replace(event, sensitivity=np.repeat(event.sensitivity, 2))
+        assert account.how_many(both) == alone.how_many(event)
+        account.charge(both)
+        alone.charge(event)
+        assert account.fixed_order[0] == fixed[0]
+        assert account.epsilon_spent()[0] == alone.epsilon_spent()[0]
+    papers = RenyiAccountant([1.0], 1e-5, sensitive=True)
+    assert np.isnan(papers.fixed_order).all()
+
+
 # --------------------------------------------------------------------------- one event, many notions
 
 
@@ -296,7 +320,7 @@ def test_poisson_samples_are_charged_by_their_renyi_curve_and_refused_by_a_gauss
     from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent, rdp
 
     event = PoissonGaussian([0.01, 0.1], [1.0, 5.0], steps=100)
-    account = RenyiAccountant([3.0, 3.0], 1e-5, neighbours=Neighbours.ADD_OR_REMOVE)
+    account = RenyiAccountant([np.inf] * 2, 1e-5, neighbours=Neighbours.ADD_OR_REMOVE)
     account.charge(event)
     for cohort, (rate, noise) in enumerate([(0.01, 1.0), (0.1, 5.0)]):
         step = PoissonSampledDpEvent(rate, GaussianDpEvent(noise))

@@ -224,10 +224,12 @@ class RenyiAccountant(Accountant):
     spending, previews, what is left, and its state. Stopping by it makes the number of labels sensitive,
     too. Public events are charged by their worst-case curves in both.
 
-    The filter goes on while *any* order is within the budget. With an order fixed beforehand a Rényi
-    filter is sound (Feldman & Zrnic 2021, arXiv 2008.11193; Lécuyer 2021, arXiv 2103.01379); that the best of
-    several orders may be chosen in the end is proved for costs fixed beforehand, and not known for costs
-    that depend on earlier outputs. Give a single order where that matters.
+    With an order fixed beforehand a Rényi filter is sound, also for costs that depend on earlier outputs
+    (Feldman & Zrnic 2021, arXiv 2008.11193; Lécuyer 2021, arXiv 2103.01379); that the best of several orders
+    may be chosen in the end is proved for costs fixed beforehand, and not known for others. So an account
+    that is not sensitive fixes one order for each limited budget, from the budget alone: the one at which a
+    Gaussian mechanism can be used most often (:attr:`fixed_order`). A sensitive one goes on while *any*
+    order is within the budget, as the papers do.
 
     Parameters
     ----------
@@ -249,7 +251,7 @@ class RenyiAccountant(Accountant):
     >>> from collegium.accounting.events import Laplace
     >>> account = RenyiAccountant([1.0], 1e-5)
     >>> account.how_many(Laplace([1.0], inverse_scale=0.05))
-    28
+    27
     """
 
     notion = "renyi"
@@ -271,6 +273,17 @@ class RenyiAccountant(Accountant):
         self._total = np.zeros((len(self), self.orders.size))
         self._deltas = np.unique(self.delta)
         self._affordable = self._limits()  # also refuses an unknown conversion
+        self._counts = np.ones(self._affordable.shape, dtype=bool)  # orders that count
+        if not sensitive:
+            limited = np.isfinite(self.epsilon)
+            best = np.argmax(self._affordable / self.orders, axis=1)
+            self._counts[limited] = np.arange(self.orders.size) == best[limited, None]
+
+    @property
+    def fixed_order(self) -> Floats:
+        """The one order that counts for each cohort, shape (n_cohorts,); NaN where any may."""
+        one = self._counts.sum(axis=1) == 1
+        return np.where(one, self.orders[self._counts.argmax(axis=1)], np.nan)
 
     @property
     def sensitive_rdp(self) -> Floats:
@@ -300,13 +313,14 @@ class RenyiAccountant(Accountant):
         return np.asarray(part.any(axis=1))
 
     def _exceeds(self, total: Floats) -> NDArray[np.bool_]:
-        return np.asarray(~(total <= self._affordable).any(axis=1))
+        return np.asarray(~((total <= self._affordable) & self._counts).any(axis=1))
 
     def _epsilon_of(self, total: Floats) -> Floats:
         epsilon = np.empty(len(self))
+        counted = np.where(self._counts, total, np.inf)
         for delta in self._deltas:
             chosen = self.delta == delta
             epsilon[chosen] = rdp_to_epsilon(
-                total[chosen], self.orders, float(delta), self.conversion
+                counted[chosen], self.orders, float(delta), self.conversion
             )[0]
         return epsilon
