@@ -76,6 +76,22 @@ class Conformance:
             account.charge(nothing)
         assert (account.epsilon_spent() == 0).all()
 
+    def test_many_charges_at_once_are_those_in_a_row_to_the_last_bit(self):
+        in_a_row, at_once = self.new(np.full(3, np.inf)), self.new(np.full(3, np.inf))
+        for amount, times in ((0.013, 0), (0.013, 1), (0.2, 77), (1e-7, 300)):
+            cost = self.cost(amount * np.array([1.0, 0.5, 0.0]))
+            for _ in range(times):
+                in_a_row.charge(cost)
+            at_once.charge(cost, times=times)
+            assert state(at_once) == state(in_a_row)
+        with pytest.raises(InputError, match="times must lie between 0 and"):
+            at_once.charge(cost, times=-1)
+        limited = self.new(EPSILONS)
+        before = state(limited)
+        with pytest.raises(BudgetExceededError):
+            limited.charge(self.cost(np.full(3, 0.5)), times=10**9)
+        assert state(limited) == before
+
     def test_no_work_is_affordable_to_whoever_has_nothing_left(self):
         account = self.new(EPSILONS)
         charge_while_affordable(account, self.cost(np.full(3, 0.5)))

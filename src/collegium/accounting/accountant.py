@@ -122,13 +122,15 @@ class Accountant(ABC):
         """Whether nobody would overspend; changes nothing."""
         return not self.overspent(cost).any()
 
-    def charge(self, cost: Cost) -> None:
+    def charge(self, cost: Cost, times: int = 1) -> None:
         """Charge an event to everybody, or to nobody.
 
         Parameters
         ----------
         cost : Event or SensitiveCurve
             The latter only to a sensitive account.
+        times : int, default=1
+            How often: bit for bit as if it were charged so many times in a row, or not at all.
 
         Raises
         ------
@@ -138,7 +140,7 @@ class Accountant(ABC):
             If it would overspend some cohort; the account is as before.
         """
         part = self._checked(cost)
-        after = add_up(self._total, part)
+        after = add_up(self._total, part) if times == 1 else self._after_many(part, times)
         over = self._over(after, part)
         if over.any():
             first = int(np.flatnonzero(over)[0])
@@ -148,6 +150,11 @@ class Accountant(ABC):
                 f"({self.guarantee}): stop here, or plan with more noise"
             )
         self._total = after
+
+    def _after_many(self, part: Floats, times: int) -> Floats:
+        if not 0 <= times <= MOST_CHARGES:
+            raise InputError(f"times must lie between 0 and {MOST_CHARGES:,}, got {times:,}")
+        return add_repeatedly(self._total, part, times)
 
     def epsilon_spent_by_name(self) -> dict[str, float]:
         """Look up the most that owners of any cohort of each name have spent. Sensitive like the account."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collegium.pate.voting.aggregators import Aggregator
     from collegium.personalisation.plan import Plan
 
+MOST_COUNTED = 1_000_000
+
 Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]
 SigmaThreshold = Annotated[float | None, typer.Option(help="Noise of the check.")]
 Threshold = Annotated[float | None, typer.Option(help="Threshold of the check.")]
@@ -164,7 +166,18 @@ def cost_of(aggregator: Aggregator, plan: Plan, checks: int, answers: int) -> di
     electorate = plan.electorate(0)
     free = {name: Budget(float("inf"), b.delta) for name, b in electorate.groups.items()}
     pricing = WorstCasePricing(aggregator, replace(electorate, groups=free))
-    for position in range(max(checks, answers)):
+    asked = max(checks, answers)
+    if electorate.is_static:
+        price = pricing.price(electorate.ballot(0))
+        pricing.accountant.charge(price.reserve, times=answers)
+        pricing.accountant.charge(price.check, times=asked - answers)
+        return pricing.accountant.epsilon_spent_by_name()
+    if asked > MOST_COUNTED:
+        raise InputError(
+            f"{asked:,} queries are too many to be counted one by one, as personalisation "
+            f"{plan.personalisation!r} needs: give at most {MOST_COUNTED:,}"
+        )
+    for position in range(asked):
         price = pricing.price(electorate.ballot(position))
         pricing.accountant.charge(price.reserve if position < answers else price.check)
     return pricing.accountant.epsilon_spent_by_name()

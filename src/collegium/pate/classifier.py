@@ -178,7 +178,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Preprocessing belongs into ``teacher`` or ``preprocessing``. The earlier steps of a scikit-learn
     ``Pipeline`` around a ``PATEClassifier`` would be fitted on all private records together, which no
     account covers, and would not be applied to ``X_public``. Searching parameters with
-    ``GridSearchCV`` on private records is not accounted for, either: each fit is a release of its own.
+    ``GridSearchCV`` on private records is not accounted for, either: each fit is a release of its own. It
+    also cuts whatever has as many rows as ``X``: give it an ``X_public`` of another length.
 
     Examples
     --------
