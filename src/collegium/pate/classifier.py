@@ -327,7 +327,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.stop_reason_ = released.labels.stop_reason
         self.targets_ = run.targets(released)
         try:
-            student = run.teach(released)
+            student = run.teach(released, self.targets_)
             run.try_student(student)
         except NothingReleasedError as error:
             raise NothingReleasedError(f"{error} ({ADVICE})") from None

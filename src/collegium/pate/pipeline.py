@@ -26,7 +26,7 @@ from collegium.pate.memory import Memory
 from collegium.pate.observer import Observer
 from collegium.pate.question_order import check_order, chooser_of, order_of_asking
 from collegium.pate.recipe import Recipe
-from collegium.pate.records import Hire, Records, Teaching
+from collegium.pate.records import LendWorkers, Records, Teaching
 from collegium.pate.rehearsal import rehearse_student, rehearse_teacher, try_student
 from collegium.pate.settings import Account, Queries
 from collegium.pate.students.share_matching import match_shares, require_probabilities
@@ -94,8 +94,8 @@ class PateRun:
         What outlives the process; default: nothing.
     observer : Observer, optional
         Is told how it gets on.
-    hire : callable, optional
-        ``with hire() as workers:`` lends those who train and ask; default: this process.
+    lend_workers : callable, optional
+        ``with lend_workers() as workers:`` lends those who train and ask; default: this process.
     verbose : int
         Of training, as in joblib.
 
@@ -118,14 +118,14 @@ class PateRun:
         records: Records,
         memory: Memory | None = None,
         observer: Observer | None = None,
-        hire: Hire = _alone,
+        lend_workers: LendWorkers = _alone,
         verbose: int = 0,
     ) -> None:
         self.recipe = recipe
         self.records = records
         self.memory = Memory() if memory is None else memory
         self.observer = Observer() if observer is None else observer
-        self._hire = hire
+        self._lend_workers = lend_workers
         self._verbose = verbose
         self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
         self._neighbours = self.plan.neighbours(recipe.assignment)
@@ -249,7 +249,7 @@ class PateRun:
                 self.plan,
                 self.teachers_view,
                 X_asked,
-                self._hire,
+                self._lend_workers,
                 self.memory,
                 self.observer,
                 self._verbose,
@@ -306,7 +306,7 @@ class PateRun:
             observer=self.observer,
         )
 
-    def teach(self, released: Released) -> Any:
+    def teach(self, released: Released, targets: NDArray[np.float64] | None = None) -> Any:
         """Train the student on what was released, and try it. Costs nobody anything.
 
         Returns
@@ -328,7 +328,7 @@ class PateRun:
             labels.queries,
             labels.labels,
             classes,
-            self.targets(released),
+            self.targets(released) if targets is None else targets,
             tell=self.observer.note,
         )
         shares = recipe.class_shares("student", classes)

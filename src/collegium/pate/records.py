@@ -21,7 +21,7 @@ from collegium.pate.views import View
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
 
-Hire = Callable[[], AbstractContextManager[Workers]]
+LendWorkers = Callable[[], AbstractContextManager[Workers]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,8 @@ class Teaching:
         What teachers see of records.
     X_asked : array-like
         The public records that they vote on, seen so.
-    hire : callable
-        ``with hire() as workers:`` lends those who train and ask.
+    lend_workers : callable
+        ``with lend_workers() as workers:`` lends those who train and ask.
     memory, observer
         The run's.
     verbose : int
@@ -48,7 +48,7 @@ class Teaching:
     plan: Plan
     view: View
     X_asked: Any
-    hire: Hire
+    lend_workers: LendWorkers
     memory: Memory
     observer: Observer
     verbose: int = 0
@@ -94,7 +94,7 @@ class Records:
         teachers = memory.teachers(assignment.n_teachers)
         missing = teachers.missing()
         teaching.observer.stage("teachers", len(missing))
-        with teaching.hire() as workers:
+        with teaching.lend_workers() as workers:
             ensemble = teachers.ensemble(
                 TeacherEnsemble,
                 recipe.teacher,

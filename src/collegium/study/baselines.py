@@ -43,7 +43,7 @@ def measure_baselines(config: StudyConfig) -> Baselines:
     assert data.X_test is not None and data.y_test is not None
     strictest = replace(data, budgets=data.budgets.strictest())
     recipe = replace(recipe_of(config), personalisation=Uniform())
-    run = PateRun(recipe, strictest, hire=config.engine().running)
+    run = PateRun(recipe, strictest, lend_workers=config.engine().running)
     run.rehearse()
     released = run.release(run.votes())
     try:

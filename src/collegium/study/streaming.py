@@ -107,7 +107,7 @@ class StreamedStudyData(StudyData):
         warn_of_unseen_classes(self.codes, self.classes)
         teachers = memory.teachers(n_teachers)
         missing = teachers.missing()
-        with teaching.hire() as workers:
+        with teaching.lend_workers() as workers:
             ensemble = teachers.ensemble(
                 ShardEnsemble,
                 recipe.teacher,
