@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from collegium.budgets import Policy
-from collegium.data.class_shares import as_class_shares
 from collegium.parameters import settings_of
 from collegium.pate.settings import Account, Queries
 from collegium.pate.teachers.engines import Engine
@@ -73,14 +69,6 @@ class StudyConfig:
             for section, cls in SECTIONS.items()
             if section != Run.section
         }
-
-    def class_shares(self, section: str, classes: ArrayLike) -> NDArray[np.float64] | None:
-        """Read public shares of the classes, in the order of the class list; None where none are given.
-
-        ``classes`` (n_classes,): the public class list.
-        """
-        given = self[f"{section}.class_shares"]
-        return None if given is None else as_class_shares(given, classes, f"{section}.class_shares")
 
     def policy(self) -> Policy | None:
         """Read the levels; None where people gave ε as a number."""
