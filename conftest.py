@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
+from xdist.scheduler import LoadScopeScheduling
 
 from collegium.budgets import Budget
 from collegium.cli.main import main
@@ -53,6 +54,20 @@ settings.register_profile("suite", derandomize=True, database=None, max_examples
 # New examples every time: pytest --hypothesis-profile=search
 settings.register_profile("search", derandomize=False, max_examples=500, **_STEADY)
 settings.load_profile("suite")
+
+
+class ClustersInOneProcess(LoadScopeScheduling):
+    """Tests one by one to whoever is free, but those that start clusters all to one process, and first.
+
+    (xdist's own "loadgroup" does nothing under pytest 9.2: pytest-dev/pytest-xdist#1386.)
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "clusters" if "_engines.py::" in nodeid else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ClustersInOneProcess:
+    return ClustersInOneProcess(config, log)
 
 
 def pytest_collection_finish() -> None:

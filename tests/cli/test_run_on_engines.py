@@ -61,7 +61,6 @@ def study(tmp_path):
     return path
 
 
-@pytest.mark.xdist_group("dask")
 def test_a_study_on_dask_releases_what_it_releases_here(collegium, study, tmp_path):
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     with distributed.LocalCluster(

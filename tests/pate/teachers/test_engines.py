@@ -30,9 +30,7 @@ N_TEACHERS, SEED = 24, 7
 HANGS = 300  # seconds: only to stop what would never end
 cloudpickle.register_pickle_by_value(engine_models)
 
-dask_group = pytest.mark.xdist_group("dask")
-ray_group = pytest.mark.xdist_group("ray")
-CLUSTERS = [pytest.param("dask", marks=dask_group), pytest.param("ray", marks=ray_group)]
+CLUSTERS = ["dask", "ray"]
 PROCESSES = ["local", *CLUSTERS]
 
 
@@ -152,9 +150,9 @@ def test_batched_estimators_work_on_every_engine(name, engine, data, expected):
     ("name", "moment"),
     [
         ("local", "fit"),
-        pytest.param("dask", "fit", marks=dask_group),
-        pytest.param("dask", "predict", marks=dask_group),
-        pytest.param("ray", "fit", marks=ray_group),
+        ("dask", "fit"),
+        ("dask", "predict"),
+        ("ray", "fit"),
     ],
 )
 def test_a_worker_killed_in_the_middle_costs_nothing(
@@ -192,8 +190,8 @@ def test_a_worker_killed_in_the_middle_costs_nothing(
     "name",
     [
         pytest.param("local", marks=pytest.mark.slow),
-        CLUSTERS[0],
-        pytest.param("ray", marks=[ray_group, pytest.mark.slow]),
+        "dask",
+        pytest.param("ray", marks=pytest.mark.slow),
     ],
 )
 def test_a_teacher_that_always_kills_its_worker_ends_in_one_line_and_the_others_are_kept(
@@ -307,7 +305,6 @@ def test_a_model_that_cannot_travel_is_named_not_waited_for(name, engine, data):
     assert "Secret" not in str(error.value)
 
 
-@dask_group
 def test_a_cluster_of_somebody_else_is_left_as_it_was(engine, data, dask_cluster):
     from distributed import Client
 
@@ -323,7 +320,6 @@ def test_a_cluster_of_somebody_else_is_left_as_it_was(engine, data, dask_cluster
             time.sleep(0.05)
 
 
-@dask_group
 def test_who_waits_for_workers_is_told_so(data, expected, monkeypatch, tmp_path):
     """The worker comes when the warning has."""
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
@@ -357,7 +353,6 @@ def test_who_waits_for_workers_is_told_so(data, expected, monkeypatch, tmp_path)
     assert [teacher.sensitive_model.saw_ for teacher in teachers] == expected[0]
 
 
-@dask_group
 def test_a_client_of_this_process_is_used_and_stays_open(data, dask_cluster, expected):
     from distributed import Client
 
@@ -369,7 +364,6 @@ def test_a_client_of_this_process_is_used_and_stays_open(data, dask_cluster, exp
         assert client.status == "running"
 
 
-@dask_group
 def test_a_dask_cluster_of_our_own_is_encrypted_and_leaves_nothing(
     data, expected, tmp_path, monkeypatch
 ):
@@ -393,7 +387,6 @@ def test_a_dask_cluster_of_our_own_is_encrypted_and_leaves_nothing(
             os.kill(process, 0)
 
 
-@ray_group
 def test_a_ray_cluster_of_our_own_asks_for_a_token_and_is_not_stopped_by_others(ray_cluster):
     import ray
 
@@ -557,3 +550,46 @@ def test_threads_inside_a_worker_share_the_cores(data):
             teachers = TeacherEnsemble(Counts(), SEED, workers=workers).train(X, y, assignment)
     cores = joblib.cpu_count()
     assert {teacher.sensitive_model.threads_ for teacher in teachers} <= {max(1, cores // 2), cores}
+
+
+class RayWithoutCluster:
+    """Stands for Ray: nothing ever ends, and there is nothing to cancel with."""
+
+    def __init__(self):
+        self.asked = threading.Event()
+        self.is_over = False
+        self.asked_after_the_end = False
+
+    def remote(self, function):
+        return self
+
+    def options(self, **options):
+        return self
+
+    def wait(self, futures, **options):
+        self.asked_after_the_end |= self.is_over
+        self.asked.set()
+        time.sleep(0.05)
+        return [], futures
+
+
+def test_nobody_asks_ray_after_the_end_even_if_tasks_were_given_up():
+    """Ray ends the whole process if anybody does, and may do so if a task that ends is cancelled."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    from collegium.pate.teachers.ray_cluster import RayBackend
+
+    ray = RayWithoutCluster()
+    for give_up in (False, True):
+        backend = RayBackend(ray, 2)
+        for _ in range(2):  # two calls, one after the other
+            backend.start_call()
+            backend._watch("a task", lambda future: None)
+            assert ray.asked.wait(HANGS)
+            ray.asked.clear()
+            if give_up:
+                backend.abort_everything()
+        backend.close()
+        ray.is_over = True
+        time.sleep(0.2)
+        assert not ray.asked_after_the_end
+        ray.is_over = False

@@ -47,6 +47,7 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         self._guard = threading.Lock()
         self._lent: list[Any] = []
         self._stopped = threading.Event()
+        self._looking: list[threading.Thread] = []
 
     @abstractmethod
     def _share(self, records: Any) -> Any:
@@ -69,8 +70,8 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         """Return what a task that ended returned; None if its worker was lost."""
 
     @abstractmethod
-    def _cancel(self, futures: list[Any]) -> None:
-        """Give tasks up."""
+    def _give_up(self, futures: list[Any]) -> None:
+        """Let nobody wait for tasks, and stop them where that is safe."""
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         """Tasks at once; at least two, since joblib would run a single one in this process."""
@@ -85,10 +86,18 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         """Let the cluster forget what was lent."""
         self._lent = []
 
+    def close(self) -> None:
+        """Stop looking and forget what was lent, before the connection ends."""
+        self.stop_call()
+        self.take_back()
+
     def start_call(self) -> None:
-        """Begin to look after tasks or workers."""
+        """Begin to look after tasks or workers, in place of a call that was left before its end."""
+        self._stopped.set()
         self._stopped = threading.Event()
-        threading.Thread(target=self._look, args=(self._stopped,), daemon=True).start()
+        looking = threading.Thread(target=self._look, args=(self._stopped,), daemon=True)
+        self._looking = [*(thread for thread in self._looking if thread.is_alive()), looking]
+        looking.start()
 
     def stop_call(self) -> None:
         """Stop looking."""
@@ -125,4 +134,4 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         """Give up all tasks that have not ended."""
         with self._guard:
             futures, self._pending = list(self._pending), set()
-        self._cancel(futures)
+        self._give_up(futures)

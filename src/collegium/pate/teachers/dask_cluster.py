@@ -88,7 +88,7 @@ class DaskBackend(ClusterBackend):
             raise cannot_travel(error) from None
         return parcel
 
-    def _cancel(self, futures: list[Any]) -> None:
+    def _give_up(self, futures: list[Any]) -> None:
         if self._client.status == "running":
             self._client.cancel(futures, force=True)
 
@@ -116,7 +116,7 @@ def connected(address: str | None, workers: int | None, timeout: float) -> Itera
         warn_if_unencrypted("Dask", hosts, all(place.startswith("tls://") for place in places))
         cores = workers or sum(client.nthreads().values())
         backend = DaskBackend(client, cores, timeout)
-        stack.callback(backend.take_back)
+        stack.callback(backend.close)
         yield backend
 
 

@@ -87,12 +87,20 @@ class RayBackend(ClusterBackend):
             return None
         return parcel
 
-    def _cancel(self, futures: list[Any]) -> None:
+    def _give_up(self, futures: list[Any]) -> None:
+        """Forget tasks, and let them run: no more than a few for each worker.
+
+        Ray (2.60) aborts the whole process where a task ends while it is cancelled ("Tried to complete
+        task that was not pending", ray-project/ray#54798).
+        """
         with self._guard:
             self._watched.clear()
-        if self._ray.is_initialized():
-            for future in futures:
-                self._ray.cancel(future, force=True)
+
+    def close(self) -> None:
+        """Wait for the threads, too: Ray ends the whole process if one calls it after the end."""
+        super().close()
+        for thread in self._looking:
+            thread.join()
 
 
 @contextlib.contextmanager
@@ -129,7 +137,7 @@ def connected(address: str | None, workers: int | None, timeout: float) -> Itera
         )
         cores = workers or int(ray.cluster_resources().get("CPU", 1))
         backend = RayBackend(ray, cores)
-        stack.callback(backend.take_back)
+        stack.callback(backend.close)
         yield backend
 
 
@@ -212,7 +220,6 @@ def _check_a_worker(ray: Any, timeout: float) -> None:
     try:
         answer = ray.get(future, timeout=timeout)
     except ray.exceptions.GetTimeoutError:
-        ray.cancel(future, force=True)
         raise InputError(
             f"the Ray cluster has no free core within {timeout:g} s: add machines (`ray start "
             "--address=HEAD:6379`), or wait until it has some"
