@@ -43,7 +43,7 @@ class Neighbours(Enum):
         """
         if "replaced" not in sentence:
             return cls.ADD_OR_REMOVE
-        may_go = "removed" in sentence or "blanked" in sentence
+        may_go = "removed" in sentence or "blank" in sentence
         return cls.ANY_CHANGE if may_go else cls.REPLACE
 
 
