@@ -39,7 +39,7 @@ def train_and_ask(workers: Workers, n_teachers: int) -> tuple[float, float, np.n
     X, y = records(n, 1)
     budgets = Budgets.from_epsilons(np.ones(n), 1e-9)
     shards = (np.arange(n) % n_teachers).astype(np.int32)
-    assignment = Assignment(budgets, shards[:, None], n_teachers, "")
+    assignment = Assignment(budgets, shards[:, None], n_teachers)
     public, _ = records(PUBLIC, 2)
     ensemble = TeacherEnsemble(LogisticRegression(max_iter=50), 0, workers=workers)
     start = time.perf_counter()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.accounting.accountants import RenyiAccountant
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.renyi import rdp_to_epsilon
 from collegium.budgets import Budget
 from collegium.noise.sources import SeededNoise
@@ -117,8 +118,7 @@ def vote(
         account=reading.settings,
         queries=Queries(max_labels=max_labels, release=release),
         noise=SeededNoise(_seed(run_seed)),
-        neighbours=plan.neighbours(),
-        adjacency=plan.adjacency(),
+        arrangement=Arrangement(),
         owners={name: group.owners for name, group in plan.groups.items()},
     ).labels
     counts = [

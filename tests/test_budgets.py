@@ -36,13 +36,6 @@ def test_budget_keeps_every_allowed_number_as_it_is(epsilon):
     assert Budget(epsilon).is_unlimited == math.isinf(epsilon)
 
 
-def test_budget_in_words_follows_the_posterior_of_an_undecided_attacker():
-    assert "73.2 %" in Budget(1.0).in_words()  # e / (1 + e) = 0.73106, rounded up
-    assert "75.0 %" in Budget(math.log(3)).in_words()  # 3 / (1 + 3)
-    assert "all but certain" in Budget(10.0).in_words()
-    assert "no privacy" in Budget(math.inf).in_words()
-
-
 def test_policy_assigns_levels_by_name():
     budgets = Policy(LEVELS, delta=1e-6).assign(COLUMN)
     assert per_owner(budgets) == dict(enumerate((LEVELS[level], 1e-6) for level in COLUMN))

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.checks import check_whole, shown
 from collegium.errors import InputError, PrivacyWarning
 
 DEFAULT_DELTA = 1e-5
@@ -34,7 +35,9 @@ class Budget:
     epsilon : float
         Bound on the owner's privacy loss, > 0, at most 1e15. ``inf`` is allowed and means *no privacy*.
     delta : float
-        Probability with which the bound may fail, in (0, 1).
+        In (0, 1). By how much, added up over all that could come out, the probability with the owner's
+        records may exceed e^ε times that with others in their place (or blanks), and the reverse. Not the
+        probability that the bound fails: see ``docs/risk.md``.
 
     Raises
     ------
@@ -43,8 +46,8 @@ class Budget:
 
     Examples
     --------
-    >>> Budget(1.0, 1e-5).in_words()
-    'somebody who is 50 % sure that a person took part can become at most 73.2 % sure'
+    >>> Budget(1.0, 1e-5).is_unlimited, Budget(math.inf).is_unlimited
+    (False, True)
     """
 
     epsilon: float
@@ -75,17 +78,6 @@ class Budget:
     def is_unlimited(self) -> bool:
         """Whether epsilon is infinite, that is: no privacy."""
         return math.isinf(self.epsilon)
-
-    def in_words(self) -> str:
-        """Say what the budget means for an attacker's belief (Wasserman & Zhou 2010: posterior odds)."""
-        if self.is_unlimited:
-            return "no privacy: anything about these people may be revealed"
-        sure = math.ceil(1000 / (1 + math.exp(-self.epsilon)) - 1e-9) / 10
-        if sure >= 100:
-            return (
-                "somebody who is 50 % sure that a person took part can become all but certain of it"
-            )
-        return f"somebody who is 50 % sure that a person took part can become at most {sure:.1f} % sure"
 
 
 class Policy:
@@ -141,7 +133,12 @@ class Policy:
         )
         return f"Policy({inside})"
 
-    def assign(self, levels: ArrayLike, owners: ArrayLike | None = None) -> Budgets:
+    def assign(
+        self,
+        levels: ArrayLike,
+        owners: ArrayLike | None = None,
+        sizes: Mapping[str, int] | None = None,
+    ) -> Budgets:
         """Give every record the budget of its level.
 
         Parameters
@@ -150,6 +147,10 @@ class Policy:
             The privacy level of each record's owner.
         owners : array-like, shape (n_records,), optional
             Whose record it is. Default: every record has an owner of its own, named by its position.
+        sizes : mapping of str to int, optional
+            Declared public number of owners of each level, from which plans are made and which are
+            published; 0 where nobody is expected. Default: owners are counted, and their numbers are
+            thereby treated as public; see ``docs/neighbours.md``.
 
         Returns
         -------
@@ -158,7 +159,8 @@ class Policy:
         Raises
         ------
         InputError
-            If a level is unknown or missing, the lengths differ, or an owner has two levels.
+            If a level is unknown or missing, the lengths differ, an owner has two levels, or declared
+            sizes are not those of all levels.
         """
         column = _one_dimensional(levels, "privacy levels")
         names = list(self._levels)
@@ -174,7 +176,7 @@ class Policy:
                 f"{unknown.size} record(s) with a privacy level that the policy does not know, first row "
                 f"{unknown[0]} (counted from 0), which has {what}: allowed are {', '.join(names)}"
             )
-        return Budgets(dict(self._levels), codes, owners)
+        return Budgets(dict(self._levels), codes, owners, sizes)
 
 
 def epsilon_group(epsilon: float) -> str:
@@ -199,9 +201,15 @@ class Budgets:
         Position in ``groups`` for each record.
     owners : array-like, shape (n_records,), optional
         Whose record it is; default: the record's position.
+    sizes : mapping of str to int, optional
+        Declared public number of owners of each group; default: they are counted.
 
     Attributes
     ----------
+    named : bool
+        Whether owners were given; otherwise records' positions are their names.
+    declared_sizes : dict of str to int, or None
+        As given.
     owners : ndarray, shape (n_owners,)
         The different owners, in order of appearance.
     record_owner : ndarray of int, shape (n_records,)
@@ -212,7 +220,8 @@ class Budgets:
     Raises
     ------
     InputError
-        If an owner belongs to two groups, has no name, or the lengths differ.
+        If an owner belongs to two groups, has no name, the lengths differ, or declared sizes are not those of
+        all groups.
 
     Notes
     -----
@@ -220,7 +229,8 @@ class Budgets:
     tables in which one row is left blank (or changed), so that all others keep their places.
 
     Budgets index like an array of records (``budgets[train]``), so scikit-learn's cross-validation
-    can split them; owners keep their names, so they keep their teachers as well.
+    can split them; owners keep their names, so they keep their teachers as well. Declared sizes are those
+    of all records: a part's owners are counted.
 
     Examples
     --------
@@ -235,10 +245,12 @@ class Budgets:
         groups: Mapping[str, Budget],
         record_groups: ArrayLike,
         owners: ArrayLike | None = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         codes = np.asarray(record_groups, dtype=np.intp)
         if codes.ndim != 1 or codes.size == 0:
             raise InputError(f"budgets need at least one record, got shape {codes.shape}")
+        self.named = owners is not None
         if owners is None:
             names: NDArray[Any] = np.arange(codes.size)
         else:
@@ -261,6 +273,7 @@ class Budgets:
         self.owner_group: NDArray[np.intp] = np.zeros(len(unique), dtype=np.intp)
         self.owner_group[self.record_owner] = codes
         self._refuse_two_groups(codes)
+        self.declare(sizes)
         self._warn()
 
     @classmethod
@@ -377,6 +390,30 @@ class Budgets:
         counts = np.bincount(self.owner_group, minlength=len(self.group_names))
         return dict(zip(self.group_names, counts.tolist(), strict=True))
 
+    def public_sizes(self) -> dict[str, int]:
+        """Number of owners of each group that plans are made from: as declared, or else counted."""
+        return self.group_sizes() if self.declared_sizes is None else dict(self.declared_sizes)
+
+    def declare(self, sizes: Mapping[str, int] | None) -> None:
+        """Declare public group sizes; None: owners are counted.
+
+        More or fewer owners than declared change the size of shards, and nothing that is published.
+        """
+        self.declared_sizes = None if sizes is None else _as_sizes(sizes, self.group_names)
+        for name, counted in self.group_sizes().items() if self.declared_sizes else ():
+            declared = self.public_sizes()[name]
+            if counted and not declared:
+                raise InputError(
+                    f"group {name!r} was declared to have no owner, but somebody is in it: declare at least 1"
+                )
+            if abs(counted - declared) > 0.1 * declared:
+                warnings.warn(
+                    f"group {name!r} was declared to have {declared:,} owner(s), and has another number: "
+                    "plan and statement follow what was declared",
+                    PrivacyWarning,
+                    stacklevel=5,
+                )
+
     def record_groups(self) -> NDArray[Any]:
         """Name the group of each record, shape (n_records,)."""
         return np.asarray(self.group_names, dtype=object)[self.owner_group[self.record_owner]]
@@ -398,6 +435,17 @@ def as_budgets(given: Any, delta: float = DEFAULT_DELTA) -> Budgets:
             "budgets are missing: pass budgets=policy.assign(column), or one ε per record"
         )
     return Budgets.from_epsilons(given, delta)
+
+
+def _as_sizes(sizes: Mapping[str, int], groups: tuple[str, ...]) -> dict[str, int]:
+    if not isinstance(sizes, Mapping) or set(sizes) != set(groups):
+        raise InputError(
+            f"declared group sizes must be a mapping with each of the groups {', '.join(groups)}, got "
+            f"{shown(sizes)}: give 0 for a group without owners"
+        )
+    for name, size in sizes.items():
+        check_whole(f"the declared size of group {name!r}", size, least=0)
+    return {name: int(sizes[name]) for name in groups}
 
 
 def _as_float(value: Any, name: str) -> float:

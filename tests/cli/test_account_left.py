@@ -95,7 +95,7 @@ def test_in_words_it_says_the_same(tmp_path, house):
     words = " ".join(result.output.split())
     assert "3 labels so far" in words
     assert "more answers if every query is answered" in words
-    assert "worst case; neighbouring data sets: all records of one owner" in words
+    assert "ε per teacher's data, worst case; neighbouring data sets: all that one teacher" in words
 
 
 def test_a_running_job_counts_what_may_have_been_drawn(tmp_path, house):

@@ -713,9 +713,10 @@ def test_a_record_counts_once_for_each_owner_not_for_each_record(data):
     assert model.privacy_.by_group()["owners"].tolist() == [60]
 
 
-def test_balanced_assignment_says_what_it_protects(data):
-    assert "added" in fitted(data).privacy_.adjacency
-    assert "added" not in fitted(data, assignment="balanced").privacy_.adjacency
+def test_the_statement_says_what_the_way_of_dealing_owners_protects(data):
+    assert "replaced or left blank" in fitted(data).privacy_.adjacency
+    balanced = fitted(data, assignment="balanced").privacy_.adjacency
+    assert "is replaced; " in balanced and "blank" not in balanced
 
 
 def test_predictions_need_the_features_of_the_fit(data):

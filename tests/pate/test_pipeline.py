@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from collegium import GNMax, Policy, Queries
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.pate import pipeline
 from collegium.pate.classifier import default_model
 from collegium.pate.memory import Memory
@@ -67,7 +67,8 @@ def test_account_statement_and_terms_are_about_the_same_neighbours(
 ):
     result, terms, account = released(assignment)
     assert account.neighbours is terms["neighbours"] is neighbours
-    assert result.privacy.adjacency == terms["adjacency"] == neighbours.in_words
+    done = Arrangement(assignment=assignment)
+    assert result.privacy.adjacency == terms["adjacency"] == done.sentence
 
 
 @pytest.mark.parametrize("seed", [None, 7])

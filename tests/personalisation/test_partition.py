@@ -232,13 +232,8 @@ def test_budgets_of_a_group_without_a_place_in_the_plan_are_refused():
         plan.assign(Policy({"b": 1.0}).assign(["b"] * 4), KEY)
 
 
-def test_an_unknown_assignment_is_refused_and_the_known_ones_say_what_they_protect():
+def test_an_unknown_assignment_is_refused():
     budgets = POLICY.assign(["high"] * 10)
     plan = Uniform().plan_for(budgets, 2)
     with pytest.raises(InputError, match="allowed are hash, balanced"):
         plan.assign(budgets, KEY, "random")
-    assert "added, removed or replaced" in plan.assign(budgets, KEY, "hash").adjacency
-    balanced = plan.assign(budgets, KEY, "balanced").adjacency
-    assert "replaced" in balanced
-    assert "added" not in balanced
-    assert "removed" not in balanced

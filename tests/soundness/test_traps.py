@@ -23,6 +23,7 @@ from collegium.accounting.accountants import (
 )
 from collegium.accounting.events import SensitiveCurve
 from collegium.accounting.gaussian import gdp_epsilon
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.renyi import DEFAULT_ORDERS
 from collegium.accounting.statement import ceil_decimals, floor_decimals, statement
 from collegium.budgets import Budget, Policy
@@ -312,7 +313,7 @@ def spending(house, personalisation, order, aggregator, **options):
     assert job.run().stop_reason == "budget"
     account = pricing.accountant
     spent, names = account.epsilon_spent(), np.array(account.names)
-    said = statement(account, sizes, groups, plan.adjacency(), False)
+    said = statement(account, sizes, groups, Arrangement().sentence, False)
     shown = {row.group: row.epsilon_spent for row in said.groups}
     for row in said.groups:
         assert row.budget == house.groups[row.group]

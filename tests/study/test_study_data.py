@@ -302,7 +302,7 @@ def test_without_a_class_list_the_classes_of_the_private_records_are_published_w
         },
         tmp_path,
     )  # fmt: skip
-    with pytest.warns(PrivacyWarning, match="treated as public"):
+    with pytest.warns(PrivacyWarning, match="which the guarantee does not cover"):
         assert load_study_data(config).classes.tolist() == sorted(CLASSES)
 
 

@@ -109,6 +109,11 @@ class Accountant(ABC):
         return int(self.epsilon.size)
 
     @property
+    def is_gaussian(self) -> bool:
+        """Whether what was released is Gaussian-DP within each budget's μ, and not only (ε, δ)-DP."""
+        return False
+
+    @property
     def guarantee(self) -> str:
         """Kind of the guarantee, as users know it: "worst-case" or "data-dependent"."""
         return SENSITIVE if self.sensitive else PUBLIC

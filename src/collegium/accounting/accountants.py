@@ -128,6 +128,12 @@ class GaussianAccountant(Accountant):
         """Sum of pure ε that was charged to each cohort, shape (n_cohorts,); ``inf`` if not pure."""
         return np.array(self._total[1])
 
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether everything charged was allowed by μ: none of it is pure, so the other filter never was."""
+        charged = self._total[0] > 0
+        return bool(charged.any() and np.isinf(self._total[1][charged]).all())
+
     def remaining(self) -> Remaining:
         """What is left to the owners of each cohort, in ε and in μ; changes nothing."""
         with np.errstate(invalid="ignore"):

@@ -1,15 +1,17 @@
-"""Which data sets count as neighbours: what a guarantee hides about one owner."""
+"""Which data sets count as neighbours: what a guarantee hides about one owner, in one true sentence."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 
 class Neighbours(Enum):
-    """What may differ between two neighbouring data sets: all records of one owner, in one of these ways.
+    """How far all records of one owner may differ between two neighbouring data sets.
 
     Numbers about different neighbours mean different things: under replacement a count moves twice as far
-    as when an owner comes or goes.
+    as when an owner comes or goes. Whether the list of owners may differ, too, depends on what was done
+    with it: see :class:`Arrangement`.
     """
 
     #: An owner's records are there or not: the other data set has blanks in their place.
@@ -25,7 +27,7 @@ class Neighbours(Enum):
 
     @property
     def in_words(self) -> str:
-        """What may happen to the records, as a sentence says it."""
+        """What may happen to the records, in words."""
         return _WORDS[self]
 
     @classmethod
@@ -41,11 +43,137 @@ class Neighbours(Enum):
         """
         if "replaced" not in sentence:
             return cls.ADD_OR_REMOVE
-        return cls.ANY_CHANGE if "removed" in sentence else cls.REPLACE
+        may_go = "removed" in sentence or "blank" in sentence
+        return cls.ANY_CHANGE if may_go else cls.REPLACE
 
 
 _WORDS = {
-    Neighbours.ADD_OR_REMOVE: "all records of one owner are added or removed",
+    Neighbours.ADD_OR_REMOVE: "all records of one owner are there or blanked",
     Neighbours.REPLACE: "all records of one owner are replaced",
-    Neighbours.ANY_CHANGE: "all records of one owner are added, removed or replaced",
+    Neighbours.ANY_CHANGE: "all records of one owner are replaced or blanked",
 }
+
+OWNER, ROW, TEACHER = "owner", "row", "teacher"
+_WHOSE = {
+    OWNER: "all records of one owner",
+    ROW: "one record",
+    TEACHER: "all that one teacher has learnt from",
+}
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """What was done with owners, group sizes and classes: all that decides which data sets are neighbours.
+
+    From it follow the :attr:`neighbours` that an account is about and the one :attr:`sentence` that every
+    statement prints. Derivation, case by case: ``docs/neighbours.md``.
+
+    Parameters
+    ----------
+    unit : {"owner", "row", "teacher"}
+        Whose data may differ: those of a named owner; one row, where its position is its owner's name; or
+        all that one teacher has learnt from, where nothing is known of owners.
+    sizes_declared : bool
+        Whether group sizes were declared by the user, instead of counted in the private records.
+    assignment : {"hash", "balanced", "elsewhere"}
+        Who is taught by whom: by a keyed hash of the owner's name alone, dealt out evenly among all
+        owners, or decided outside this program.
+    split : bool
+        Whether public and private records come from one table, dealt by hash in given numbers.
+    levels_by_lot : bool
+        Whether privacy levels were dealt out among all owners.
+    private_classes : bool
+        Whether the list of classes was read off the private labels.
+    together : bool
+        Whether teachers that are trained or asked in one call may change one another by rounding.
+
+    Examples
+    --------
+    >>> Arrangement(sizes_declared=True).sentence
+    'all records of one owner are added, removed or replaced'
+    >>> Arrangement(unit="row").sentence.split(" (")[0]
+    'one record is replaced or left blank at its place'
+    """
+
+    unit: str = OWNER
+    sizes_declared: bool = False
+    assignment: str = "hash"
+    split: bool = False
+    levels_by_lot: bool = False
+    private_classes: bool = False
+    together: bool = False
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """How far an owner's records may differ."""
+        return Neighbours.REPLACE if self._only_replaced else Neighbours.ANY_CHANGE
+
+    @property
+    def counts_in(self) -> str:
+        """What a group's members are called."""
+        return TEACHER if self.unit == TEACHER else OWNER
+
+    @property
+    def sentence(self) -> str:
+        """Which data sets are neighbours, in words, with everything that this depends on."""
+        whose = _WHOSE[self.unit] + (" on the private side of the split" if self.split else "")
+        verb = "are" if self.unit == OWNER else "is"
+        said = "; ".join([f"{whose} {verb} {self._change}", *self._conditions()])
+        if self.private_classes:
+            said += (
+                ". Not covered: the list of class names, which was read off private labels (a class that "
+                "only one person has is visible)"
+            )
+        return said
+
+    @property
+    def _only_replaced(self) -> bool:
+        return self.assignment == "balanced" or self._row_by_row
+
+    @property
+    def _row_by_row(self) -> bool:
+        """Whether an owner's records must be as many as before, and in the same rows."""
+        return self.split or self.levels_by_lot
+
+    @property
+    def _change(self) -> str:
+        if self._row_by_row:
+            return "replaced" if self.unit == ROW else "replaced, row by row"
+        if self._only_replaced:
+            return "replaced"
+        if self.unit == ROW:
+            return "replaced or left blank at its place (a row's position names its owner: none moves up)"
+        if self.unit == OWNER and (self.assignment == "elsewhere" or self.sizes_declared):
+            return "added, removed or replaced"
+        return "replaced or blanked"
+
+    def _conditions(self) -> list[str]:
+        said = []
+        if self.unit == TEACHER:
+            said.append("provided that no other teacher changes with it")
+        elif self.assignment == "elsewhere":
+            said.append(
+                "provided that only that owner's teachers change with them: who is taught by whom must not "
+                "depend on who else is there"
+            )
+        elif not self.sizes_declared:
+            said.append("how many owners each group has is public and the same in both")
+        if self.assignment == "balanced":
+            said.append(
+                "who the owners are is public and the same in both (all of them decide who is taught by whom)"
+            )
+        if self._row_by_row:
+            decides = " and ".join(
+                ["who comes to the private side"] * self.split
+                + ["which level is dealt to whom"] * self.levels_by_lot
+            )
+            said.append(
+                "which rows there are, and whose each is, is public and the same in both (it decides "
+                f"{decides})"
+            )
+        if self.together:
+            said.append(
+                "provided that teachers trained or asked together do not change one another, not even by "
+                'rounding (on a GPU they may: device = "cpu" rules it out)'
+            )
+        return said

@@ -11,6 +11,8 @@ from typing import Any
 import pandas as pd
 
 from collegium.accounting.accountant import Accountant
+from collegium.accounting.neighbours import OWNER
+from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budget
 
 MEANING = {
@@ -31,6 +33,13 @@ RELEASED = {
         "noisy value, also where the query was rejected. What is spent covers all of it"
     ),
 }
+#: False alarms at which statements say what an attacker finds.
+FALSE_ALARMS = (0.01, 0.05, 0.1)
+DELTA_MEANS = (
+    "δ is not the probability that a limit fails. It bounds a sum: by how much the probability of what comes "
+    "out with a person's records exceeds e^ε times its probability with others in their place, added up over "
+    "all that could come out"
+)
 _PLAIN = (0.1, 1e6)  # numbers outside are written with significant digits, not with decimals
 
 
@@ -71,13 +80,18 @@ class PrivacyStatement:
     guarantee : {"worst-case", "data-dependent"}
         Kind of the guarantee.
     adjacency : str
-        Which neighbours it is about, in words.
+        Which data sets it is about, in words: :attr:`Arrangement.sentence
+        <collegium.accounting.neighbours.Arrangement.sentence>`.
     noise_is_private : bool
         False if the noise was seeded: then nothing is guaranteed to anybody.
     groups : tuple of GroupSpending
         One for each group with members.
     released : str
         What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
+    unit : {"owner", "teacher"}
+        What a group's members are; teachers where nothing is known of owners.
+    gaussian : bool
+        Whether what was released is Gaussian-DP within each budget's μ.
     """
 
     guarantee: str
@@ -85,6 +99,8 @@ class PrivacyStatement:
     noise_is_private: bool
     groups: tuple[GroupSpending, ...]
     released: str = "labels"
+    unit: str = OWNER
+    gaussian: bool = False
 
     @property
     def may_publish_spending(self) -> bool:
@@ -101,6 +117,23 @@ class PrivacyStatement:
             return budget_and_cost(row.budget.epsilon, row.epsilon_spent)
         # Not even the number of digits may depend on what was spent.
         return budget_in_digits(row.budget.epsilon), "in vault"
+
+    def trade_off(self, row: GroupSpending) -> TradeOff:
+        """How well the best test can tell records of a group's member from others, within the budget."""
+        return TradeOff(row.budget, self.gaussian, one_way=not self.may_publish_spending)
+
+    def found_of_100(self, row: GroupSpending, false_alarms: float) -> str:
+        """Write how many of 100 owners the best test finds at most, with some false alarms."""
+        return ceil_decimals(100 * self.trade_off(row).most_found(false_alarms), 1)
+
+    def risk_in_words(self, row: GroupSpending) -> str:
+        """Say what a group's budget means for whoever wants to find out about one of its members."""
+        if row.budget.is_unlimited:
+            return "no privacy: anything about them may be revealed"
+        return (
+            "the best test for whether somebody's records are these, with 5 false alarms in 100, finds at "
+            f"most {self.found_of_100(row, 0.05)} in 100"
+        )
 
     @property
     def title(self) -> str:
@@ -148,7 +181,7 @@ class PrivacyStatement:
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
         for row in self.groups:
             budget = row.budget
-            who = f"Each of the {row.owners} owner(s) of group {row.group!r}"
+            who = f"Each of the {row.owners} {self.unit}(s) of group {row.group!r}"
             if budget.is_unlimited:
                 lines.append(f"{who} granted ε = ∞: NO PRIVACY is promised to them.")
                 continue
@@ -158,8 +191,9 @@ class PrivacyStatement:
                 if self.may_publish_spending
                 else "(data-dependent account: what was spent stays in the vault)"
             )
-            meaning = f": {budget.in_words()}" if self.may_publish_spending else ""
-            lines.append(f"{who} granted ε = {granted} at δ = {budget.delta:g} {spent}{meaning}.")
+            meaning = self.risk_in_words(row)
+            lines.append(f"{who} granted ε = {granted} at δ = {budget.delta:g} {spent}: {meaning}.")
+        lines.append(f"{DELTA_MEANS}.")
         if self.may_publish_spending:
             lines.append(
                 "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
@@ -189,13 +223,18 @@ class PrivacyStatement:
             "adjacency": self.adjacency,
             "private_noise": self.noise_is_private,
             "released": self.released,
+            "unit": self.unit,
             "statement": self.sentences(),
             "groups": [
                 {
                     "group": row.group,
-                    "owners": row.owners,
+                    f"{self.unit}s": row.owners,
                     "epsilon": _number(row.budget.epsilon),
                     "delta": row.budget.delta,
+                    "found_at_most": {
+                        f"{alarms:g}": self.trade_off(row).most_found(alarms)
+                        for alarms in FALSE_ALARMS
+                    },
                     **(
                         {"epsilon_spent": _number(row.epsilon_spent)}
                         if self.may_publish_spending
@@ -214,6 +253,7 @@ def statement(
     adjacency: str,
     noise_is_private: bool,
     released: str = "labels",
+    unit: str = OWNER,
 ) -> PrivacyStatement:
     """Read a privacy statement off an account, by group name.
 
@@ -231,13 +271,17 @@ def statement(
         Whether noise came from the operating system.
     released : str
         What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
+    unit : {"owner", "teacher"}
+        What a group's members are.
     """
     spent = account.epsilon_spent_by_name()
     groups = tuple(
         GroupSpending(name, owners[name], budget, spent.get(name, 0.0))
         for name, budget in budgets.items()
     )
-    return PrivacyStatement(account.guarantee, adjacency, noise_is_private, groups, released)
+    return PrivacyStatement(
+        account.guarantee, adjacency, noise_is_private, groups, released, unit, account.is_gaussian
+    )
 
 
 def ceil_decimals(value: float, decimals: int = 4) -> str:

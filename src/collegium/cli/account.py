@@ -80,6 +80,7 @@ def account(
 
     Example: collegium account --export study/ > composition.json
     """
+    from collegium.accounting.neighbours import Arrangement
     from collegium.accounting.statement import budget_and_cost
     from collegium.cli.left import MOST, show_export, show_left
     from collegium.pate.voting.aggregators import aggregator_from
@@ -110,10 +111,12 @@ def account(
             "as answers"
         )
     spent = cost_of(mechanism, plan, asked, given)
+    adjacency = Arrangement(assignment="elsewhere").sentence
     if as_json:
         print_json(
             {
                 "guarantee": "worst-case",
+                "adjacency": adjacency,
                 "checks": asked if mechanism.has_check else 0,
                 "answers": given,
                 "answers_affordable": most,
@@ -141,6 +144,7 @@ def account(
         over = "" if spent[name] <= group.budget.epsilon else "  (more than the budget)"
         granted, paid = budget_and_cost(group.budget.epsilon, spent[name])
         out.print(f"  {name}: ε = {paid} of {granted} at δ = {group.budget.delta:g}{over}")
+    out.print(f"Neighbouring data sets: {adjacency}.", soft_wrap=True)
 
 
 def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int:

@@ -94,6 +94,7 @@ def audit(
 
     Example: collegium audit study.toml
     """
+    from collegium.accounting.neighbours import Arrangement
     from collegium.attacks.game import play_game
     from collegium.attacks.mechanism import mechanism_from
     from collegium.attacks.one_run import OneRunSettings, audit_run
@@ -136,7 +137,7 @@ def audit(
             f"{mechanism.name}, {plan.personalisation}: {runs:,} jobs of {queries} queries a side"
         )
         table, panels, about = game_table(findings, title), game_panels(findings), {"runs": runs}
-        folder = out_folder
+        folder, arrangement = out_folder, Arrangement(assignment="elsewhere")
     else:
         path = Path(what)
         config = with_data_dir(read_config(path), data_dir)
@@ -144,16 +145,16 @@ def audit(
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
         (folder / "DO-NOT-RELEASE.txt").write_text(DO_NOT_RELEASE, encoding="utf-8")
-        findings = audit_run(
-            plan_study(config), settings, stage=lambda name: err.print(f"{name} …")
-        )
+        planned = plan_study(config)
+        arrangement = planned.arrangement
+        findings = audit_run(planned, settings, stage=lambda name: err.print(f"{name} …"))
         title = f"one run of {path.name} with {sum(f.guesses.canaries for f in findings)} canaries"
         table, panels, about = one_run_table(findings, title), one_run_panels(findings), {}
     holds = all(finding.holds for finding in findings)
     result = {
         "audited": title,
         "confidence": confidence,
-        "neighbours": "all records of one owner are added, removed or replaced",
+        "neighbours": arrangement.sentence,
         "holds": holds,
         **about,
         "groups": {finding.group: as_record(finding) for finding in findings},

@@ -30,6 +30,12 @@ STOPPED = {
     "labels": "the wanted number of labels was reached",
 }
 
+#: What tables call one and many of those whose budgets they show, and what every ε is about.
+MEMBERS = {
+    "owner": ("person", "people", "person"),
+    "teacher": ("teacher", "teachers", "teacher's data"),
+}
+
 
 def show_warnings() -> None:
     """Print each warning as one line, without file names and line numbers."""
@@ -67,9 +73,10 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
     """Tabulate level, people, budget, spent and guarantee."""
     from collegium.accounting.statement import percent
 
-    table = Table(title="What each person granted, and paid", title_justify="left", box=SIMPLE_HEAD)
+    one, many, unit = MEMBERS[privacy.unit]
+    table = Table(title=f"What each {one} granted, and paid", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("level")
-    table.add_column("people", justify="right")
+    table.add_column(many, justify="right")
     table.add_column("budget ε", justify="right")
     table.add_column("δ", justify="right")
     table.add_column("spent ε", justify="right")
@@ -87,13 +94,14 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
             "in vault" if hidden else share,
             "none: ε = ∞" if row.budget.is_unlimited else privacy.title,
         )
-    table.caption = f"ε and δ per person; neighbouring data sets: {privacy.adjacency}"
+    table.caption = f"ε and δ per {unit}; neighbouring data sets: {privacy.adjacency}"
     table.caption_justify = "left"
     return table
 
 
-def plan_table(plan: Plan) -> Table:
+def plan_table(plan: Plan, unit: str = "owner") -> Table:
     """Tabulate who gets which teachers and how much influence."""
+    one, of_owners = MEMBERS[unit][0], unit == "owner"
     from collegium.accounting.statement import budget_in_digits
 
     copies = any(group.duplicates != 1 for group in plan.groups.values())
@@ -104,7 +112,7 @@ def plan_table(plan: Plan) -> Table:
         box=SIMPLE_HEAD,
     )
     for name, shown in {
-        "level": True, "people": True, "budget ε": True, "teachers": True, "seen by": copies,
+        "level": True, "people": of_owners, "budget ε": True, "teachers": True, "seen by": copies,
         "weight": True, "present": absent, "Δ": True, "used": True,
     }.items():  # fmt: skip
         if shown:
@@ -112,7 +120,7 @@ def plan_table(plan: Plan) -> Table:
     for name, group in plan.groups.items():
         table.add_row(
             name,
-            f"{group.owners:,}",
+            *[f"{group.owners:,}"] * of_owners,
             budget_in_digits(group.budget.epsilon),
             f"{group.teachers:,}",
             *[str(group.duplicates)] * copies,
@@ -122,9 +130,9 @@ def plan_table(plan: Plan) -> Table:
             f"{100 * group.utilisation:.1f} %",
         )
     legend = [
-        *["seen by: teachers that see each person"] * copies,
+        *[f"seen by: teachers that see each {one}"] * copies,
         *["present: share of the queries in which the group's teachers vote"] * absent,
-        "Δ: votes that one person can move",
+        f"Δ: votes that one {one} can move",
         "used: share of the budget (in μ) that is spent when the first budget runs out",
     ]
     table.caption = "; ".join(legend)

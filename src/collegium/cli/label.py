@@ -20,10 +20,6 @@ from collegium.cli.account import (
 from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
 
 _MOST_CLASSES = 100_000
-ADJACENCY = (
-    "all records of one owner are added, removed or replaced, provided that only that owner's teachers "
-    "change with them: who is taught by whom must not depend on who else is there"
-)
 
 
 def label(
@@ -99,13 +95,14 @@ def label(
     """Aggregate votes of an ensemble of your own: any framework's predictions, only the privacy.
 
     Groups are taken from the budgets' `group` column, else teachers with equal budgets are one group.
-    With upsampling, give one row per group: `group`, `epsilon`, `owners`, and `teachers_per_owner`.
+    With upsampling, give one row per group: `group`, `epsilon`, `owners`, and `teachers_per_owner`. Without
+    `owners`, what is protected is one teacher's data, not a person's.
 
     Example: collegium label --votes votes.npy --budgets budgets.csv --classes 10 --out labels/
     """
     import numpy as np
 
-    from collegium.accounting.neighbours import Neighbours
+    from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement
     from collegium.cli.electorates import electorate_of
     from collegium.cli.vote_files import read_budgets, read_features, read_votes
     from collegium.data.datasets import sha256_of
@@ -173,8 +170,9 @@ def label(
             queries=Queries(max_labels=max_labels, release=release),
             noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
             owners={name: group.owners for name, group in plan.groups.items()},
-            neighbours=Neighbours.ANY_CHANGE,
-            adjacency=ADJACENCY,
+            arrangement=Arrangement(
+                unit=OWNER if ballots.knows_owners else TEACHER, assignment="elsewhere"
+            ),
             student=student,
             memory=FolderMemory(folder),
         )
@@ -201,7 +199,7 @@ def label(
         return
     if not privacy.noise_is_private:
         out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
-    out.print(plan_table(plan))
+    out.print(plan_table(plan, privacy.unit))
     out.print(plan_sentence(plan))
     out.print(privacy_table(privacy))
     out.print(

@@ -10,7 +10,7 @@ import numpy as np
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.export import to_json
 from collegium.accounting.statement import budget_and_cost, budget_in_digits
-from collegium.cli.console import out, print_json
+from collegium.cli.console import MEMBERS, out, print_json
 from collegium.errors import InputError
 from collegium.pate.voting.affordable import answers_affordable
 from collegium.pate.voting.composition import replay
@@ -49,7 +49,8 @@ def show_left(folder: Path, as_json: bool) -> None:
             f"{budget_in_digits(group['epsilon_left'])} left (μ = {budget_in_digits(group['mu_left'])})"
         )
     out.print(
-        f"ε per person, worst case; neighbouring data sets: {terms.adjacency}. Nothing was changed.",
+        f"ε per {MEMBERS[terms.unit][2]}, worst case; neighbouring data sets: {terms.adjacency}. Nothing was "
+        "changed.",
         soft_wrap=True,
     )
 
@@ -95,7 +96,7 @@ def _by_group(terms: JobTerms, account: GaussianAccountant) -> dict[str, dict[st
     names = np.asarray(account.names, dtype=object)
     return {
         name: {
-            "owners": terms.owners.get(name, 0),
+            f"{terms.unit}s": terms.owners.get(name, 0),
             "epsilon": budget.epsilon,
             "delta": budget.delta,
             "epsilon_spent": spent[name],

@@ -23,6 +23,7 @@ class TeacherBudgets:
     ``group_of_teacher`` (n_teachers,): group of each teacher; None if one row stands for all, or
         rows are groups.
     ``owners``: owners of each group, where the file tells (teachers otherwise).
+    ``knows_owners``: whether the file tells who the teachers learnt from.
     ``duplicates``: teachers that saw each owner of a group, when upsampling.
     """
 
@@ -30,6 +31,7 @@ class TeacherBudgets:
     group_of_teacher: NDArray[Any] | None
     owners: dict[str, int]
     duplicates: dict[str, int] | None
+    knows_owners: bool
 
 
 def read_budgets(path: Path) -> TeacherBudgets:
@@ -79,7 +81,11 @@ def read_budgets(path: Path) -> TeacherBudgets:
         owners[name] += count
     per_teacher = len(table) > 1 and duplicates is None
     return TeacherBudgets(
-        groups, np.asarray(names, dtype=object) if per_teacher else None, owners, duplicates
+        groups,
+        np.asarray(names, dtype=object) if per_teacher else None,
+        owners,
+        duplicates,
+        knows_owners=duplicates is not None or "owners" in table.columns,
     )
 
 

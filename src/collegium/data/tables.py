@@ -156,6 +156,45 @@ def encode_classes(
     return known, np.asarray(codes, dtype=np.intp)
 
 
+def classes_of_public(*labels: NDArray[Any] | None) -> NDArray[Any] | None:
+    """List the classes that occur in labels of public records; None where no public label is known.
+
+    ``labels``: of the public records, and of the test records; None where a file has none.
+
+    Examples
+    --------
+    >>> classes_of_public(np.array([2.0, np.nan, 1.0]), None).tolist()
+    [1, 2]
+    >>> print(classes_of_public(None))
+    None
+    """
+    found: set[Any] = set()
+    for column in labels:
+        if column is None:
+            continue
+        known = column[~pd.isna(column)]
+        if len(known) < len(column) and known.dtype.kind == "f" and (known == known.round()).all():
+            known = known.astype(
+                np.int64
+            )  # whole numbers, before a gap among them made floats of them
+        found.update(known.tolist())
+    if not found:
+        return None
+    try:
+        return np.array(sorted(found))
+    except TypeError:
+        raise InputError(
+            "the labels of the public records are text and numbers: write all in the same way, or give the "
+            "list of classes"
+        ) from None
+
+
+PRIVATE_CLASSES = (
+    "the list of classes was read off the private labels, which the guarantee does not cover: a class that "
+    "only one person has is visible in what is released; give {}"
+)
+
+
 def _class_list(classes: ArrayLike) -> NDArray[Any]:
     try:
         known = np.asarray(classes)

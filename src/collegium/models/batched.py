@@ -21,7 +21,9 @@ class BatchedEstimator(Protocol):
     Batching is a matter of speed alone: the teacher of a shard must be the one that the same estimator
     makes of that shard alone, with the same seed, up to floating-point rounding. Nothing may flow from
     one shard to another (no pooled statistics, no shared normalisation, no common stopping time), since
-    the sensitivity of a vote rests on each teacher depending on its own shard only.
+    the sensitivity of a vote rests on each teacher depending on its own shard only. Rounding may blow up to
+    another vote: an estimator whose teachers have the same bits whatever others are in the call says so
+    with an attribute ``exact_together = True``; about any other, statements make a proviso.
 
     Attributes
     ----------

@@ -18,10 +18,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budgets, as_budgets
 from collegium.data.class_shares import as_class_shares
-from collegium.data.tables import as_records, encode_classes, like_private
+from collegium.data.tables import PRIVATE_CLASSES, as_records, encode_classes, like_private
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning, StudentError
 from collegium.parameters import Searchable
 from collegium.pate.classifier_settings import check_settings
@@ -111,7 +112,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What the student sees instead: the records as they are, or another transformer, fitted on the public
         records only. ``"same"``: as the teachers.
     classes : array-like, optional
-        The public list of classes. Default: those that occur in ``y``, treated as public.
+        The public list of classes. Default: those that occur in ``y``, which the guarantee then does not
+        cover: ``privacy_`` says so, and a :class:`~collegium.PrivacyWarning` is given.
     teacher_class_shares, student_class_shares : mapping of class to share, or array-like, optional
         Against budgets that go by class, which bend votes towards the classes of generous people. Both take
         *public* shares of the classes, shape (n_classes,), and cost nobody anything. With the first, each
@@ -119,8 +121,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         second, the student is corrected until its mean belief in each class, over the public records,
         is the class's share (:mod:`collegium.pate.students.share_matching`).
     assignment : {"hash", "balanced"}
-        ``hash``: adding or removing an owner changes that owner's teachers only. ``balanced``: shards of
-        equal size, protecting against replacement only.
+        ``hash``: an owner's teachers follow from the owner's name alone. ``balanced``: shards of equal size,
+        protecting against replacement only.
     noise_seed : int, optional
         Seeded noise for experiments: **the result is not private**. Default: noise from the operating
         system.
@@ -376,7 +378,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"{private.shape[0]} private records, but {length} {what}: give one per record"
                 )
         self._remember_features(X, private)
-        return Records(private, codes, granted, self.classes_, public)
+        if self.classes is None:
+            _Warner().note(PRIVATE_CLASSES.format("classes=[…], a public list"))
+        arrangement = Arrangement(
+            unit=OWNER if granted.named else ROW,
+            sizes_declared=granted.declared_sizes is not None,
+            private_classes=self.classes is None,
+        )
+        return Records(private, codes, granted, self.classes_, public, arrangement=arrangement)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict with the student.

@@ -104,6 +104,7 @@ class Memory:
         guarantee: str,
         neighbours: Neighbours,
         adjacency: str,
+        unit: str,
         private_noise: bool,
         owners: dict[str, int],
         n_queries: int,

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.errors import InputError
 from collegium.models.trial import one_line_about
@@ -42,6 +42,7 @@ from collegium.pate.voting.labelling import LabellingJob, Labels
 from collegium.pate.voting.pricing import pricing_for
 from collegium.pate.voting.release import HISTOGRAM
 from collegium.pate.voting.vote_table import VoteTable
+from collegium.personalisation.assignment import check_assignment
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 
@@ -105,6 +106,8 @@ class PateRun:
         From public numbers only.
     aggregator : Aggregator
         With all its numbers.
+    arrangement : Arrangement
+        Which data sets the guarantee is about.
 
     Raises
     ------
@@ -128,7 +131,10 @@ class PateRun:
         self._lend_workers = lend_workers
         self._verbose = verbose
         self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
-        self._neighbours = self.plan.neighbours(recipe.assignment)
+        check_assignment(recipe.assignment)
+        self.arrangement = replace(
+            records.arrangement, assignment=recipe.assignment, together=recipe.together
+        )
         for whose in ("teacher", "student"):
             shares = recipe.class_shares(whose, records.classes)
             if whose == "student" and shares is not None:
@@ -299,9 +305,8 @@ class PateRun:
             queries=self.recipe.queries,
             student=student,
             noise=noise,
-            neighbours=self._neighbours,
-            adjacency=self.plan.adjacency(self.recipe.assignment),
-            owners=self.records.budgets.group_sizes(),
+            arrangement=self.arrangement,
+            owners={name: group.owners for name, group in self.plan.groups.items()},
             memory=self.memory,
             observer=self.observer,
         )
@@ -357,8 +362,7 @@ def release(
     account: Account,
     queries: Queries,
     noise: NoiseSource,
-    neighbours: Neighbours,
-    adjacency: str,
+    arrangement: Arrangement,
     owners: dict[str, int],
     student: RefittedStudent | None = None,
     memory: Memory | None = None,
@@ -378,12 +382,10 @@ def release(
         Which public records, in which order.
     noise : NoiseSource
         Of the mechanism.
-    neighbours : Neighbours
-        What the guarantee hides about an owner.
-    adjacency : str
-        What the statement says of it.
+    arrangement : Arrangement
+        Which data sets the guarantee is about.
     owners : dict of str to int
-        Number of owners of each group.
+        Public number of owners of each group.
     student : RefittedStudent, optional
         For an aggregator that consults one.
     memory, observer
@@ -397,7 +399,7 @@ def release(
         electorate,
         account.renyi_orders,
         account.conversion,
-        neighbours,
+        arrangement.neighbours,
         account.bounds,
     )
     shows = queries.release == HISTOGRAM
@@ -411,8 +413,9 @@ def release(
         aggregator,
         electorate,
         guarantee=account.guarantee,
-        neighbours=neighbours,
-        adjacency=adjacency,
+        neighbours=arrangement.neighbours,
+        adjacency=arrangement.sentence,
+        unit=arrangement.counts_in,
         private_noise=noise.is_private,
         owners=owners,
         n_queries=n_queries,
@@ -441,9 +444,10 @@ def release(
         pricing.accountant,
         owners,
         dict(electorate.groups),
-        adjacency,
+        arrangement.sentence,
         noise.is_private,
         queries.release,
+        arrangement.counts_in,
     )
     if not privacy.may_publish_spending:
         privacy = memory.keep_spending(privacy)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from collegium.checks import shown
 from collegium.data.class_shares import as_class_shares
 from collegium.errors import InputError
-from collegium.models.batched import check_teachers_at_once
+from collegium.models.batched import BatchedEstimator, check_teachers_at_once
 from collegium.models.classifiers import check_classifier
 from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.pate.settings import Account, Queries
@@ -118,6 +118,12 @@ class Recipe:
     def same_view(self) -> bool:
         """Whether the student sees records as the teachers do."""
         return isinstance(self.student_preprocessing, str)
+
+    @property
+    def together(self) -> bool:
+        """Whether teachers of one call may change one another by rounding, as far as settings tell."""
+        batched = isinstance(self.teacher, BatchedEstimator)
+        return batched and not getattr(self.teacher, "exact_together", False)
 
     def noise(self) -> NoiseSource:
         """Make the source of privacy noise."""

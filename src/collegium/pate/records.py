@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budgets
 from collegium.data.tables import warn_of_unseen_classes
 from collegium.pate.memory import Memory
@@ -68,6 +69,8 @@ class Records:
         Public records.
     y_public : ndarray or None
         Their true classes, where they are known: only measured with, never learnt from.
+    arrangement : Arrangement
+        Where owners, group sizes, levels and classes come from; the run adds what the recipe decides.
     """
 
     X: Any
@@ -76,6 +79,7 @@ class Records:
     classes: NDArray[Any]
     X_public: Any
     y_public: NDArray[Any] | None = None
+    arrangement: Arrangement = field(default_factory=Arrangement)
 
     def votes(self, teaching: Teaching) -> VoteTable:
         """Train teachers on their shards, and let them vote. **Sensitive.**

@@ -5,10 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
+from collegium.errors import InputError
 
-NEIGHBOURS = {"hash": Neighbours.ANY_CHANGE, "balanced": Neighbours.REPLACE}
+ASSIGNMENTS = ("hash", "balanced")
+
+
+def check_assignment(name: str) -> None:
+    """Refuse an unknown way of assigning owners to teachers."""
+    if name not in ASSIGNMENTS:
+        raise InputError(f"unknown assignment {name!r}: allowed are {', '.join(ASSIGNMENTS)}")
 
 
 class Assignment:
@@ -16,7 +22,6 @@ class Assignment:
 
     ``owner_teachers`` (n_owners, most duplicates): teachers of each owner, padded with -1.
     ``n_teachers``: number of teachers, including those without any record.
-    ``adjacency``: which neighbours the guarantee is about, in words.
     """
 
     def __init__(
@@ -24,11 +29,9 @@ class Assignment:
         budgets: Budgets,
         owner_teachers: NDArray[np.int32],
         n_teachers: int,
-        adjacency: str,
     ) -> None:
         self.owner_teachers = owner_teachers
         self.n_teachers = n_teachers
-        self.adjacency = adjacency
         record_teachers = owner_teachers[budgets.record_owner]
         records, columns = np.nonzero(record_teachers >= 0)
         teachers = record_teachers[records, columns]

@@ -64,8 +64,8 @@ class Personalisation(Settings, ABC):
         """
 
     def plan_for(self, budgets: Budgets, n_teachers: int) -> Plan:
-        """Make the plan for the owners at hand; their group sizes are treated as public."""
-        return self.plan(budgets.groups, budgets.group_sizes(), n_teachers)
+        """Make the plan for declared group sizes, or else for those of the owners at hand."""
+        return self.plan(budgets.groups, budgets.public_sizes(), n_teachers)
 
 
 def members_only(

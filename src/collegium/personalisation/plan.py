@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
-from collegium.personalisation.assignment import NEIGHBOURS, Assignment
+from collegium.personalisation.assignment import Assignment, check_assignment
 from collegium.personalisation.electorate import Electorate, Participation
 from collegium.personalisation.partition import choose_teachers, deal_teachers, owner_hashes
 
@@ -97,18 +96,6 @@ class Plan:
         ends = np.cumsum([0, *(group.teachers for group in self.groups.values())]).tolist()
         return {name: (ends[i], ends[i + 1]) for i, name in enumerate(self.groups)}
 
-    def adjacency(self, assignment: str = "hash") -> str:
-        """Say in words which neighbours the guarantee is about: see :meth:`neighbours`."""
-        return self.neighbours(assignment).in_words
-
-    def neighbours(self, assignment: str = "hash") -> Neighbours:
-        """Say which neighbours the guarantee is about."""
-        if assignment not in NEIGHBOURS:
-            raise InputError(
-                f"unknown assignment {assignment!r}: allowed are {', '.join(NEIGHBOURS)}"
-            )
-        return NEIGHBOURS[assignment]
-
     def assign(self, budgets: Budgets, key: bytes, assignment: str = "hash") -> Assignment:
         """Decide which teachers see which owner's records.
 
@@ -119,11 +106,11 @@ class Plan:
             ``balanced``: shards of almost equal size; protects only against replacing an owner's
             records.
         """
-        adjacency = self.adjacency(assignment)
+        check_assignment(assignment)
         hashes = owner_hashes(budgets.owners, key)
         names, groups = budgets.group_names, budgets.owner_group
         owner_teachers = self._place(hashes, names, groups, assignment)
-        return Assignment(budgets, owner_teachers, self.n_teachers, adjacency)
+        return Assignment(budgets, owner_teachers, self.n_teachers)
 
     def teachers_of(
         self, hashes: NDArray[np.uint64], group_names: Sequence[str], groups: NDArray[np.intp]

@@ -8,13 +8,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from collegium.accounting.statement import GroupSpending
+from collegium.accounting.statement import FALSE_ALARMS, GroupSpending
 from collegium.errors import InputError
 from collegium.report import words
 from collegium.report.effect_rows import as_context
-from collegium.report.numbers import clean, count, down, interval, plain, share, up_of_down
+from collegium.report.numbers import clean, count, down, interval, plain, share, up, up_of_down
 from collegium.report.plots import MOST_GROUPS, classes_figure, history_figure
 from collegium.report.report_data import ReportData
+from collegium.report.risk_plot import risk_figure
 from collegium.report.svg import inline_svg
 from collegium.report.verdict import banners, spending_of, stop_sentence, verdict
 
@@ -38,6 +39,7 @@ def render_report(data: ReportData) -> str:
         guarantee=data.privacy.title,
         adjacency=data.privacy.adjacency,
         groups=[_group(row, data) for row in data.privacy.groups],
+        risk=_risk(data),
         headlines=_headlines(data),
         figures=_figures(data),
         effects=as_context(data.effects),
@@ -56,8 +58,8 @@ def render_report(data: ReportData) -> str:
 def unit(data: ReportData) -> str:
     """Say what every ε on the page is about."""
     return (
-        "Every ε is per owner: it covers all records of one person together, at the δ written beside it. "
-        f"Neighbouring data sets: {data.privacy.adjacency}. Guarantee: {data.privacy.title}."
+        f"Every ε is per {data.privacy.unit}, at the δ written beside it, and covers what may differ between "
+        f"neighbouring data sets: {data.privacy.adjacency}. Guarantee: {data.privacy.title}."
     )
 
 
@@ -97,7 +99,9 @@ def _group(row: GroupSpending, data: ReportData) -> dict[str, Any]:
         "owners": count(row.owners),
         "unlimited": row.budget.is_unlimited,
         "delta": down(row.budget.delta),
-        "meaning": row.budget.in_words(),
+        "meaning": data.privacy.risk_in_words(row),
+        "found": [data.privacy.found_of_100(row, alarms) for alarms in FALSE_ALARMS],
+        "beyond": _beyond(row, data),
         **spending_of(row, data.privacy),
         "teachers": count(planned.teachers),
         "duplicates": count(planned.duplicates),
@@ -105,6 +109,35 @@ def _group(row: GroupSpending, data: ReportData) -> dict[str, Any]:
         "frequency": share(planned.frequency),
         "sensitivity": plain(planned.sensitivity),
         "utilisation": share(planned.utilisation),
+    }
+
+
+def _beyond(row: GroupSpending, data: ReportData) -> str:
+    """How often the loss is beyond ε at a used-up budget, and how many times δ that is."""
+    chance = data.privacy.trade_off(row).loss_beyond()
+    if chance is None:
+        return "—"
+    return f"{up(chance)} ({plain(float(f'{chance / row.budget.delta:.3g}'))} δ)"
+
+
+def _risk(data: ReportData) -> dict[str, Any]:
+    """What an attacker can find out: false alarms of the table, and the picture."""
+    promised = any(not row.budget.is_unlimited for row in data.privacy.groups)
+    figure = None
+    if promised:
+        figure = inline_svg(
+            risk_figure(data),
+            "risk",
+            "How many the best test finds, against its false alarms",
+            "; ".join(
+                f"{clean(row.group)}: {data.privacy.risk_in_words(row)}"
+                for row in data.privacy.groups[:MOST_GROUPS]
+            ),
+        )
+    return {
+        "alarms": [f"{100 * alarms:g}" for alarms in FALSE_ALARMS],
+        "gaussian": data.privacy.gaussian,
+        "figure": figure,
     }
 
 

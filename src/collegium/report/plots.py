@@ -68,7 +68,7 @@ def history_figure(data: ReportData) -> Figure:
             ends.append(_height(axes, last))
         for number, (row, place) in enumerate(zip(groups, spread(ends, 0.13), strict=True)):
             label = f"{shorten(row.group, 17)}\n{up_of_down(row.epsilon_spent, row.budget.epsilon)}"
-            _label_line(axes, ends[number], place, label, SERIES[number])
+            label_line(axes, ends[number], place, label, SERIES[number])
         axes.set_xlabel("queries asked")
         figure.text(0.012, 0.985, history_unit(data), va="top", color=MUTED, parse_math=False)
     return figure
@@ -143,7 +143,7 @@ def _scale_history(
     axes.tick_params(axis="y", length=0)
 
 
-def _label_line(axes: Axes, end: float, place: float, label: str, colour: str) -> None:
+def label_line(axes: Axes, end: float, place: float, label: str, colour: str) -> None:
     """Write a label beside the axes, tied to the end of its line."""
     axes.plot(
         [1.0, 1.035, 1.05],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collegium.accounting.statement import DELTA_MEANS
+
 AGGREGATORS = {
     "lnmax": (
         "Noisy maximum (LNMax)",
@@ -91,6 +93,21 @@ RULES = {
     "algorithm3": "Algorithm 3 of Boenisch et al. (2023), as printed",
     "thesis": "half the square of ε/ε_max, 1 for the most generous, as in Mühl's experiments (2021)",
     "footnote2": "the fourth power of ε/ε_max, as in the experiments of Boenisch et al. (2023)",
+}
+
+RISK = (
+    "Think of somebody who sees everything that is published here, knows all other people's records, and "
+    "wants to know whether one person's records are these, or others. Whatever this attacker computes errs "
+    "in two ways: false alarms (it says they are these, and they are not), and people it misses. Who puts up "
+    "with few false alarms finds few people; how few, at best, follows from the budget.",
+    f"{DELTA_MEANS}. The loss itself can be beyond ε far more often than δ.",
+)
+RISK_FROM = {
+    True: "The noise is Gaussian, so a budget (ε, δ) stands for the number μ that solves "
+    "δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2). With a share α of false alarms, the best test finds at most the "
+    "share Φ(Φ⁻¹(α) + μ) (Dong, Roth & Su 2022, Definition 2.6).",
+    False: "With a share α of false alarms, the best test finds at most the share δ + e^ε·α, and, where the "
+    "guarantee is worst-case, at most 1 − e^−ε·(1 − δ − α) (Dong, Roth & Su 2022, Proposition 2.5).",
 }
 
 RELEASED = {

@@ -70,14 +70,14 @@ class Data(Settings):
     )
     public: str | None = setting(
         None,
-        "File with the public records: the same features. A target column in it is used only to "
-        "measure how right the released labels are.",
+        "File with the public records: the same features. A target column in it is used to measure how "
+        "right the released labels are, and for the list of classes where none is given.",
         kind="path",
         example='"public.csv"',
     )
     public_labels: str | None = setting(
         None,
-        "True labels of the public records, if known; used only to measure.",
+        "True labels of the public records, if known; used as such a target column.",
         kind="path",
         example='"public-labels.npy"',
     )
@@ -93,15 +93,16 @@ class Data(Settings):
     target: str | None = setting(None, "Column to predict.", kind="text", example='"income"')
     owner: str | None = setting(
         None,
-        "Column that says whose record it is. Left out: every record has an owner of its own.",
+        "Column that says whose record it is. Left out: every record has an owner of its own, named by its "
+        "position: a record may then be replaced or left blank, not taken out.",
         kind="text",
         example='"patient_id"',
     )
     exclude: Sequence[str] = setting([], "Columns that are not features.", items=("text",))
     classes: Sequence[Any] | None = setting(
         None,
-        "The public list of classes. Left out: the classes that occur in the private records, which are "
-        "thereby treated as public.",
+        "The public list of classes. Left out: those of the labels of public and test records; without "
+        "such labels, those of the private records, which the guarantee then does not cover.",
         kind="list",
         example='["<=50K", ">50K"]',
         items=("text", "number", "yes/no"),
@@ -148,6 +149,15 @@ class Privacy(Account):
         "`levels`).",
         kind="text",
         example='"privacy"',
+    )
+    sizes: Mapping[str, int] | None = setting(
+        None,
+        "Declared public number of people of each level, from which the plan is made and which is published. "
+        "Left out: they are counted in the private records, and treated as public.",
+        kind="table",
+        example="{ high = 540, average = 370, low = 90 }",
+        items=("whole number",),
+        least=0,
     )
     file: str | None = setting(
         None,
@@ -208,8 +218,8 @@ class Teachers(Settings):
     )
     assignment: str = setting(
         "hash",
-        "hash: adding or removing an owner changes only that owner's teachers. balanced: shards of equal "
-        "size, protecting against replacement only.",
+        "hash: an owner's teachers follow from the owner's name alone. balanced: shards of equal size, "
+        "protecting against replacement only.",
         choices=("hash", "balanced"),
     )
     class_shares: Mapping[str, float] | None = setting(

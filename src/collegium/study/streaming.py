@@ -6,7 +6,9 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.data.sharding import (
     Granted,
     ParquetSource,
@@ -16,7 +18,12 @@ from collegium.data.sharding import (
     build_shards,
     scan,
 )
-from collegium.data.tables import as_records, like_private, warn_of_unseen_classes
+from collegium.data.tables import (
+    as_records,
+    classes_of_public,
+    like_private,
+    warn_of_unseen_classes,
+)
 from collegium.errors import ConfigError, InputError
 from collegium.pate.records import Teaching
 from collegium.pate.teachers.shard_ensemble import ShardEnsemble
@@ -29,6 +36,7 @@ from collegium.study.study_data import (
     StudyData,
     groups_of_test_records,
     read_records,
+    the_list_of_classes,
     truth_about,
     warn_of_private_classes,
 )
@@ -161,9 +169,13 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         X_test = like_private(as_records(test.X, "test"), like, "test")
     key = str(config.study.seed).encode()
     granted = Granted(config.policy(), config.privacy.delta)
-    classes = config.data.classes
-    scanned = scan(source, roles, granted, key, classes, _jobs_here(config))
+    classes: Any = config.data.classes
+    if classes is None:
+        classes = classes_of_public(public.y, None if test is None else test.y)
     warn_of_private_classes(classes)
+    with the_list_of_classes(config, classes):
+        scanned = scan(source, roles, granted, key, classes, _jobs_here(config))
+    scanned.budgets.declare(config.privacy.sizes)
     if test is not None:
         y_test = truth_about(test.y, scanned.classes, "test")
     return StreamedStudyData(
@@ -180,6 +192,11 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         fingerprints=fingerprints,
         n_tests_left_out=0 if test is None else n_tests - len(test.rows),
         n_jobs=_jobs_here(config),
+        arrangement=Arrangement(
+            unit=ROW if config.data.owner is None else OWNER,
+            sizes_declared=config.privacy.sizes is not None,
+            private_classes=classes is None,
+        ),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets, epsilon_group
 from collegium.data.datasets import load_dataset, read_any, sha256_of
 from collegium.data.tables import (
+    PRIVATE_CLASSES,
     as_records,
+    classes_of_public,
     encode_classes,
     like_private,
     other_spelling,
@@ -102,8 +106,11 @@ def load_study_data(config: StudyConfig) -> StudyData:
         raise ConfigError(
             "private records have no labels: give data.target (a column) or data.private_labels (a file)"
         )
-    known_classes, codes = encode_classes(private.y, classes)
+    if classes is None:
+        classes = classes_of_public(public.y, None if test is None else test.y)
     warn_of_private_classes(classes)
+    with the_list_of_classes(config, classes):
+        known_classes, codes = encode_classes(private.y, classes)
     X = as_records(private.X, "private")
     X_test = None if judged is None else like_private(as_records(judged.X, "test"), X, "test")
     return StudyData(
@@ -119,6 +126,13 @@ def load_study_data(config: StudyConfig) -> StudyData:
         public_rows=public.rows,
         fingerprints=fingerprints,
         n_tests_left_out=0 if test is None or judged is None else len(test.rows) - len(judged.rows),
+        arrangement=Arrangement(
+            unit=ROW if private.owners is None else OWNER,
+            sizes_declared=config.privacy.sizes is not None,
+            split=config.data.public_records is not None,
+            levels_by_lot=config.privacy.shares is not None,
+            private_classes=classes is None,
+        ),
     )
 
 
@@ -140,10 +154,23 @@ def warn_of_private_classes(given: Any) -> None:
     """Warn where the class list is read off the private labels."""
     if given is None:
         warnings.warn(
-            "data.classes is not given: the classes that occur in the private records are treated as public",
+            PRIVATE_CLASSES.format("data.classes, or public records with labels"),
             PrivacyWarning,
             stacklevel=3,
         )
+
+
+@contextlib.contextmanager
+def the_list_of_classes(config: StudyConfig, classes: Any) -> Iterator[None]:
+    """Say of an error about private labels where the list came from, if it was not given."""
+    try:
+        yield
+    except InputError as error:
+        if config.data.classes is not None or config.data.dataset is not None or classes is None:
+            raise
+        raise InputError(
+            f"{error}; the list is that of the public labels, since data.classes is not given"
+        ) from None
 
 
 def truth_about(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDArray[Any] | None:
@@ -334,7 +361,7 @@ def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str
         )
     if policy is None:
         return Budgets.from_epsilons(levels, delta, private.names)
-    return policy.assign(levels, private.names)
+    return policy.assign(levels, private.names, config.privacy.sizes)
 
 
 def _random_levels(config: StudyConfig, private: _Records) -> NDArray[Any]:

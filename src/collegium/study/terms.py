@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from collegium.accounting.bookkeeping import as_json, from_json
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.neighbours import OWNER, Neighbours
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
@@ -32,6 +32,7 @@ class JobTerms:
 
     ``neighbours``: what it hides about an owner.
     ``adjacency``: the same in words, with all that it depends on.
+    ``unit``: what a group's members are: owners, or teachers where nothing is known of owners.
     ``private_noise``: whether noise comes from the operating system.
     ``owners``: number of owners of each group.
     ``n_queries``: public records that may be asked about.
@@ -45,6 +46,7 @@ class JobTerms:
     private_noise: bool
     owners: dict[str, int]
     n_queries: int
+    unit: str = OWNER
 
     def to_json(self) -> dict[str, Any]:
         """Make a dictionary for JSON, exact to the last bit."""
@@ -55,6 +57,7 @@ class JobTerms:
             "guarantee": self.guarantee,
             "neighbours": self.neighbours.value,
             "adjacency": self.adjacency,
+            "unit": self.unit,
             "private_noise": self.private_noise,
             "owners": self.owners,
             "n_queries": self.n_queries,
@@ -113,6 +116,7 @@ class JobTerms:
             content["private_noise"],
             content["owners"],
             content["n_queries"],
+            content.get("unit", OWNER),
         )
 
 

@@ -24,6 +24,12 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
     config.policy()
     if config.privacy.shares is not None:
         _check_shares(config.privacy)
+    if config.privacy.sizes is not None and set(config.privacy.sizes) != set(
+        config.privacy.levels or ()
+    ):
+        raise ConfigError(
+            "privacy.sizes must name the same levels as privacy.levels (0 for a level that nobody has)"
+        )
     for choice, belonging in BELONGING.items():
         _check_belonging(choice, belonging, config, given)
     config.personalisation.build()

@@ -176,7 +176,7 @@ class TestBatchedEqualsAlone:
     def test_in_an_ensemble(self, cls):
         budgets = Budgets.from_epsilons(np.ones(600), delta=1e-9)
         teachers = np.where(np.arange(600) < 590, np.arange(600) % 7, 7).astype(np.int32)
-        assignment = Assignment(budgets, teachers[:, None], 9, "")
+        assignment = Assignment(budgets, teachers[:, None], 9)
         codes = np.where(teachers == 7, 3, LABELS[:600])
         votes = []
         for n_jobs, at_once in ((1, 64), (1, 2), (2, 64)):

@@ -89,7 +89,7 @@ def data():
     y = generator.integers(0, 3, 240)
     teachers = (np.arange(240) % N_TEACHERS).astype(np.int32)
     budgets = Budgets.from_epsilons(np.ones(240), delta=1e-9)
-    assignment = Assignment(budgets, teachers[:, None], N_TEACHERS, "")
+    assignment = Assignment(budgets, teachers[:, None], N_TEACHERS)
     return X, y, assignment, generator.normal(size=(50, 3))
 
 

@@ -37,7 +37,7 @@ def assigned(teacher_of_record):
     """Each record belongs to an owner of its own and goes to the given teacher."""
     teachers = np.asarray(teacher_of_record, dtype=np.int32)
     budgets = Budgets.from_epsilons(np.ones(len(teachers)), delta=1e-9)
-    return Assignment(budgets, teachers[:, None], N_TEACHERS, "")
+    return Assignment(budgets, teachers[:, None], N_TEACHERS)
 
 
 EVENLY = assigned(np.arange(100) % N_TEACHERS)

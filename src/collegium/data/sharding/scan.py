@@ -37,6 +37,7 @@ class CountedBudgets(Budgets):
         self.group_names = tuple(self._groups)
         self._sizes = [int(size) for size in sizes]
         self._n_records = n_records
+        self.declare(None)
         self._warn()
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -158,6 +158,7 @@ class KernelTeachers(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     gamma: float
     standardise: bool
     teachers_at_once: int
+    exact_together: ClassVar[bool] = True  # each shard by itself, on one thread
 
     @abstractmethod
     def _solve(

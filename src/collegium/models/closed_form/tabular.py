@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +160,7 @@ class TabularTeachers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     teachers_at_once: int = 32
+    exact_together: ClassVar[bool] = True  # each shard by itself, on one thread
 
     def __init__(
         self,

@@ -229,6 +229,11 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         result: NDArray[Any] = self.classes_[self.model_.predict(X)]
         return result
 
+    @property
+    def exact_together(self) -> bool:
+        """Whether a teacher is sure to have the same bits whatever others are trained and asked with it."""
+        return self.device == "cpu" and self.group_size in (None, 1)
+
     def fit_shards(
         self, shards: Sequence[tuple[Any, Any]], seeds: Sequence[int], n_classes: int
     ) -> list[TrainedNetwork]:

@@ -1,0 +1,96 @@
+"""What a budget means for whoever wants to find out about a person: error rates of the best test.
+
+Somebody sees everything that was released, knows all other records, and decides whether a person's records
+are these, or others (or blanks). A *false alarm* says "these" where they are not; a *miss* says "not these"
+where they are. Privacy is a lower bound on misses, given how many false alarms are put up with: no test
+does better, whatever is computed from the release.
+
+References
+----------
+J. Dong, A. Roth, W. J. Su. Gaussian Differential Privacy. JRSS B 84(1), 2022; arXiv 1905.02383v3:
+Definition 2.1 (trade-off function), Definition 2.6 (mu-GDP), Proposition 2.5 (of (epsilon, delta)-DP;
+Wasserman & Zhou 2010; Kairouz, Oh & Viswanath 2015).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import ndtr, ndtri
+
+from collegium.accounting.gaussian import gdp_mu
+from collegium.budgets import Budget
+from collegium.errors import InputError
+
+_ROUNDING = 1e-12  # above the error of ndtr and ndtri; added to what an attacker finds
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """How well the best test can tell an owner's records from others, within the owner's budget.
+
+    Parameters
+    ----------
+    budget : Budget
+        What the owner granted.
+    gaussian : bool
+        Whether everything within the budget is μ(ε, δ)-GDP: so if all noise is Gaussian and the account is
+        the worst case's. Otherwise only what (ε, δ) says itself is used.
+    one_way : bool
+        Whether only the divergence from the data set with the owner's records to the other is bounded, as
+        by the data-dependent bounds of the papers.
+
+    Examples
+    --------
+    >>> TradeOff(Budget(1.0, 1e-5), gaussian=True).most_found(0.05)
+    0.08428658860...
+    >>> TradeOff(Budget(1.0, 1e-5)).most_found(0.05)
+    0.13592409142...
+    """
+
+    budget: Budget
+    gaussian: bool = False
+    one_way: bool = False
+
+    @property
+    def mu(self) -> float:
+        """The largest μ that the budget allows, rounded down as the filter does."""
+        return gdp_mu(self.budget.epsilon, self.budget.delta)
+
+    def most_found(self, false_alarms: float) -> float:
+        """Bound how often the best test finds out that the records are these, rounded up.
+
+        Parameters
+        ----------
+        false_alarms : float
+            Probability α in [0, 1] with which it says so where they are not.
+
+        Returns
+        -------
+        float
+            1 − β(α), with β(α) = Φ(Φ⁻¹(1 − α) − μ), or max(0, 1 − δ − e^ε·α, e^−ε·(1 − δ − α)).
+        """
+        alpha = false_alarms
+        if not 0 <= alpha <= 1:
+            raise InputError(f"false_alarms must lie between 0 and 1, got {alpha:g}")
+        if self.budget.is_unlimited:
+            return 1.0
+        if self.gaussian:
+            found = float(ndtr(ndtri(alpha) + self.mu))
+        else:
+            epsilon, delta = self.budget.epsilon, self.budget.delta
+            found = delta + math.exp(min(epsilon, 700.0)) * alpha
+            if not self.one_way:
+                found = min(found, 1 - math.exp(-epsilon) * (1 - delta - alpha))
+        return min(1.0, found * (1 + _ROUNDING) + (0.0 if found == 0 else 1e-300))
+
+    def loss_beyond(self) -> float | None:
+        """Probability that the privacy loss is larger than ε when Gaussian noise has used the budget up.
+
+        Much larger than δ: the loss is then N(μ²/2, μ²), so it is Φ(μ/2 − ε/μ), of which δ is only the part
+        by which outcomes exceed their limit. None where noise is not Gaussian, or there is no limit.
+        """
+        if not self.gaussian or self.budget.is_unlimited:
+            return None
+        return min(1.0, float(ndtr(self.mu / 2 - self.budget.epsilon / self.mu)) * (1 + 1e-9))
