@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 
 
 def as_records(X: Any, name: str) -> Any:
@@ -131,9 +131,8 @@ def encode_classes(
         raise InputError(f"labels must be one column, got shape {labels.shape}")
     missing = np.flatnonzero(pd.isna(labels))
     if missing.size:
-        raise InputError(
-            f"{missing.size} record(s) without a label, first in row {missing[0]} (counted from 0): "
-            "label or drop them"
+        raise RecordError(
+            f"{missing.size} record(s) without a label, first {WHERE}: label or drop them", missing[0]
         )
     if classes is None:
         if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
@@ -168,18 +167,18 @@ def _class_list(classes: ArrayLike) -> NDArray[Any]:
 
 def outside_the_classes(
     labels: NDArray[Any], classes: NDArray[Any], n_outside: int, first_row: int
-) -> InputError:
+) -> RecordError:
     """Make the error about labels that are not among the classes; it quotes none of them.
 
     ``labels``: labels of private records.
     ``classes``: the public list of classes.
     ``n_outside``, ``first_row``: how many labels are not among the classes, and the row of the
-        first.
+        first, from 0.
     """
-    return InputError(
-        f"{n_outside} record(s) with a label that is not among the classes, first in row {first_row} "
-        f"(counted from 0): allowed are {', '.join(map(str, classes.tolist()))}"
-        f"{other_spelling(labels, classes)}"
+    return RecordError(
+        f"{n_outside} record(s) with a label that is not among the classes, first {WHERE}: allowed are "
+        f"{', '.join(map(str, classes.tolist()))}{other_spelling(labels, classes)}",
+        first_row,
     )
 
 
