@@ -42,7 +42,7 @@ def measure_baselines(config: StudyConfig) -> Baselines:
     data = load_study_data(config)
     assert data.X_test is not None and data.y_test is not None
     strictest = replace(data, budgets=data.budgets.strictest())
-    recipe = replace(recipe_of(config), personalisation=Uniform())
+    recipe = replace(recipe_of(config, data.X_public), personalisation=Uniform())
     run = PateRun(recipe, strictest, lend_workers=config.engine().running)
     run.rehearse()
     released = run.release(run.votes())

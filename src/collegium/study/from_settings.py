@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
+from collegium.data.column_types import NUMBER, kind_of
 from collegium.pate.catalogue import build_model, build_preprocessing
 from collegium.pate.recipe import SAME, Recipe
 from collegium.study.config import StudyConfig
@@ -19,8 +22,13 @@ _NAMES = {
 }
 
 
-def recipe_of(config: StudyConfig) -> Recipe:
-    """Build the models and everything else that decides on a study's result."""
+def recipe_of(config: StudyConfig, X_public: Any = None) -> Recipe:
+    """Build the models and everything else that decides on a study's result.
+
+    ``X_public``: the public records, which decide on a preprocessing that was left out; None: they are
+        not read yet.
+    """
+    kind = preprocessing_of(config, X_public)
     teachers, student, aggregation = config.teachers, config.student, config.aggregation
     return Recipe(
         teacher=build_model("teachers.model", teachers.model, teachers.params),
@@ -31,8 +39,8 @@ def recipe_of(config: StudyConfig) -> Recipe:
         account=config.account(),
         queries=config.queries(),
         assignment=teachers.assignment,
-        preprocessing=_preprocessing(config, config.preprocessing.kind),
-        student_preprocessing=_student_preprocessing(config),
+        preprocessing=_preprocessing(config, kind),
+        student_preprocessing=_student_preprocessing(config, kind),
         teacher_class_shares=teachers.class_shares,
         student_class_shares=student.class_shares,
         seed=config.study.seed,
@@ -41,9 +49,21 @@ def recipe_of(config: StudyConfig) -> Recipe:
     )
 
 
-def _student_preprocessing(config: StudyConfig) -> Any:
+def preprocessing_of(config: StudyConfig, X_public: Any) -> str:
+    """Say what teachers see: what the file says, or what the public records need."""
+    if config.preprocessing.kind is not None:
+        return config.preprocessing.kind
+    is_table = isinstance(X_public, pd.DataFrame)
+    return "tabular" if is_table and not all(map(_is_number, X_public.dtypes)) else "none"
+
+
+def _is_number(dtype: Any) -> bool:
+    return kind_of(dtype) == NUMBER
+
+
+def _student_preprocessing(config: StudyConfig, kind: str) -> Any:
     own: str = config.student.preprocessing
-    if own in (SAME, config.preprocessing.kind):
+    if own in (SAME, kind):
         return SAME
     return _preprocessing(config, own)
 

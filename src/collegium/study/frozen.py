@@ -17,6 +17,7 @@ FORMER_DEFAULTS: dict[str, Any] = {
     "aggregation.release": LABELS,
     "aggregation.query_order": RANDOM,
     "student.preprocessing": "same",
+    "preprocessing.kind": "none",
 }
 
 

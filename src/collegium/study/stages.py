@@ -39,14 +39,14 @@ def plan_study(
     ``observer``: is told how the run gets on.
     Returns: a run whose ``records`` are a :class:`~collegium.study.study_data.StudyData`.
     """
-    recipe = recipe_of(config)  # nobody should wait for records to be read to learn of a typo
+    recipe_of(config)  # nobody should wait for records to be read to learn of a typo
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
     memory = None
     if folder is not None:
         # A folder that holds another study is not written into.
         own = folder.holds(*_identity(config, data), *_free(config, folder))
         memory = FolderMemory(folder, own)
-    return PateRun(recipe, data, memory, observer, config.engine().running)
+    return PateRun(recipe_of(config, data.X_public), data, memory, observer, config.engine().running)
 
 
 def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) -> StudyResult:
