@@ -113,13 +113,17 @@ def test_all_records_of_one_owner_make_one_owner():
 
 
 def test_one_name_is_one_owner_however_it_was_typed():
-    budgets = Budgets.from_epsilons([1, 1, 1, 1, 2, 2], owners=[7, "7", 7.0, np.int64(7), "x", "7.0"])
+    budgets = Budgets.from_epsilons(
+        [1, 1, 1, 1, 2, 2], owners=[7, "7", 7.0, np.int64(7), "x", "7.0"]
+    )
     assert budgets.owners.tolist() == ["7", "x", "7.0"]
     with pytest.raises(InputError, match="read that column as text"):
         Budgets.from_epsilons([1, 1], owners=[1e16, 2.0])
 
 
-@pytest.mark.parametrize(("given", "meant"), [("High", "high"), (" low", "low"), ("averge", "average")])
+@pytest.mark.parametrize(
+    ("given", "meant"), [("High", "high"), (" low", "low"), ("averge", "average")]
+)
 def test_a_level_that_is_almost_right_is_shown_with_the_right_one(given, meant):
     with pytest.raises(InputError, match=f"level '{given}'.*did you mean '{meant}'"):
         Policy(LEVELS).assign(["low", given])

@@ -5,7 +5,6 @@ message as one line and exits with 2. Messages never contain private records, vo
 data-dependent costs.
 """
 
-
 from __future__ import annotations
 
 from collections.abc import Sequence

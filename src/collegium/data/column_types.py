@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api.types import is_bool_dtype, is_complex_dtype, is_datetime64_any_dtype, is_numeric_dtype
+from pandas.api.types import (
+    is_bool_dtype,
+    is_complex_dtype,
+    is_datetime64_any_dtype,
+    is_numeric_dtype,
+)
 
 from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.names import as_names
@@ -182,13 +187,13 @@ def numbers_of(column: pd.Series, decimal: str = ".") -> NDArray[np.float64]:
     [7.5, nan, 7.0]
     """
     if kind_of(column.dtype) == NUMBER:
-        return column.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+        return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
     cells = column.astype(object)
     if decimal != ".":
         cells = cells.map(lambda cell: _swapped(cell, decimal), na_action="ignore")
     numbers = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
     truth = cells.map(_TRUTH).to_numpy(dtype=np.float64)
-    return np.where(np.isnan(numbers), truth, numbers)
+    return np.asarray(np.where(np.isnan(numbers), truth, numbers))
 
 
 def labels_of(texts: NDArray[Any], classes: Any) -> NDArray[Any]:
@@ -216,12 +221,13 @@ def labels_of(texts: NDArray[Any], classes: Any) -> NDArray[Any]:
             labels[here] = name
             found = found | here
         if found.any():
-            return np.array(labels.tolist()) if found.all() and len(others) == len(classes) else labels
+            plain = found.all() and len(others) == len(classes)
+            return np.array(labels.tolist()) if plain else np.asarray(labels)
     given = column.notna().to_numpy()
     if not given.all() or np.isnan(numbers).any():
-        return column.to_numpy(dtype=object)
+        return np.asarray(column, dtype=object)
     if is_truth.all():
-        return numbers == 1
+        return np.asarray(numbers == 1)
     whole = (numbers == np.rint(numbers)).all() and np.abs(numbers).max() < 2**53
     return numbers.astype(np.int64) if whole else numbers
 

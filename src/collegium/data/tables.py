@@ -70,9 +70,7 @@ def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
         )
     here, private = in_words(X_public.dtype), in_words(X.dtype)
     if here != private and (here, private) != ("numbers", "text"):
-        raise InputError(
-            f"{name} records hold {here}, private ones {private}: convert one of them"
-        )
+        raise InputError(f"{name} records hold {here}, private ones {private}: convert one of them")
     return X_public
 
 
@@ -135,7 +133,8 @@ def encode_classes(
     missing = np.flatnonzero(pd.isna(labels))
     if missing.size:
         raise RecordError(
-            f"{missing.size} record(s) without a label, first {WHERE}: label or drop them", missing[0]
+            f"{missing.size} record(s) without a label, first {WHERE}: label or drop them",
+            missing[0],
         )
     if classes is None:
         if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -22,13 +23,20 @@ _NAMES = {
 }
 
 
-def recipe_of(config: StudyConfig, X_public: Any = None) -> Recipe:
+def settled(config: StudyConfig, X_public: Any) -> StudyConfig:
+    """Choose a preprocessing that was left out: what the public records need."""
+    if config.preprocessing.kind is not None:
+        return config
+    has_text = isinstance(X_public, pd.DataFrame) and not all(map(_is_number, X_public.dtypes))
+    kind = "tabular" if has_text else "none"
+    return replace(config, preprocessing=replace(config.preprocessing, kind=kind))
+
+
+def recipe_of(config: StudyConfig) -> Recipe:
     """Build the models and everything else that decides on a study's result.
 
-    ``X_public``: the public records, which decide on a preprocessing that was left out; None: they are
-        not read yet.
+    ``config``: :func:`settled`, or else nothing can be trained with the recipe.
     """
-    kind = preprocessing_of(config, X_public)
     teachers, student, aggregation = config.teachers, config.student, config.aggregation
     return Recipe(
         teacher=build_model("teachers.model", teachers.model, teachers.params),
@@ -39,8 +47,8 @@ def recipe_of(config: StudyConfig, X_public: Any = None) -> Recipe:
         account=config.account(),
         queries=config.queries(),
         assignment=teachers.assignment,
-        preprocessing=_preprocessing(config, kind),
-        student_preprocessing=_student_preprocessing(config, kind),
+        preprocessing=_preprocessing(config, config.preprocessing.kind),
+        student_preprocessing=_student_preprocessing(config),
         teacher_class_shares=teachers.class_shares,
         student_class_shares=student.class_shares,
         seed=config.study.seed,
@@ -49,28 +57,20 @@ def recipe_of(config: StudyConfig, X_public: Any = None) -> Recipe:
     )
 
 
-def preprocessing_of(config: StudyConfig, X_public: Any) -> str:
-    """Say what teachers see: what the file says, or what the public records need."""
-    if config.preprocessing.kind is not None:
-        return config.preprocessing.kind
-    is_table = isinstance(X_public, pd.DataFrame)
-    return "tabular" if is_table and not all(map(_is_number, X_public.dtypes)) else "none"
-
-
 def _is_number(dtype: Any) -> bool:
     return kind_of(dtype) == NUMBER
 
 
-def _student_preprocessing(config: StudyConfig, kind: str) -> Any:
+def _student_preprocessing(config: StudyConfig) -> Any:
     own: str = config.student.preprocessing
-    if own in (SAME, kind):
+    if own in (SAME, config.preprocessing.kind):
         return SAME
     return _preprocessing(config, own)
 
 
-def _preprocessing(config: StudyConfig, kind: str) -> Any | None:
+def _preprocessing(config: StudyConfig, kind: str | None) -> Any | None:
     return build_preprocessing(
-        kind,
+        kind or "none",
         categorical=config.preprocessing.categorical,
         components=config.preprocessing.components,
         normalise=config.preprocessing.normalise,

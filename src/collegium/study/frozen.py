@@ -17,7 +17,6 @@ FORMER_DEFAULTS: dict[str, Any] = {
     "aggregation.release": LABELS,
     "aggregation.query_order": RANDOM,
     "student.preprocessing": "same",
-    "preprocessing.kind": "none",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from collegium.errors import WHERE, ConfigError, InputError, PrivacyWarning, Rec
 from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
-from collegium.study.from_settings import preprocessing_of
+from collegium.study.from_settings import settled
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -150,7 +149,9 @@ def public_types(config: StudyConfig, X_public: Any, characters: bool) -> Column
         return None
     types = ColumnTypes.of(X_public, declared=declared, decimal=decimal, characters=characters)
     shown = types.applied(X_public, "public", tell=False)
-    return types.with_medians(shown) if preprocessing_of(config, shown) == "none" else types
+    return (
+        types.with_medians(shown) if settled(config, shown).preprocessing.kind == "none" else types
+    )
 
 
 def groups_of_test_records(config: StudyConfig, levels: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -308,9 +309,9 @@ def _drop_missing(records: _Records, marker: str | None) -> _Records:
         return records
     bad = MarkedMissing(marker)(records.X)
     if records.characters:  # "-9.0" is the number that the marker "-9" means
-        with contextlib.suppress(ValueError):
-            for name in records.X.columns:
-                bad |= numbers_of(records.X[name]) == float(marker or "nan")
+        number = numbers_of(pd.Series([marker], dtype=object))[0]
+        for name in [] if np.isnan(number) else records.X.columns:
+            bad |= numbers_of(records.X[name]) == number
     kept = records.take(np.flatnonzero(~bad))
     if not len(kept.X):
         raise InputError(f"every record contains {marker!r} (data.missing): nothing is left")
@@ -384,8 +385,9 @@ def epsilons_of(levels: NDArray[Any], decimal: str | None) -> NDArray[np.float64
     wrong = np.flatnonzero(np.isnan(epsilons) & column.notna().to_numpy())
     if wrong.size:
         raise RecordError(
-            f"privacy budgets must be numbers, but {wrong.size} are text, first {str(levels[wrong[0]])[:40]!r} "
-            f"in {WHERE}: give ε per record, name the levels in privacy.levels, or say data.decimal",
+            f"privacy budgets must be numbers, but {wrong.size} are text, first "
+            f"{str(levels[wrong[0]])[:40]!r} in {WHERE}: give ε per record, name the levels in "
+            "privacy.levels, or say data.decimal",
             wrong[0],
         )
     return epsilons

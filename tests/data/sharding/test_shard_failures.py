@@ -148,7 +148,9 @@ def test_numbered_owners_may_not_be_missing_either(folder):
 )
 def test_a_missing_or_unknown_level_is_refused(folder, value, says):
     rewrite(folder, "level", value)
-    refused(rf"first record 46 \(row 47 of a file.*\), which has {says}.*allowed are high, low", folder)
+    refused(
+        rf"first record 46 \(row 47 of a file.*\), which has {says}.*allowed are high, low", folder
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])

@@ -138,7 +138,9 @@ def _separator_of(stream: BinaryIO) -> str:
     """Find what separates the names of the columns: a comma, unless only one other character does."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     header = next((line for line in text if line.strip()), "")
-    splits = [mark for mark in SEPARATORS if len(next(csv.reader([header], delimiter=mark), [])) > 1]
+    splits = [
+        mark for mark in SEPARATORS if len(next(csv.reader([header], delimiter=mark), [])) > 1
+    ]
     return splits[0] if len(splits) == 1 else ","
 
 
