@@ -127,6 +127,7 @@ class Data(Settings):
         "| is alone in separating the names of the columns.",
         kind="text",
         example='";"',
+        may_be_empty=True,  # a tab is; its length is checked
     )
     decimal: str | None = setting(
         None,
