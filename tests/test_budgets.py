@@ -105,9 +105,28 @@ def test_all_records_of_one_owner_make_one_owner():
     assert budgets.group_sizes() == {"high": 1, "average": 0, "low": 1}
 
 
-def test_names_of_different_kinds_are_different_owners_and_keep_their_kind():
-    budgets = Budgets.from_epsilons([1, 2, 2], owners=[7, "7", "x"])
-    assert budgets.owners.tolist() == [7, "7", "x"]
+def test_one_name_is_one_owner_however_it_was_typed():
+    budgets = Budgets.from_epsilons(
+        [1, 1, 1, 1, 2, 2], owners=[7, "7", 7.0, np.int64(7), "x", "7.0"]
+    )
+    assert budgets.owners.tolist() == ["7", "x", "7.0"]
+    with pytest.raises(InputError, match="read that column as text"):
+        Budgets.from_epsilons([1, 1], owners=[1e16, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("High", "high"), (" low", "low"), ("averge", "average")]
+)
+def test_a_level_that_is_almost_right_is_shown_with_the_right_one(given, meant):
+    with pytest.raises(InputError, match=f"level '{given}'.*did you mean '{meant}'"):
+        Policy(LEVELS).assign(["low", given])
+
+
+def test_levels_that_pandas_took_for_numbers_are_the_words_of_the_policy():
+    policy = Policy({"1": 1.0, "2": 2.0}, delta=1e-9)
+    expected = policy.assign(["1", "2", "2"]).record_groups().tolist()
+    assert policy.assign(pd.Series([1.0, 2.0, 2.0])).record_groups().tolist() == expected
+    assert policy.assign([1, "2", np.int64(2)]).record_groups().tolist() == expected
 
 
 def test_no_two_numbers_share_a_group():
@@ -221,7 +240,7 @@ def test_text_forms_name_no_owner():
 
 
 TWICE = ["Xenia", "bob", "Xenia", "Xenia"]
-NOT_POSITIVE = r"^1 record\(s\).*row 1 "
+NOT_POSITIVE = r"^1 record\(s\).*record 2 "
 NO_MAPPING = r"must be a mapping \{'name': epsilon\}"
 REFUSED = [
     # maker, arguments that it refuses alike, what the message says
@@ -243,7 +262,7 @@ REFUSED = [
     (
         lambda level: Policy(LEVELS).assign(pd.Series(["low", "high", level], dtype=object)),
         ["LOW", "", None, math.nan, pd.NA, 1.0],
-        r"^1 record\(s\).* row 2 .*high, average, low",
+        r"^1 record\(s\).* record 3 .*high, average, low",
     ),
     (Policy(LEVELS).assign, [["x", "low", "y", None]], r"^3 record\(s\)"),
     (Policy(LEVELS).assign, [[]], "at least one record"),
@@ -257,17 +276,17 @@ REFUSED = [
     (
         lambda owners: Policy(LEVELS).assign(["high", "low", "high", "low"], owners),
         [TWICE],
-        r"^1 owner\(s\) with two budgets.*rows 0 and 3",
+        r"^1 owner\(s\) with two budgets.*record 1 .* and record 4 ",
     ),
     (
         lambda owners: Budgets.from_epsilons([1.0, 1.0 + 1e-12], owners=owners),
         [[7, 7]],
-        "two budgets, first in rows 0 and 1",
+        "two budgets, first record 1 .* and record 2 ",
     ),
     (
         lambda owners: Budgets.from_epsilons([1, 1, 1], owners=owners),
         [["a", None, "c"], [1.0, math.nan, 2.0], [pd.NaT, "b", "c"]],
-        r"1 record\(s\) without an owner, first in row [01]",
+        r"1 record\(s\) without an owner, first record [12] ",
     ),
     (
         lambda owners: Budgets.from_epsilons([1, 1, 1], owners=owners),

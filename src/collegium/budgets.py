@@ -7,9 +7,10 @@ name, never by position) to one :class:`Budget`.
 
 from __future__ import annotations
 
+import difflib
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +20,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.checks import check_whole, shown
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
+from collegium.names import as_names
 
 DEFAULT_DELTA = 1e-5
 MOST_EPSILON = 1e15
@@ -146,7 +148,10 @@ class Policy:
         levels : array-like of str, shape (n_records,)
             The privacy level of each record's owner.
         owners : array-like, shape (n_records,), optional
-            Whose record it is. Default: every record has an owner of its own, named by its position.
+            Whose record it is. ``7``, ``7.0`` and ``"7"`` are one name (:func:`~collegium.names.as_names`);
+            but pandas drops zeros before a number, so read names as text: ``pandas.read_csv(path,
+            dtype={"patient": str})``. Default: every record has an owner of its own, named by its
+            position.
         sizes : mapping of str to int, optional
             Declared public number of owners of each level, from which plans are made and which are
             published; 0 where nobody is expected. Default: owners are counted, and their numbers are
@@ -164,19 +169,32 @@ class Policy:
         """
         column = _one_dimensional(levels, "privacy levels")
         names = list(self._levels)
-        codes = pd.Index(names).get_indexer(pd.Index(column.astype(object)))
+        given = as_names(column)
+        codes = pd.Index(names).get_indexer(pd.Index(given))
         unknown = np.flatnonzero(codes < 0)
         if unknown.size:
-            what = (
-                "no privacy level"
-                if bool(pd.isna(column[unknown[0]]))
-                else "an unknown privacy level"
-            )
-            raise InputError(
-                f"{unknown.size} record(s) with a privacy level that the policy does not know, first row "
-                f"{unknown[0]} (counted from 0), which has {what}: allowed are {', '.join(names)}"
-            )
+            raise unknown_level(given[unknown[0]], names, unknown.size, int(unknown[0]))
         return Budgets(dict(self._levels), codes, owners, sizes)
+
+
+def unknown_level(
+    level: str | None, names: Sequence[str], n_unknown: int, position: int
+) -> RecordError:
+    """Make the error about levels that a policy does not know. Levels are public: the first is shown.
+
+    ``level``: of the first such record; None: it has none.
+    ``names``: the levels of the policy.
+    ``n_unknown``, ``position``: how many such records there are, and where the first is, from 0.
+    """
+    what = "no privacy level" if level is None else f"the unknown privacy level {level[:40]!r}"
+    alike = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches((level or "").strip().casefold(), list(alike), n=1)
+    hint = f"; did you mean {alike[near[0]]!r}?" if near else ""
+    return RecordError(
+        f"{n_unknown} record(s) with a privacy level that the policy does not know, first {WHERE}, which "
+        f"has {what}: allowed are {', '.join(names)}{hint}",
+        position,
+    )
 
 
 def epsilon_group(epsilon: float) -> str:
@@ -211,7 +229,7 @@ class Budgets:
     declared_sizes : dict of str to int, or None
         As given.
     owners : ndarray, shape (n_owners,)
-        The different owners, in order of appearance.
+        The different owners, in order of appearance: text, or whole numbers, which are the same names.
     record_owner : ndarray of int, shape (n_records,)
         Position in ``owners`` for each record.
     owner_group : ndarray of int, shape (n_owners,)
@@ -254,16 +272,18 @@ class Budgets:
         if owners is None:
             names: NDArray[Any] = np.arange(codes.size)
         else:
-            names = _one_dimensional(_as_named(owners), "owners")
+            names = _one_dimensional(owners, "owners")
+            # Whole numbers are the same names, and need no spelling.
+            names = names if names.dtype.kind in "iu" else as_names(names)
         if names.size != codes.size:
             raise InputError(
                 f"{codes.size} privacy levels, but {names.size} owners: give one owner per record"
             )
         unnamed = np.flatnonzero(pd.isna(names))
         if unnamed.size:
-            raise InputError(
-                f"{unnamed.size} record(s) without an owner, first in row {unnamed[0]} (counted "
-                "from 0): name the owner of each record"
+            raise RecordError(
+                f"{unnamed.size} record(s) without an owner, first {WHERE}: name the owner of each record",
+                unnamed[0],
             )
         self._groups = dict(groups)
         self.group_names: tuple[str, ...] = tuple(self._groups)
@@ -309,10 +329,10 @@ class Budgets:
             ) from None
         bad = np.flatnonzero(np.isnan(values) | (values <= 0))
         if bad.size:
-            raise InputError(
+            raise RecordError(
                 f"{bad.size} record(s) with a privacy budget that is not greater than 0, first "
-                f"{values[bad[0]]:g} in row {bad[0]} (counted from 0): give a positive ε, or leave "
-                "these people out of the data"
+                f"{values[bad[0]]:g} in {WHERE}: give a positive ε, or leave these people out of the data",
+                bad[0],
             )
         unique, codes = np.unique(values, return_inverse=True)
         named = {epsilon_group(value): Budget(value, delta) for value in unique.tolist()}
@@ -325,9 +345,11 @@ class Budgets:
             same = np.flatnonzero(self.record_owner == self.record_owner[first])
             other = int(same[codes[same] != codes[first]][0])
             count = len(np.unique(self.record_owner[torn]))
-            raise InputError(
-                f"{count} owner(s) with two budgets, first in rows {min(first, other)} and "
-                f"{max(first, other)} (counted from 0): all records of one owner need the same level"
+            raise RecordError(
+                f"{count} owner(s) with two budgets, first {WHERE} and {WHERE}: all records of one owner "
+                "need the same level",
+                min(first, other),
+                max(first, other),
             )
 
     def _warn(self) -> None:
@@ -461,16 +483,9 @@ def _as_float(value: Any, name: str) -> float:
         raise InputError(f"{name} must be a number, got {value!r}") from None
 
 
-def _as_named(owners: ArrayLike) -> ArrayLike:
-    """Keep names of several kinds apart: NumPy alone would turn [1, "x"] into text, and so rename 1."""
-    if hasattr(owners, "dtype") or not isinstance(owners, (list, tuple)):
-        return owners
-    kinds = {type(owner) for owner in owners}
-    return owners if len(kinds) <= 1 else np.asarray(owners, dtype=object)
-
-
 def _one_dimensional(values: ArrayLike, name: str) -> NDArray[Any]:
-    array = np.asarray(values)
+    # NumPy alone would make text of its own spelling of [1, "x"].
+    array = np.asarray(values, dtype=object if isinstance(values, (list, tuple)) else None)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:

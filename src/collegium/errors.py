@@ -5,6 +5,18 @@ message as one line and exits with 2. Messages never contain private records, vo
 data-dependent costs.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+WHERE = "\0"
+"""Stands for a record in the template of a message."""
+
 
 class CollegiumError(ValueError):
     """Base of every error that Collegium raises on purpose."""
@@ -12,6 +24,28 @@ class CollegiumError(ValueError):
 
 class InputError(CollegiumError):
     """Something that was given cannot be used: a value, a column, a file or a table."""
+
+
+class RecordError(InputError):
+    """Something is wrong with single records; the message counts them as a person counts.
+
+    ``template``: the message, with :data:`WHERE` for each position.
+    ``positions``: of records in what was given, from 0.
+    """
+
+    def __init__(self, template: str, *positions: int) -> None:
+        self.template, self.positions = template, tuple(int(position) for position in positions)
+        message = template
+        for position in self.positions:
+            message = message.replace(WHERE, counted(position), 1)
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type[RecordError], tuple[str | int, ...]]:
+        return RecordError, (self.template, *self.positions)
+
+    def among(self, rows: Sequence[int] | NDArray[np.intp]) -> RecordError:
+        """Count in the file, where only these of its rows were given."""
+        return RecordError(self.template, *(int(rows[position]) for position in self.positions))
 
 
 class ModelError(InputError):
@@ -44,3 +78,16 @@ class PrivacyWarning(UserWarning):
 
 class WorkerWarning(UserWarning):
     """A worker ended while it trained or asked teachers; what it was doing is done again."""
+
+
+def counted(position: int) -> str:
+    """Name a record of a table as a person counts.
+
+    ``position``: of the record in its file or array, from 0.
+
+    Examples
+    --------
+    >>> counted(0)
+    'record 1 (row 2 of a file with a header)'
+    """
+    return f"record {position + 1:,} (row {position + 2:,} of a file with a header)"

@@ -234,7 +234,8 @@ def _check_table(name: str, about: Setting, given: Mapping[str, Any]) -> None:
             continue
         if not any(_is(kind, value) for kind in about.items):
             raise InputError(f"{path} must be a {' or a '.join(about.items)}, got {shown(value)}")
-        _check_number(path, about, value)
+        if not isinstance(value, str):
+            _check_number(path, about, value)
 
 
 def _refuse_dates(name: str, value: Any) -> None:

@@ -637,7 +637,7 @@ BAD = {
         "nothing is left",
     ),
     "text without preprocessing": (
-        STUDY,
+        swap("[teachers]", '[preprocessing]\nkind = "none"\n[teachers]'),
         {role: lambda t: t.assign(weight="heavy") for role in ("private", "public", "test")},
         "could not convert",
     ),
@@ -649,8 +649,10 @@ def test_bad_input_of_a_study_gets_one_clear_line_and_loses_nothing(tmp_path, re
     text, tables, says = BAD[case]
     path = write_study(tmp_path, text, **tables)
     before = contents(tmp_path)
-    assert says in refused("run", path)
+    line = refused("run", path)
+    assert says in line
     assert contents(tmp_path) == before
+    assert refused("plan", path) == line
 
 
 def test_a_missing_study_is_one_line_that_says_how_to_begin(tmp_path, refused):

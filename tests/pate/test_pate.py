@@ -604,7 +604,7 @@ def test_a_class_that_nobody_saw_warns_and_keeps_its_place(data):
 def test_labels_outside_the_classes_are_refused_without_being_quoted(data):
     labels = data["y"].astype(object)
     labels[7] = "secret illness"
-    with pytest.raises(InputError, match=r"1 record\(s\).*row 7.*allowed are no, yes") as error:
+    with pytest.raises(InputError, match=r"1 record\(s\).*record 8 .*allowed are no, yes") as error:
         classifier(classes=["no", "yes"]).fit(
             data["X"], labels, budgets=generous(data), X_public=data["X_public"]
         )

@@ -186,7 +186,7 @@ def test_a_missing_value_anywhere_in_the_public_records_is_named_and_not_quoted(
     tolerant = RandomForestClassifier(3) if np.isnan(value) else Plain()
     models = {"teacher": tolerant, "student": tolerant, role: LogisticRegression()}
     told = refused(data, "public records contain NaN or infinity", X_public=public, **models)
-    assert f"as the {role} sees them; first in row {row * 6}" in told
+    assert f"as the {role} sees them; first record {row * 6 + 1} " in told
     assert "numbers of classes" not in told
     assert (spent, trained) == ([], [])
 

@@ -117,10 +117,13 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     from collegium.cli.left import MOST
     from collegium.study.config import read_config
     from collegium.study.stages import plan_study
+    from collegium.study.study_data import StudyData
 
     config = with_data_dir(read_config(study), data_dir)
     planned = plan_study(config)
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
+    if isinstance(data, StudyData) and hasattr(data.X_public, "columns"):
+        planned.rehearse(data.X_test)  # refuses what the run would; seeing images may take minutes
     most = (
         affordable_answers(aggregator, made, config.study.seed)
         if config.privacy.guarantee == "worst-case"

@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from collegium.errors import InputError, PrivacyWarning
+from collegium.data.column_types import ColumnTypes, in_words
+from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 
 
 def as_records(X: Any, name: str) -> Any:
@@ -39,7 +40,7 @@ def as_records(X: Any, name: str) -> Any:
 
 
 def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
-    """Check that public records have the private ones' columns and kinds; put columns in order.
+    """Check that public records have the private ones' columns; put columns in order.
 
     ``X_public``, ``X``: from :func:`as_records`.
     ``name``: what to call ``X_public`` in messages.
@@ -61,25 +62,33 @@ def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
                 f"{name} records have other columns than private ones: they {' and '.join(what)}; "
                 "both need the same features"
             )
-        ordered = X_public[list(X.columns)]
-        for column in X.columns:
-            if _kind(X[column].dtype) != _kind(ordered[column].dtype):
-                raise InputError(
-                    f"column {column!r} holds {_kind(ordered[column].dtype)} in the {name} records, but "
-                    f"{_kind(X[column].dtype)} in the private ones: convert one of them"
-                )
-        return ordered
+        return X_public[list(X.columns)]
     if X_public.shape[1:] != X.shape[1:]:
         raise InputError(
             f"{name} records have shape {X_public.shape[1:]} each, private ones {X.shape[1:]}: both need "
             "the same features"
         )
-    if _kind(X_public.dtype) != _kind(X.dtype):
-        raise InputError(
-            f"{name} records hold {_kind(X_public.dtype)}, private ones {_kind(X.dtype)}: convert one of "
-            "them"
-        )
+    here, private = in_words(X_public.dtype), in_words(X.dtype)
+    if here != private and (here, private) != ("numbers", "text"):
+        raise InputError(f"{name} records hold {here}, private ones {private}: convert one of them")
     return X_public
+
+
+def of_public_types(X: Any, X_public: Any) -> tuple[Any, Any, ColumnTypes | None]:
+    """Bring private records to the types of the public ones, never the other way round.
+
+    ``X``, ``X_public``: from :func:`as_records` and :func:`like_private`.
+    Returns ``X``, ``X_public``: the same types in both.
+    Returns ``types``: of the columns; None for arrays.
+    """
+    if isinstance(X, pd.DataFrame):
+        types = ColumnTypes.of(X_public)
+        return types.applied(X), types.applied(X_public, "public"), types
+    if in_words(X_public.dtype) == "numbers" and in_words(X.dtype) == "text":
+        cells = pd.DataFrame(X.reshape(len(X), -1))
+        types = ColumnTypes.of(pd.DataFrame(X_public.reshape(len(X_public), -1)))
+        return types.applied(cells).to_numpy().reshape(X.shape), X_public, None
+    return X, X_public, None
 
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
@@ -96,14 +105,6 @@ def float_type(numbers: Any) -> type[np.float32] | type[np.float64]:
     ('float32', 'float32', 'float64')
     """
     return np.float32 if np.can_cast(numbers, np.float32) else np.float64
-
-
-def _kind(dtype: Any) -> str:
-    if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
-        return "numbers"
-    if pd.api.types.is_datetime64_any_dtype(dtype):
-        return "dates"
-    return "text"
 
 
 def encode_classes(
@@ -131,9 +132,9 @@ def encode_classes(
         raise InputError(f"labels must be one column, got shape {labels.shape}")
     missing = np.flatnonzero(pd.isna(labels))
     if missing.size:
-        raise InputError(
-            f"{missing.size} record(s) without a label, first in row {missing[0]} (counted from 0): "
-            "label or drop them"
+        raise RecordError(
+            f"{missing.size} record(s) without a label, first {WHERE}: label or drop them",
+            missing[0],
         )
     if classes is None:
         if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
@@ -207,18 +208,18 @@ def _class_list(classes: ArrayLike) -> NDArray[Any]:
 
 def outside_the_classes(
     labels: NDArray[Any], classes: NDArray[Any], n_outside: int, first_row: int
-) -> InputError:
+) -> RecordError:
     """Make the error about labels that are not among the classes; it quotes none of them.
 
     ``labels``: labels of private records.
     ``classes``: the public list of classes.
     ``n_outside``, ``first_row``: how many labels are not among the classes, and the row of the
-        first.
+        first, from 0.
     """
-    return InputError(
-        f"{n_outside} record(s) with a label that is not among the classes, first in row {first_row} "
-        f"(counted from 0): allowed are {', '.join(map(str, classes.tolist()))}"
-        f"{other_spelling(labels, classes)}"
+    return RecordError(
+        f"{n_outside} record(s) with a label that is not among the classes, first {WHERE}: allowed are "
+        f"{', '.join(map(str, classes.tolist()))}{other_spelling(labels, classes)}",
+        first_row,
     )
 
 

@@ -22,7 +22,13 @@ from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budgets, as_budgets
 from collegium.data.class_shares import as_class_shares
-from collegium.data.tables import PRIVATE_CLASSES, as_records, encode_classes, like_private
+from collegium.data.tables import (
+    PRIVATE_CLASSES,
+    as_records,
+    encode_classes,
+    like_private,
+    of_public_types,
+)
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning, StudentError
 from collegium.parameters import Searchable
 from collegium.pate.classifier_settings import check_settings
@@ -281,7 +287,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         budgets : Budgets or array-like of float, shape (n_records,)
             From :meth:`Policy.assign <collegium.Policy.assign>`, or one ε per record.
         X_public : array-like or DataFrame, shape (n_public, n_features)
-            Public records without labels.
+            Public records without labels. They say which columns are numbers: what is none in a private
+            record ("n/a", say) is a missing value of that record alone, and pandas' types of ``X`` decide
+            on nothing.
 
         Returns
         -------
@@ -370,6 +378,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Records:
         private = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), private)
+        private, public, self._column_types = of_public_types(private, public)
         self.classes_, codes = encode_classes(y, self.classes)
         granted = as_budgets(budgets, delta)
         for what, length in (("labels", len(codes)), ("budgets", len(granted))):
@@ -503,6 +512,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"{', '.join(map(str, names))}"
                 )
             records = records[list(names)]
+            if self._column_types is not None:
+                records = self._column_types.applied(records, "new", tell=False)
         return self.student_, View(self.student_preprocessing_).of(records)
 
     def _remember_features(self, X: Any, records: Any) -> None:

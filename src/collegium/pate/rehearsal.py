@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from collegium.data.tables import take_rows
-from collegium.errors import CollegiumError, InputError
+from collegium.errors import CollegiumError, InputError, counted
 from collegium.models.batched import BatchedEstimator
 from collegium.models.trial import one_line_about
 from collegium.pate.students.share_matching import match_shares
@@ -268,8 +268,8 @@ def _try_in_turn(name: str, X_public: Any, attempts: Sequence[Callable[[], None]
     lacking = rows_that_lack_values(X_public)
     if lacking.size and any(word in str(failure) for word in ("NaN", "nan", "infinit", "finite")):
         raise InputError(
-            f"public records contain NaN or infinity (as the {name} sees them; first in row {lacking[0]}, "
-            f"counted from 0), which this {name} cannot take: fill them in, drop these records, or give "
+            f"public records contain NaN or infinity (as the {name} sees them; first {counted(lacking[0])}), "
+            f"which this {name} cannot take: fill them in, drop these records, or give "
             "preprocessing that fills them in, such as TabularEncoder()"
         )
     assert failure is not None

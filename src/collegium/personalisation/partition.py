@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import InputError
+from collegium.names import as_names, spelling
 
 _WEYL = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -23,27 +24,22 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 def owner_hashes(owners: NDArray[Any], key: bytes) -> NDArray[np.uint64]:
     """Hash owners' names with BLAKE2b under a key.
 
-    ``owners`` (n_owners,): integers or text; ``7`` and ``"7"`` are different owners, ``7``, ``7.0``
-        and ``numpy.int64(7)`` are not.
+    ``owners`` (n_owners,): names, as :func:`~collegium.names.as_names` spells them: ``7``, ``7.0`` and
+        ``"7"`` are one owner, whatever type the column of owners has.
     ``key``: up to 64 bytes of public randomness.
     Returns (n_owners,).
     """
     keyed = hashlib.blake2b(key=key, digest_size=8, person=b"collegium-owner")
+    if owners.dtype.kind in "iu":  # this loop is most of the time that millions of owners take
+        spelt = (b"int:%d" % owner for owner in owners.tolist())
+    else:
+        spelt = (spelling(name) for name in as_names(owners).tolist())
     digests = []
-    for owner in owners.tolist():
+    for name in spelt:
         hasher = keyed.copy()
-        # The usual kind of name is spelt here: this loop is most of the time that millions of owners take.
-        hasher.update(b"str:" + owner.encode() if type(owner) is str else _spelling(owner))
+        hasher.update(name)
         digests.append(hasher.digest())
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
-
-
-def _spelling(owner: Any) -> bytes:
-    """Spell equal names alike, whatever type the column of owners has: others must not change it."""
-    plain = owner.item() if isinstance(owner, np.generic) else owner
-    if isinstance(plain, (bool, float)) and plain == plain // 1:
-        plain = int(plain)
-    return f"{type(plain).__name__}:{plain}".encode()
 
 
 def _stream(hashes: NDArray[np.uint64], step: int) -> NDArray[np.uint64]:

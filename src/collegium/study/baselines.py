@@ -15,7 +15,7 @@ from collegium.errors import NothingReleasedError
 from collegium.pate.pipeline import PateRun
 from collegium.personalisation import Uniform
 from collegium.study.config import StudyConfig
-from collegium.study.from_settings import recipe_of
+from collegium.study.from_settings import recipe_of, settled
 from collegium.study.study_data import load_study_data
 
 
@@ -42,7 +42,7 @@ def measure_baselines(config: StudyConfig) -> Baselines:
     data = load_study_data(config)
     assert data.X_test is not None and data.y_test is not None
     strictest = replace(data, budgets=data.budgets.strictest())
-    recipe = replace(recipe_of(config), personalisation=Uniform())
+    recipe = replace(recipe_of(settled(config, data.X_public)), personalisation=Uniform())
     run = PateRun(recipe, strictest, lend_workers=config.engine().running)
     run.rehearse()
     released = run.release(run.votes())

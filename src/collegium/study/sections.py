@@ -114,6 +114,29 @@ class Data(Settings):
         example='"?"',
         may_be_empty=True,
     )
+    types: Mapping[str, str] | None = setting(
+        None,
+        "Which features are numbers and which are text, where the public records do not show it: number or "
+        "text. What is no number in a column of numbers is a missing value. Private records never decide.",
+        kind="table",
+        example='{ age = "number", postcode = "text" }',
+        items=("text",),
+    )
+    separator: str | None = setting(
+        None,
+        "The character between the cells of CSV files. Left out: a comma, or whichever of semicolon, tab and "
+        "| is alone in separating the names of the columns.",
+        kind="text",
+        example='";"',
+        may_be_empty=True,  # a tab is; its length is checked
+    )
+    decimal: str | None = setting(
+        None,
+        "What stands before the decimals of numbers in CSV files. Left out: what the public records show.",
+        kind="text",
+        choices=(".", ","),
+        example='","',
+    )
     private_records: int | None = setting(
         None,
         "Split of a single data set: number of private records. Records of one owner stay on one side.",
@@ -182,13 +205,16 @@ class Privacy(Account):
 class Preprocessing(Settings):
     """Fitted on the public records only, applied to all."""
 
-    kind: str = setting(
-        "none",
+    kind: str | None = setting(
+        None,
+        "Left out: tabular for a table in which public records have text, none otherwise. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
         "model `ridge`; embeddings: the records are embeddings of a public model.",
+        kind="text",
         choices=PREPROCESSINGS,
+        example='"none"',
     )
     categorical: str = setting(
         "ordinal", "tabular: codes, or one column per category.", choices=("ordinal", "onehot")

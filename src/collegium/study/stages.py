@@ -13,7 +13,7 @@ from collegium.pate.voting.vote_table import VoteTable
 from collegium.report.page import render_report
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder, versions
-from collegium.study.from_settings import recipe_of
+from collegium.study.from_settings import recipe_of, settled
 from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
 from collegium.study.kept import FolderMemory
 from collegium.study.notes import KeptNotes
@@ -39,14 +39,15 @@ def plan_study(
     ``observer``: is told how the run gets on.
     Returns: a run whose ``records`` are a :class:`~collegium.study.study_data.StudyData`.
     """
-    recipe = recipe_of(config)  # nobody should wait for records to be read to learn of a typo
+    recipe_of(config)  # nobody should wait for records to be read to learn of a typo
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
+    config = settled(config, data.X_public)
     memory = None
     if folder is not None:
         # A folder that holds another study is not written into.
         own = folder.holds(*_identity(config, data), *_free(config, folder))
         memory = FolderMemory(folder, own)
-    return PateRun(recipe, data, memory, observer, config.engine().running)
+    return PateRun(recipe_of(config), data, memory, observer, config.engine().running)
 
 
 def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) -> StudyResult:
@@ -63,6 +64,7 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
     run = plan_study(config, folder, notes)
     data = run.records
     assert isinstance(data, StudyData)
+    config = settled(config, data.X_public)
     run.rehearse(data.X_test)
     folder.open()
     with folder.locked():

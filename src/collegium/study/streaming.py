@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
+from collegium.data.column_types import NUMBER, TEXT, ColumnTypes, kind_of
 from collegium.data.sharding import (
     Granted,
     ParquetSource,
@@ -24,7 +28,7 @@ from collegium.data.tables import (
     like_private,
     warn_of_unseen_classes,
 )
-from collegium.errors import ConfigError, InputError
+from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.pate.records import Teaching
 from collegium.pate.teachers.shard_ensemble import ShardEnsemble
 from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of
@@ -35,6 +39,7 @@ from collegium.study.study_data import (
     MarkedMissing,
     StudyData,
     groups_of_test_records,
+    public_types,
     read_records,
     the_list_of_classes,
     truth_about,
@@ -49,6 +54,7 @@ class PrivateStream:
     ``scanned``: what the first pass found.
     ``key``: public randomness of the assignment.
     ``fingerprint``: of all their bytes.
+    ``types``: of their columns, as the public records show them.
     """
 
     source: ParquetSource
@@ -56,6 +62,7 @@ class PrivateStream:
     scanned: Scanned
     key: bytes
     fingerprint: str
+    types: ColumnTypes
 
     def __len__(self) -> int:
         return self.scanned.budgets.n_records
@@ -129,7 +136,9 @@ class StreamedStudyData(StudyData):
                 observer.stage("shards")
                 store = self.X.shards(teaching.plan, shards, self.n_jobs, observer.advanced)
                 observer.stage("teachers", len(missing))
-                ensemble.train_stored(store, teaching.view.transformer, missing)
+                ensemble.train_stored(
+                    store, _Shown(self.X.types, teaching.view.transformer), missing
+                )
             observer.stage("votes", n_teachers)
             votes = ask_in_blocks(
                 path,
@@ -160,13 +169,18 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     like = source.empty_frame(roles.features(source))
     public = read_records(config, "public", fingerprints, is_private=False)
     X_public = like_private(as_records(public.X, "public"), like)
+    types = public_types(config, X_public, public.characters)
+    assert types is not None
+    types.applied(like)  # refuses a column of another kind
+    _tell_of_text(like, types)
+    X_public = types.applied(X_public, "public")
     X_test = y_test = test = None
     n_tests = 0
     if config.data.test is not None:
         test = read_records(config, "test", fingerprints, is_private=False)
         n_tests = len(test.rows)
         test = test.with_known_class()
-        X_test = like_private(as_records(test.X, "test"), like, "test")
+        X_test = types.applied(like_private(as_records(test.X, "test"), like, "test"), "test")
     key = str(config.study.seed).encode()
     granted = Granted(config.policy(), config.privacy.delta)
     classes: Any = config.data.classes
@@ -179,7 +193,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     if test is not None:
         y_test = truth_about(test.y, scanned.classes, "test")
     return StreamedStudyData(
-        X=PrivateStream(source, roles, scanned, key, fingerprints["private"]),
+        X=PrivateStream(source, roles, scanned, key, fingerprints["private"], types),
         codes=scanned.sensitive_seen,
         budgets=scanned.budgets,
         classes=scanned.classes,
@@ -198,6 +212,30 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
             private_classes=classes is None,
         ),
     )
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What teachers see of a shard: its records, brought to the types of the public ones, preprocessed."""
+
+    types: ColumnTypes
+    transformer: Any | None
+
+    def transform(self, X: pd.DataFrame) -> Any:
+        shown = self.types.transform(X)
+        return shown if self.transformer is None else self.transformer.transform(shown)
+
+
+def _tell_of_text(like: pd.DataFrame, types: ColumnTypes) -> None:
+    """Warn of columns of text that are to be numbers, by the files' types alone."""
+    for name, kind in types.kinds.items():
+        if kind == NUMBER and kind_of(like[name].dtype) == TEXT:
+            warnings.warn(
+                f"column {name!r} is text in the private records, and numbers in the public ones: what is no "
+                "number counts as a missing value of that record alone",
+                PrivacyWarning,
+                stacklevel=2,
+            )
 
 
 def _jobs_here(config: StudyConfig) -> int:

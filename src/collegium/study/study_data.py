@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets, epsilon_group
+from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any, sha256_of
+from collegium.data.datasets.table_files import is_csv
 from collegium.data.tables import (
     PRIVATE_CLASSES,
     as_records,
@@ -25,10 +27,11 @@ from collegium.data.tables import (
     other_spelling,
     take_rows,
 )
-from collegium.errors import ConfigError, InputError, PrivacyWarning
+from collegium.errors import WHERE, ConfigError, InputError, PrivacyWarning, RecordError
 from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
+from collegium.study.from_settings import settled
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,6 +65,7 @@ class _Records:
     levels: NDArray[Any] | None
     rows: NDArray[np.intp]
     n_rows: int  # of the source, before any was dropped or split off
+    characters: bool = False  # whether the table's cells are the characters of a file
 
     @property
     def names(self) -> NDArray[Any]:
@@ -79,6 +83,7 @@ class _Records:
             None if self.levels is None else self.levels[rows],
             self.rows[rows],
             self.n_rows,
+            self.characters,
         )
 
     def with_known_class(self) -> _Records:
@@ -109,16 +114,23 @@ def load_study_data(config: StudyConfig) -> StudyData:
     if classes is None:
         classes = classes_of_public(public.y, None if test is None else test.y)
     warn_of_private_classes(classes)
-    with the_list_of_classes(config, classes):
+    with the_list_of_classes(config, classes), rows_of(private):
         known_classes, codes = encode_classes(private.y, classes)
+    with rows_of(private):
+        budgets = _budgets(config, private, fingerprints)
     X = as_records(private.X, "private")
+    X_public = like_private(as_records(public.X, "public"), X)
     X_test = None if judged is None else like_private(as_records(judged.X, "test"), X, "test")
+    types = public_types(config, X_public, public.characters)
+    if types is not None:
+        X, X_public = types.applied(X), types.applied(X_public, "public")
+        X_test = None if X_test is None else types.applied(X_test, "test")
     return StudyData(
         X=X,
         codes=codes,
-        budgets=_budgets(config, private, fingerprints),
+        budgets=budgets,
         classes=known_classes,
-        X_public=like_private(as_records(public.X, "public"), X),
+        X_public=X_public,
         y_public=truth_about(public.y, known_classes, "public"),
         X_test=X_test,
         y_test=None if judged is None else truth_about(judged.y, known_classes, "test"),
@@ -133,6 +145,24 @@ def load_study_data(config: StudyConfig) -> StudyData:
             levels_by_lot=config.privacy.shares is not None,
             private_classes=classes is None,
         ),
+    )
+
+
+def public_types(config: StudyConfig, X_public: Any, characters: bool) -> ColumnTypes | None:
+    """Find the types of all records' columns, before a private record is looked at; None for arrays.
+
+    ``X_public``: the public records.
+    ``characters``: whether their cells are the characters of a file.
+    """
+    declared, decimal = config.data.types, config.data.decimal
+    if not isinstance(X_public, pd.DataFrame):
+        if declared:
+            raise ConfigError("data.types names columns, but the records are arrays: remove it")
+        return None
+    types = ColumnTypes.of(X_public, declared=declared, decimal=decimal, characters=characters)
+    shown = types.applied(X_public, "public", tell=False)
+    return (
+        types.with_medians(shown) if settled(config, shown).preprocessing.kind == "none" else types
     )
 
 
@@ -173,6 +203,15 @@ def the_list_of_classes(config: StudyConfig, classes: Any) -> Iterator[None]:
         ) from None
 
 
+@contextlib.contextmanager
+def rows_of(private: _Records) -> Iterator[None]:
+    """Say of an error about a record where in its file it stands."""
+    try:
+        yield
+    except RecordError as error:
+        raise error.among(private.rows) from None
+
+
 def truth_about(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDArray[Any] | None:
     """Check that true labels of public records speak of the same classes as private ones."""
     if y is not None and not pd.Index(y).isin(pd.Index(classes)).any():
@@ -207,17 +246,21 @@ def read_records(
     """Read the file of one role into memory, and add its fingerprint."""
     path = config.path(f"data.{role}")
     assert path is not None
-    table = read_any(path)
+    characters = is_csv(path)
+    table = read_any(path, separator=config.data.separator, as_text=True)
     fingerprints[role] = fingerprint_of(path)
     y = owners = levels = None
     labels = config.path(f"data.{role}_labels")
     if labels is not None:
-        y = _one_column(read_any(labels), f"data.{role}_labels")
+        given = read_any(labels, separator=config.data.separator, as_text=True)
+        y = _one_column(given, f"data.{role}_labels")
+        y = labels_of(y, config.data.classes) if is_csv(labels) else y
         fingerprints[f"{role} labels"] = fingerprint_of(labels)
     if isinstance(table, pd.DataFrame):
         target, column = config.data.target, config.privacy.column
         if target is not None and (is_private or role == "test" or target in table.columns):
             y = np.asarray(_column(table, target, f"data.target in the {role} records"))
+            y = labels_of(y, config.data.classes) if characters else y
         if is_private and config.data.owner is not None:
             owners = np.asarray(_column(table, config.data.owner, "data.owner"))
         if is_private and column is not None:
@@ -232,7 +275,7 @@ def read_records(
     if y is not None and len(y) != len(table):
         raise InputError(f"{len(table)} {role} records, but {len(y)} labels: give one per record")
     rows = np.arange(len(table), dtype=np.intp)
-    records = _Records(table, y, owners, levels, rows, len(table))
+    records = _Records(table, y, owners, levels, rows, len(table), characters)
     if isinstance(table, pd.DataFrame):
         special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
@@ -299,6 +342,10 @@ def _drop_missing(records: _Records, marker: str | None) -> _Records:
     if marker is None or not isinstance(records.X, pd.DataFrame):
         return records
     bad = MarkedMissing(marker)(records.X)
+    if records.characters:  # "-9.0" is the number that the marker "-9" means
+        number = numbers_of(pd.Series([marker], dtype=object))[0]
+        for name in [] if np.isnan(number) else records.X.columns:
+            bad |= numbers_of(records.X[name]) == number
     kept = records.take(np.flatnonzero(~bad))
     if not len(kept.X):
         raise InputError(f"every record contains {marker!r} (data.missing): nothing is left")
@@ -343,7 +390,7 @@ def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str
     if config.privacy.file is not None:
         path = config.path("privacy.file")
         assert path is not None
-        table = read_any(path)
+        table = read_any(path, separator=config.data.separator, as_text=True)
         fingerprints["privacy"] = fingerprint_of(path)
         given = _one_column(table, "privacy.file")
         if len(given) != private.n_rows:
@@ -360,8 +407,24 @@ def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str
             "privacy.column needs a table with named columns; for arrays give privacy.file"
         )
     if policy is None:
+        levels = epsilons_of(levels, config.data.decimal)
         return Budgets.from_epsilons(levels, delta, private.names)
     return policy.assign(levels, private.names, config.privacy.sizes)
+
+
+def epsilons_of(levels: NDArray[Any], decimal: str | None) -> NDArray[np.float64]:
+    """Read ε where people gave numbers. They are public: the first that is none is shown."""
+    column = pd.Series(levels)
+    epsilons = numbers_of(column, decimal or ".")
+    wrong = np.flatnonzero(np.isnan(epsilons) & column.notna().to_numpy())
+    if wrong.size:
+        raise RecordError(
+            f"privacy budgets must be numbers, but {wrong.size} are text, first "
+            f"{str(levels[wrong[0]])[:40]!r} in {WHERE}: give ε per record, name the levels in "
+            "privacy.levels, or say data.decimal",
+            wrong[0],
+        )
+    return epsilons
 
 
 def _random_levels(config: StudyConfig, private: _Records) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from collegium.data.column_types import DECLARED
 from collegium.errors import ConfigError
 from collegium.pate import recipe
 from collegium.pate.voting.release import LABELS
@@ -55,6 +56,14 @@ def _check_records(data: Data) -> None:
         )
     if data.public is not None and any(split):
         raise ConfigError("give data.public or a split, not both")
+    for column, kind in (data.types or {}).items():
+        if kind not in DECLARED:
+            raise ConfigError(
+                f"data.types: column {column!r} must be {' or '.join(DECLARED)}, got {kind!r}"
+            )
+    if data.separator is not None and len(data.separator) != 1:
+        length = "be one character" if data.separator else "not be empty"
+        raise ConfigError(f"data.separator must {length}, got {data.separator!r}")
 
 
 def _check_levels(config: StudyConfig) -> None:

@@ -40,6 +40,12 @@ class TestCsv:
         assert table["n"].dtype == np.int64
         assert table["gap"].isna().tolist() == [True, False, True]
 
+    def test_as_text_keeps_the_characters_of_every_cell(self, tmp_path):
+        path = write(tmp_path / "t.csv", "id,n\n007,7.0\nx1,\n")
+        table = read_table(path, as_text=True)
+        assert table["id"].tolist() == ["007", "x1"]
+        assert table["n"].iloc[0] == "7.0" and table["n"].isna().tolist() == [False, True]
+
     @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
     def test_numbers_are_exact(self, tmp_path_factory, numbers):
         path = tmp_path_factory.mktemp("csv") / "t.csv"
@@ -62,10 +68,22 @@ class TestCsv:
         assert table.columns.tolist() == ["a", "b"]
         assert table["a"].tolist() == ["x,\ny"]
 
-    def test_separator_is_a_comma_unless_given(self, tmp_path):
+    @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+    def test_the_only_character_that_separates_the_header_separates_the_cells(self, tmp_path, mark):
+        path = write(tmp_path / "t.csv", f'a{mark}"b"\n1{mark}"x{mark};,|"\n')
+        assert read_table(path)["b"].tolist() == [f"x{mark};,|"]
+        assert read_table(path, separator=mark).columns.tolist() == ["a", "b"]
+
+    def test_a_header_that_two_characters_separate_is_split_at_commas_or_as_is_said(self, tmp_path):
+        path = write(tmp_path / "t.csv", "a;b|c\n1;2|3\n")
+        refused(read_table, path, "';' and '|'", "data.separator")
+        assert read_table(path, separator="|").columns.tolist() == ["a;b", "c"]
+        path = write(tmp_path / "t.csv", "a;b,c\n1;2,3\n")
+        assert read_table(path).columns.tolist() == ["a;b", "c"]
+
+    def test_a_separator_that_is_given_is_kept_to(self, tmp_path):
         path = write(tmp_path / "t.csv", "a;b\n1;2\n")
-        refused(read_table, path, "';'", "separator")
-        assert read_table(path, separator=";").columns.tolist() == ["a", "b"]
+        refused(lambda given: read_table(given, separator=","), path, "';'", "separator")
         with pytest.raises(InputError, match="one character"):
             read_table(path, separator="::")
 

@@ -131,7 +131,7 @@ def test_a_file_damaged_inside_is_named(folder):
 @pytest.mark.parametrize("value", [None, float("nan")])
 def test_an_owner_without_a_name_is_refused(folder, value):
     rewrite(folder, "patient", value, (5, 6))
-    refused(r"2 record\(s\) without an owner, first in row 45 ", folder)
+    refused(r"2 record\(s\) without an owner, first record 46 ", folder)
 
 
 def test_numbered_owners_may_not_be_missing_either(folder):
@@ -140,15 +140,17 @@ def test_numbered_owners_may_not_be_missing_either(folder):
         table = pd.read_parquet(path).assign(patient=np.arange(40.0))
         table.loc[3, "patient"] = np.nan if part == 2 else 3.0
         table.assign(level="low").to_parquet(path, index=False)
-    refused("without an owner, first in row 83 ", folder)
+    refused("without an owner, first record 84 ", folder)
 
 
 @pytest.mark.parametrize(
-    ("value", "says"), [(None, "no privacy level"), ("none", "a privacy level that the policy")]
+    ("value", "says"), [(None, "no privacy level"), ("none", "the unknown privacy level 'none'")]
 )
 def test_a_missing_or_unknown_level_is_refused(folder, value, says):
     rewrite(folder, "level", value)
-    refused(rf"first in row 45 \(counted from 0\), which has {says}.*allowed are high, low", folder)
+    refused(
+        rf"first record 46 \(row 47 of a file.*\), which has {says}.*allowed are high, low", folder
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
@@ -159,7 +161,7 @@ def test_an_epsilon_that_is_none_is_refused(folder, value):
     rewrite(folder, "level", value)
     path = folder / "1.parquet"
     pd.read_parquet(path).astype({"level": float}).to_parquet(path, index=False)
-    refused("row 45 .*positive ε", folder, granted=Granted(delta=1e-9))
+    refused("record 46 .*positive ε", folder, granted=Granted(delta=1e-9))
 
 
 def test_an_owner_with_two_levels_in_different_files_is_refused(folder):
@@ -176,7 +178,7 @@ def test_a_label_that_is_missing_or_no_class_is_refused(folder):
         table["sick"] = table["sick"].astype(float)
         table.loc[7, "sick"] = np.nan if part else 1.0
         table.to_parquet(path, index=False)
-    refused(r"1 record\(s\) without a label, first in row 47 ", folder)
+    refused(r"1 record\(s\) without a label, first record 48 ", folder)
 
 
 def test_a_target_of_numbers_is_no_class(folder):

@@ -31,11 +31,14 @@ __all__ = ["read_any", "read_array", "read_table", "sha256_of"]
 PARQUET_MAGIC = b"PAR1"
 
 
-def read_any(path: str | os.PathLike[str]) -> pd.DataFrame | NDArray[Any]:
+def read_any(
+    path: str | os.PathLike[str], *, separator: str | None = None, as_text: bool = False
+) -> pd.DataFrame | NDArray[Any]:
     """Read a table or an array, by the file's name or else by its first bytes.
 
     ``path``: a file that :func:`read_table` or :func:`read_array` reads, a folder of Parquet files,
         or a Parquet, .npy or IDX file under any other name.
+    ``separator``, ``as_text``: of CSV files; see :func:`read_table`.
     Returns: a table from CSV and Parquet, an array from .npy and IDX.
 
     Examples
@@ -50,7 +53,7 @@ def read_any(path: str | os.PathLike[str]) -> pd.DataFrame | NDArray[Any]:
     """
     name = Path(path).name.lower()
     if is_folder(path) or name.endswith((".csv", ".csv.gz", ".parquet")):
-        return read_table(path)
+        return read_table(path, separator=separator, as_text=as_text)
     if name.endswith(".npy") or is_idx_name(name):
         return read_array(path)
     path = existing_file(path)

@@ -21,6 +21,8 @@ from collegium.data.datasets.raw import (
 #: Cells that mean "missing". "?", "None" and "NA" stay text: in real tables they are categories
 #: (Diabetes-130 has a category "None", a list of countries has "NA").
 MISSING_CELLS = ["", "NaN", "nan"]
+#: What may stand between cells.
+SEPARATORS = ",;\t|"
 #: A budget of 0.03 must be the nearest double to 0.03, not a neighbour of it. From pandas 3.1 on
 #: that is always so, and asking for it is deprecated.
 _EXACT_NUMBERS: dict[str, Any] = (
@@ -30,7 +32,9 @@ _EXACT_NUMBERS: dict[str, Any] = (
 )
 
 
-def read_table(path: str | os.PathLike[str], *, separator: str = ",") -> pd.DataFrame:
+def read_table(
+    path: str | os.PathLike[str], *, separator: str | None = None, as_text: bool = False
+) -> pd.DataFrame:
     """Read a table from a CSV file, a Parquet file, or a folder of Parquet files.
 
     Parameters
@@ -38,8 +42,12 @@ def read_table(path: str | os.PathLike[str], *, separator: str = ",") -> pd.Data
     path : str or path-like
         ``.csv``, ``.csv.gz``, ``.parquet``, or a folder that holds ``.parquet`` files (read in the
         order of their names; ``key=value`` folders become columns).
-    separator : str, default=","
-        The one character between the cells of a CSV file.
+    separator : str, optional
+        The one character between the cells of a CSV file. Default: a comma, or whichever of semicolon,
+        tab and ``|`` is alone in separating the names of the columns.
+    as_text : bool, default=False
+        Whether the cells of a CSV file stay the characters that stand there, rather than numbers where
+        all cells of a column are numbers. Parquet files have types of their own.
 
     Returns
     -------
@@ -64,7 +72,7 @@ def read_table(path: str | os.PathLike[str], *, separator: str = ",") -> pd.Data
     0   39          ?
     1   50  State-gov
     """
-    if len(separator) != 1:
+    if separator is not None and len(separator) != 1:
         raise refusal(path, f"cannot be split at {separator!r}", "give one character as separator")
     if is_folder(path):
         return _read_parquet(Path(path), _parquet_files(Path(path)))
@@ -73,7 +81,7 @@ def read_table(path: str | os.PathLike[str], *, separator: str = ",") -> pd.Data
     if name.endswith(".parquet"):
         return read_parquet_file(path)
     if name.endswith((".csv", ".csv.gz")):
-        return _read_csv(path, separator)
+        return _read_csv(path, separator, {"dtype": str} if as_text else {})
     raise refusal(path, "is not a table by its name", "use read_array, or rename the file")
 
 
@@ -102,13 +110,21 @@ def read_parquet_file(path: Path) -> pd.DataFrame:
     return _read_parquet(path, [path])
 
 
-def _read_csv(path: Path, separator: str) -> pd.DataFrame:
+def is_csv(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path names a CSV file, and no folder."""
+    return Path(path).name.lower().endswith((".csv", ".csv.gz")) and not is_folder(path)
+
+
+def _read_csv(path: Path, separator: str | None, options: dict[str, Any]) -> pd.DataFrame:
     try:
+        if separator is None:
+            with open_raw(path) as stream:
+                separator = _separator_of(stream)
         with open_raw(path) as stream:
             problem = _shape_problem(stream, separator)
         if problem is None:
             with open_raw(path) as stream:
-                return parse_csv(stream, separator)
+                return parse_csv(stream, separator, **options)
     except UnicodeDecodeError as error:
         raise refusal(path, "is not UTF-8 text", "save it again as UTF-8") from error
     except (ValueError, csv.Error, *UNREADABLE) as error:
@@ -116,6 +132,16 @@ def _read_csv(path: Path, separator: str) -> pd.DataFrame:
             path, f"is not a readable CSV file ({reason_of(error)})", "correct the file"
         ) from error
     raise refusal(path, problem, "correct the file")
+
+
+def _separator_of(stream: BinaryIO) -> str:
+    """Find what separates the names of the columns: a comma, unless only one other character does."""
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    header = next((line for line in text if line.strip()), "")
+    splits = [
+        mark for mark in SEPARATORS if len(next(csv.reader([header], delimiter=mark), [])) > 1
+    ]
+    return splits[0] if len(splits) == 1 else ","
 
 
 def _shape_problem(stream: BinaryIO, separator: str) -> str | None:
@@ -126,11 +152,12 @@ def _shape_problem(stream: BinaryIO, separator: str) -> str | None:
     if header is None:
         return "is empty"
     if len(header) == 1:
-        others = [other for other in ",;\t|" if other != separator and other in header[0]]
+        others = [other for other in SEPARATORS if other != separator and other in header[0]]
         if others:
             return (
                 f"has one column if split at {separator!r}, though its header contains "
-                f"{others[0]!r} (read_table takes another separator)"
+                f"{' and '.join(map(repr, others))} (read_table takes another separator; in a study's file: "
+                "data.separator)"
             )
     named = [column for column in header if column]
     repeated = sorted({column for column in named if named.count(column) > 1})

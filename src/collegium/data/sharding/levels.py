@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.budgets import DEFAULT_DELTA, Budgets, Policy
-from collegium.errors import InputError
+from collegium.budgets import DEFAULT_DELTA, Budgets, Policy, unknown_level
+from collegium.errors import InputError, counted
+from collegium.names import as_names
 
 _MOST_LEVELS = 1000
 
@@ -36,24 +37,24 @@ class Granted:
         Returns ``levels``: the different levels.
         Returns ``codes`` (n,): position in ``levels`` of each record.
         """
-        codes, unique = pd.factorize(column)
+        codes, unique = pd.factorize(column if self.policy is None else as_names(column))
         levels = np.asarray(unique)
         if self.policy is None:
             levels = _numbers(levels)
             wrong = np.flatnonzero(~(levels > 0))
-            problem = "a privacy budget that is not greater than 0"
-            allowed = "give a positive ε, or leave these people out of the data"
         else:
             known = pd.Index(list(self.policy.levels))
             wrong = np.flatnonzero(known.get_indexer(pd.Index(levels.astype(object))) < 0)
-            problem = "a privacy level that the policy does not know"
-            allowed = f"allowed are {', '.join(self.policy.levels)}"
         bad = np.flatnonzero((codes < 0) | np.isin(codes, wrong))
         if bad.size:
-            what = "no privacy level" if codes[bad[0]] < 0 else problem
+            first, where = codes[bad[0]], int(rows[bad[0]])
+            if self.policy is not None:
+                level = None if first < 0 else str(levels[first])
+                raise unknown_level(level, list(self.policy.levels), bad.size, where)
             raise InputError(
-                f"{bad.size} record(s) with {problem}, first in row {rows[bad[0]]} (counted from 0), "
-                f"which has {what}: {allowed}"
+                f"{bad.size} record(s) with a privacy budget that is not greater than 0, first "
+                f"{counted(where)}, which has {'no privacy level' if first < 0 else f'{levels[first]:g}'}: "
+                "give a positive ε, or leave these people out of the data"
             )
         if len(levels) > _MOST_LEVELS:
             raise InputError(

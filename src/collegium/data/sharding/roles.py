@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.data.sharding.source import ParquetSource, as_frame, values_of
-from collegium.errors import InputError
+from collegium.errors import InputError, counted
+from collegium.names import as_names
 from collegium.personalisation.partition import owner_hashes
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ class Roles:
         unnamed = np.flatnonzero(pd.isna(names))
         if unnamed.size:
             raise InputError(
-                f"{unnamed.size} record(s) without an owner, first in row {rows[unnamed[0]]} (counted "
-                "from 0): name the owner of each record"
+                f"{unnamed.size} record(s) without an owner, first {counted(rows[unnamed[0]])}: name the "
+                "owner of each record"
             )
         return names
 
@@ -95,10 +96,4 @@ def second_hashes(names: NDArray[Any]) -> NDArray[np.uint64]:
     >>> a == b
     np.True_
     """
-    if names.dtype.kind == "f":
-        names = names + 0.0  # -0.0 is 0.0
-    elif names.dtype.kind not in "iub":
-        names = names.astype(object)
-        if pd.api.types.infer_dtype(names, skipna=False) != "string":
-            names = np.array([f"{type(name).__name__}:{name}" for name in names.tolist()], object)
-    return np.asarray(pd.util.hash_array(names, categorize=False), dtype=np.uint64)
+    return np.asarray(pd.util.hash_array(as_names(names), categorize=False), dtype=np.uint64)

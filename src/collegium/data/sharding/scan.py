@@ -18,7 +18,7 @@ from collegium.data.sharding.owners import OWNER, OwnerRegister, different_owner
 from collegium.data.sharding.roles import Roles, second_hashes
 from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, values_of
 from collegium.data.tables import encode_classes, outside_the_classes
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.personalisation.partition import owner_hashes
 
 Progress = Callable[[int, int], None]
@@ -213,8 +213,8 @@ def _labels(column: NDArray[Any], rows: NDArray[np.intp], classes: ArrayLike | N
     missing = np.flatnonzero(pd.isna(column))
     if missing.size:
         raise InputError(
-            f"{missing.size} record(s) without a label, first in row {rows[missing[0]]} (counted from "
-            "0): label or drop them"
+            f"{missing.size} record(s) without a label, first {counted(rows[missing[0]])}: label or drop "
+            "them"
         )
     if classes is not None:
         known = np.asarray(classes)

@@ -23,6 +23,7 @@ from collegium.data.sharding.disk import disk_trouble, read_json, write_json
 from collegium.data.sharding.roles import Roles, record_hashes
 from collegium.data.sharding.source import PIECE_ROWS, Piece, PieceReader, values_of
 from collegium.errors import InputError
+from collegium.names import as_names
 from collegium.personalisation.plan import Plan
 
 if TYPE_CHECKING:
@@ -118,8 +119,7 @@ def _placed(sorting: Sorting, piece: Piece) -> Iterator[tuple[int, pa.Table]]:
     for first_row, table in sorting.reader.batches(piece, columns):
         table, rows = roles.taught(first_row, table, sorting.features, sorting.categorical)
         level = values_of(table, roles.level)
-        if sorting.levels.dtype.kind == "f":
-            level = level.astype(np.float64)
+        level = level.astype(np.float64) if sorting.levels.dtype.kind == "f" else as_names(level)
         groups = sorting.levels.get_indexer(pd.Index(level))
         target = pd.Index(values_of(table, roles.target))
         classes = pd.Index(sorting.classes).get_indexer(target)

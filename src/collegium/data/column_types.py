@@ -1,0 +1,304 @@
+"""Which columns are numbers and which are text: as the public records show it, or a schema says.
+
+Never as private records show it: a reader of tables types a column as a whole, so that one private "n/a"
+would make text of everybody's numbers, and another model of everybody's teachers.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import (
+    is_bool_dtype,
+    is_complex_dtype,
+    is_datetime64_any_dtype,
+    is_numeric_dtype,
+)
+
+from collegium.errors import InputError, PrivacyWarning, counted
+from collegium.names import as_names
+
+NUMBER, TEXT, DATE = "number", "text", "date"
+#: What may be declared.
+DECLARED = (NUMBER, TEXT)
+_WORDS = {NUMBER: "numbers", TEXT: "text", DATE: "dates"}
+#: The words that pandas takes for truth values.
+_TRUTH = {
+    **dict.fromkeys(("True", "TRUE", "true"), 1.0),
+    **dict.fromkeys(("False", "FALSE", "false"), 0.0),
+}
+_COMMA = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")
+_THOUSAND = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
+
+
+@dataclass(frozen=True)
+class ColumnTypes:
+    """The type of every column, known before any private record is looked at.
+
+    ``kinds``: "number", "text" or "date", by column.
+    ``floats``: in which type the numbers of a column are kept, by column.
+    ``decimal``: what stands before the decimals of numbers that are text; "," or ".".
+    ``unlike_numbers``: text columns in which no public record has a number.
+    ``medians``: what stands in for a private record's missing number, by column; see
+        :meth:`with_medians`.
+    """
+
+    kinds: Mapping[str, str]
+    floats: Mapping[str, Any]
+    decimal: str = "."
+    unlike_numbers: frozenset[str] = frozenset()
+    medians: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        X_public: pd.DataFrame,
+        *,
+        declared: Mapping[str, str] | None = None,
+        decimal: str | None = None,
+        characters: bool = False,
+    ) -> ColumnTypes:
+        """Find the types of public records.
+
+        ``declared``: types of some columns, whatever the records show.
+        ``decimal``: "," or "."; default: what the numbers show, where ``characters``.
+        ``characters``: whether cells are the characters of a file. Otherwise text is text.
+        """
+        declared = {} if declared is None else declared
+        unknown = [name for name in declared if name not in X_public.columns]
+        if unknown:
+            raise InputError(
+                f"data.types names column {unknown[0]!r}, which is no feature: the features are "
+                f"{', '.join(map(str, X_public.columns))}"
+            )
+        if decimal is None:
+            decimal = _decimal_of(X_public, declared) if characters else "."
+        kinds: dict[str, str] = {}
+        floats: dict[str, Any] = {}
+        unlike: list[str] = []
+        for name in X_public.columns:
+            column = X_public[name]
+            kind = declared.get(name) or kind_of(column.dtype)
+            if kind == TEXT:
+                given = column.notna().to_numpy()
+                are = np.isfinite(numbers_of(column, decimal)[given])
+                if characters and name not in declared and are.all():
+                    kind = NUMBER
+                elif not are.any():
+                    unlike.append(name)
+                elif characters and name not in declared and are.mean() > 0.5:
+                    _tell_of_mixture(column[given], are)
+            kinds[name] = kind
+            if kind == NUMBER:
+                floats[name] = _float_of(column.dtype)
+        return cls(kinds, floats, decimal, frozenset(unlike))
+
+    def with_medians(self, X_public: pd.DataFrame) -> ColumnTypes:
+        """Let the public median stand in where a private record lacks a number and no public one does.
+
+        For models that see records as they are: a gap that public records never have is one that the
+        model was never tried with.
+
+        ``X_public``: of these types already.
+        """
+        complete = [name for name in self.floats if np.isfinite(X_public[name].to_numpy()).all()]
+        medians = {name: float(np.median(X_public[name].to_numpy())) for name in complete}
+        return ColumnTypes(self.kinds, self.floats, self.decimal, self.unlike_numbers, medians)
+
+    def applied(self, X: pd.DataFrame, name: str = "private", tell: bool = True) -> pd.DataFrame:
+        """Bring records to these types, each cell by itself: what is no number is a missing one.
+
+        ``X``: with the columns of the public records.
+        ``name``: what to call these records in messages.
+        ``tell``: whether to warn of cells that are no numbers, on the operator's screen alone.
+
+        Raises InputError if a column is of another kind altogether.
+        """
+        made: dict[str, Any] = {}
+        for column, kind in self.kinds.items():
+            values = X[column]
+            if kind == NUMBER:
+                made[column] = self._numbers(values, column, name, tell)
+            else:
+                self._refuse_other_kind(values, column, kind, name)
+                made[column] = values if kind == DATE else _as_text(values)
+        return pd.DataFrame(made, index=X.index, columns=X.columns)
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Bring private records of one shard to these types, in silence."""
+        return self.applied(X, tell=False)
+
+    def _numbers(self, values: pd.Series, column: str, name: str, tell: bool) -> NDArray[Any]:
+        if kind_of(values.dtype) == DATE:
+            raise _other_kind(column, NUMBER, name, DATE)
+        numbers = numbers_of(values, self.decimal)
+        if name == "private":
+            numbers[np.isinf(numbers)] = np.nan
+        wrong = np.flatnonzero(np.isnan(numbers) & values.notna().to_numpy())
+        if tell and wrong.size:
+            if 2 * wrong.size > int(values.notna().sum()):
+                raise _other_kind(column, NUMBER, name, TEXT)
+            _tell_of_gaps(column, name, wrong.size, _row(values, wrong[0]))
+        median = self.medians.get(column)
+        if name == "private" and median is not None:
+            numbers[np.isnan(numbers)] = median
+        return np.asarray(numbers.astype(self.floats[column]))
+
+    def _refuse_other_kind(self, values: pd.Series, column: str, kind: str, name: str) -> None:
+        other = kind_of(values.dtype)
+        if other == TEXT and kind == TEXT and column in self.unlike_numbers:
+            given = values.dropna()
+            if len(given) and np.isfinite(numbers_of(given, self.decimal)).all():
+                other = NUMBER
+        if other != kind and not (len(values) and bool(values.isna().all())):
+            raise _other_kind(column, kind, name, other)
+
+
+def kind_of(dtype: Any) -> str:
+    """Tell the kind of a column that has a type."""
+    if (is_numeric_dtype(dtype) and not is_complex_dtype(dtype)) or is_bool_dtype(dtype):
+        return NUMBER
+    return DATE if is_datetime64_any_dtype(dtype) else TEXT
+
+
+def in_words(dtype: Any) -> str:
+    """Say what a column holds."""
+    return _WORDS[kind_of(dtype)]
+
+
+def numbers_of(column: pd.Series, decimal: str = ".") -> NDArray[np.float64]:
+    """Read numbers, each cell by itself; NaN where there is none.
+
+    ``column`` (n,): numbers, or text. ``True`` and ``false`` are 1 and 0.
+    ``decimal``: what stands before the decimals.
+
+    Examples
+    --------
+    >>> numbers_of(pd.Series(["7", " 7.5", "n/a", "True", None])).tolist()
+    [7.0, 7.5, nan, 1.0, nan]
+    >>> numbers_of(pd.Series(["7,5", "7.5", "7"]), decimal=",").tolist()
+    [7.5, nan, 7.0]
+    """
+    if kind_of(column.dtype) == NUMBER:
+        return np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    cells = column.astype(object)
+    if decimal != ".":
+        cells = cells.map(lambda cell: _swapped(cell, decimal), na_action="ignore")
+    numbers = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
+    truth = cells.map(_TRUTH).to_numpy(dtype=np.float64)
+    return np.asarray(np.where(np.isnan(numbers), truth, numbers))
+
+
+def labels_of(texts: NDArray[Any], classes: Any) -> NDArray[Any]:
+    """Read labels that are the characters of a file as what the public list of classes holds.
+
+    ``texts`` (n,): text; missing ones are NaN or None.
+    ``classes``: None: numbers if all of the labels are numbers.
+    Returns (n,): labels that are no class stay text.
+
+    Examples
+    --------
+    >>> labels_of(np.array(["0", "1", "n/a"], dtype=object), [0, 1]).tolist()
+    [0, 1, 'n/a']
+    >>> labels_of(np.array(["0", "1"], dtype=object), ["0", "1"]).tolist()
+    ['0', '1']
+    """
+    column = pd.Series(texts, dtype=object)
+    numbers, is_truth = numbers_of(column), column.isin(list(_TRUTH)).to_numpy()
+    if classes is not None:
+        labels = column.to_numpy(dtype=object, copy=True)
+        found = column.isin([name for name in classes if isinstance(name, str)]).to_numpy()
+        others = [name for name in classes if not isinstance(name, str)]
+        for name in others:
+            here = (numbers == name) & (is_truth == isinstance(name, bool)) & ~found
+            labels[here] = name
+            found = found | here
+        if found.any():
+            plain = found.all() and len(others) == len(classes)
+            return np.array(labels.tolist()) if plain else np.asarray(labels)
+    given = column.notna().to_numpy()
+    if not given.all() or np.isnan(numbers).any():
+        return np.asarray(column, dtype=object)
+    if is_truth.all():
+        return np.asarray(numbers == 1)
+    whole = (numbers == np.rint(numbers)).all() and np.abs(numbers).max() < 2**53
+    return numbers.astype(np.int64) if whole else numbers
+
+
+def _float_of(dtype: Any) -> Any:
+    """Numbers are floats, since any of them may be missing; the shortest that lose nothing."""
+    short = isinstance(dtype, np.dtype) and dtype.kind in "iuf" and np.can_cast(dtype, np.float32)
+    return np.float32 if short else np.float64
+
+
+def _as_text(values: pd.Series) -> Any:
+    if kind_of(values.dtype) == TEXT and values.dtype != object:
+        return values  # strings, and categories of a file's own
+    return as_names(values)
+
+
+def _swapped(cell: Any, decimal: str) -> Any:
+    """Write decimals behind a point; what had a point already is no number."""
+    return cell.replace(".", "_").replace(decimal, ".") if isinstance(cell, str) else cell
+
+
+def _decimal_of(X_public: pd.DataFrame, declared: Mapping[str, str]) -> str:
+    """Tell by public cells whether their decimals stand after a comma."""
+    for name in X_public.columns:
+        if declared.get(name) == TEXT or kind_of(X_public[name].dtype) != TEXT:
+            continue
+        cells = X_public[name].dropna().astype(str)
+        commas = cells[cells.str.contains(",", regex=False)]
+        if not len(commas) or not cells.map(lambda cell: bool(_COMMA.fullmatch(cell))).all():
+            continue
+        if not commas.map(lambda cell: bool(_THOUSAND.fullmatch(cell))).all():
+            return ","
+        raise InputError(
+            f"column {name!r} of the public records holds {commas.iloc[0]!r}, which may be a decimal comma "
+            "or a thousands separator: set data.decimal = ',' if it is decimal, or write numbers without "
+            "separators; if the column is text, set data.types"
+        )
+    return "."
+
+
+def _other_kind(column: str, kind: str, name: str, other: str) -> InputError:
+    here, public = _WORDS[other], _WORDS[kind]
+    if name == "private":
+        said = f"holds {public} in the public records, but {here} in the private ones"
+    else:
+        said = f"holds {here} in the {name} records, but {public} in the public ones"
+    return InputError(f"column {column!r} {said}: convert one of them")
+
+
+def _row(column: pd.Series, position: Any) -> int:
+    """Tell where a record stands in its file: an index of whole numbers knows, after some were left out."""
+    label = column.index[position]
+    return int(label) if isinstance(label, (int, np.integer)) else int(position)
+
+
+def _tell_of_gaps(column: str, name: str, n_wrong: int, row: int) -> None:
+    warnings.warn(
+        f"column {column!r} holds numbers in the public records; {n_wrong} {name} record(s) have something "
+        f"else there, first {counted(row)}: it counts as a missing value of these records alone",
+        PrivacyWarning,
+        stacklevel=2,
+    )
+
+
+def _tell_of_mixture(column: pd.Series, are: NDArray[np.bool_]) -> None:
+    """Warn of public text that is almost a column of numbers. Public cells may be shown."""
+    first = np.flatnonzero(~are)[0]
+    warnings.warn(
+        f"column {column.name!r} is taken for text: {int((~are).sum())} of {len(are)} public values are no "
+        f"numbers, first {str(column.iloc[first])[:40]!r} in {counted(_row(column, first))}: if they stand "
+        f'for missing values, set data.types = {{ {column.name} = "number" }}',
+        PrivacyWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,215 @@
+"""Files as spreadsheets and registries save them: read where that is unambiguous, or refused with the key."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from collegium.study.config import read_config
+from collegium.study.stages import plan_study
+
+STUDY = """
+[data]
+private = "private.csv"
+public = "public.csv"
+test = "test.csv"
+target = "sick"
+owner = "patient"
+classes = ["no", "yes"]
+[privacy]
+column = "privacy"
+levels = { high = 9.0, low = 18.0 }
+delta = 1e-6
+[teachers]
+n_teachers = 12
+[aggregation]
+aggregator = "gnmax"
+sigma = 5
+"""
+FEATURES = ("age", "weight")
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    sick = rng.integers(0, 2, n)
+    return [
+        {
+            "patient": f"p{number}",
+            "age": str(rng.integers(18, 90)),
+            "weight": f"{70 + 20 * sick[number] + rng.normal():.2f}",
+            "sick": ("no", "yes")[sick[number]],
+            "privacy": ("high", "low")[number % 2],
+        }
+        for number in range(n)
+    ]
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Write a study; what is given changes rows, keys of [data], or how all files are written."""
+
+    def written(data="", change=None, mark=",", write=str, columns=FEATURES, rest=""):
+        files = {"private": people(120, 0), "public": people(60, 1), "test": people(40, 2)}
+        if change is not None:
+            change(files)
+        for role, rows in files.items():
+            names = {
+                "private": ["patient", *columns, "sick", "privacy"],
+                "public": [*columns],
+                "test": [*columns, "sick"],
+            }[role]
+            with (tmp_path / f"{role}.csv").open("w", newline="", encoding="utf-8") as stream:
+                out = csv.writer(stream, delimiter=mark)
+                out.writerow(names)
+                out.writerows([[write(row[name]) for name in names] for row in rows])
+        path = tmp_path / "study.toml"
+        path.write_text(STUDY.replace("[data]", f"[data]\n{data}") + rest, encoding="utf-8")
+        return path
+
+    return written
+
+
+@pytest.fixture
+def refused(collegium):
+    """Plan and run a study that can never be run: both say so, in the same line."""
+
+    def both(path):
+        lines = []
+        for command in ("plan", "run"):
+            code, _, errors = collegium(command, path)
+            found = [line for line in errors.splitlines() if not line.startswith("warning: ")]
+            assert code == 2 and len(found) == 1, errors
+            lines += found
+        assert lines[0] == lines[1]
+        return lines[0]
+
+    return both
+
+
+def features(path):
+    records = plan_study(read_config(path)).records
+    return [X.to_numpy().tolist() for X in (records.X, records.X_public, records.X_test)]
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_other_separators_and_decimal_commas_are_read_where_they_are_plain(study, mark):
+    expected = features(study())
+    german = {"mark": mark, "write": lambda cell: cell.replace(".", ",")}
+    assert features(study(**german)) == expected
+    assert (
+        features(study(f'separator = "{mark}"\ndecimal = ","'.replace("\t", "\\t"), **german))
+        == expected
+    )
+
+
+def test_a_comma_that_may_separate_thousands_is_refused_until_it_is_said_what_it_is(study, refused):
+    def thousands(files):
+        for rows in files.values():
+            for row in rows:
+                row["weight"] = f"{row['weight'][0]},{row['weight'][:3].replace('.', '0')}"
+
+    line = refused(study(change=thousands, mark=";"))
+    assert "column 'weight' of the public records holds" in line and "data.decimal = ','" in line
+    decimals = features(study('decimal = ","', thousands, ";"))
+    assert all(1 <= row[1] < 10 for row in decimals[0])
+
+
+def test_two_separators_in_a_header_are_named_with_the_key(study, refused):
+    columns = ("age;years", "weight")
+
+    def renamed(files):
+        for rows in files.values():
+            for row in rows:
+                row["age;years"] = row["age"]
+
+    line = refused(study(change=renamed, mark="|", columns=columns))
+    assert "';' and '|'" in line and "data.separator" in line
+    assert features(study('separator = "|"', renamed, "|", columns=columns)) == features(study())
+
+
+def test_a_level_that_is_almost_right_is_shown_and_counted_as_in_the_file(study, refused):
+    def misspelt(files):
+        files["private"][2]["age"] = "?"  # left out, and counted all the same
+        files["private"][7]["privacy"] = "High"
+
+    line = refused(study('missing = "?"', misspelt))
+    assert "first record 8 (row 9 of a file with a header), which has" in line
+    assert "'High'" in line and line.endswith("did you mean 'high'?")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [("sick", "", "without a label, first record 8 (row 9"), ("sick", "perhaps", "first record 8 (row 9"),
+     ("patient", "", "without an owner, first record 8 (row 9"),
+     ("patient", "p1", "two budgets, first record 2 (row 3 of a file with a header) and record 9")],
+)  # fmt: skip
+def test_records_are_counted_as_in_the_file_and_private_values_are_not_shown(
+    study, refused, column, value, says
+):
+    def spoilt(files):
+        files["private"][2]["age"] = "?"
+        files["private"][8 if value == "p1" else 7][column] = value
+
+    line = refused(study('missing = "?"', spoilt))
+    assert says in line and "perhaps" not in line and "p1" not in line
+
+
+def test_text_columns_are_coded_where_nothing_is_said(study, collegium, tmp_path):
+    def wards(files):
+        for rows in files.values():
+            for number, row in enumerate(rows):
+                row["ward"] = "AB"[number % 2]
+
+    path = study(change=wards, columns=("age", "weight", "ward"))
+    assert collegium("plan", path)[0] == 0
+    code, output, errors = collegium("run", path, "--json")
+    assert code == 0, errors
+    assert json.loads(output)["student_accuracy"] > 0.8
+    manifest = json.loads((tmp_path / "study" / "vault" / "manifest.json").read_text("utf-8"))
+    assert manifest["config"]["preprocessing"]["kind"] == "tabular"
+    assert collegium("run", path)[0] == 0  # goes on
+
+
+def test_a_private_cell_that_is_no_number_is_told_and_missing_even_without_preprocessing(
+    study, collegium, tmp_path
+):
+    def gaps(files):
+        for number, value in ((3, "n/a"), (50, "secret"), (60, "")):
+            files["private"][number]["age"] = value
+
+    path = study(change=gaps)
+    code, _, errors = collegium("run", path)
+    assert code == 0, errors
+    told = "column 'age' holds numbers in the public records; 2 private record(s) have something else there"
+    assert f"{told}, first record 4 (row 5" in errors
+    assert "secret" not in errors
+    released = b"".join(file.read_bytes() for file in (tmp_path / "study" / "release").iterdir())
+    assert b"secret" not in released and b"something else there" not in released
+
+
+def test_a_public_column_that_is_almost_numbers_is_told_with_the_key(study, collegium):
+    def gap(files):
+        files["public"][5]["age"] = "n/a"
+
+    code, _, errors = collegium("plan", study(change=gap))
+    assert code == 0
+    assert "1 of 60 public values are no numbers, first 'n/a' in record 6 (row 7" in errors
+    assert 'data.types = { age = "number" }' in errors
+    types = plan_study(read_config(study('types = { age = "number" }', gap))).records.X.dtypes
+    assert types["age"] == np.float64
+    text = plan_study(read_config(study('types = { age = "text" }'))).records.X
+    assert text["age"].tolist() == [row["age"] for row in people(120, 0)]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ('types = { heigth = "number" }', "data.types names column 'heigth', which is no feature"),
+        ('types = { age = "float" }', "column 'age' must be number or text, got 'float'"),
+        ('separator = "::"', "data.separator must be one character"),
+        ('decimal = ";"', "data.decimal must be one of"),
+    ],
+)
+def test_keys_about_tables_are_checked(study, refused, data, says):
+    assert says in refused(study(data))
