@@ -78,7 +78,8 @@ def test_every_report_is_a_sound_page(data):
         if row.budget.is_unlimited and data.privacy.noise_is_private:
             assert "NO PRIVACY" in page.text
     drawn = data.privacy.may_publish_spending and bool(data.history)
-    assert len(page.all("svg")) == drawn + bool(sum(data.labels_per_class))
+    limited = any(not row.budget.is_unlimited for row in data.privacy.groups)
+    assert len(page.all("svg")) == drawn + bool(sum(data.labels_per_class)) + limited
 
 
 @given(st.floats(1e-12, 1e15))
