@@ -61,8 +61,8 @@ def _check_records(data: Data) -> None:
             raise ConfigError(
                 f"data.types: column {column!r} must be {' or '.join(DECLARED)}, got {kind!r}"
             )
-    if data.separator is not None and len(data.separator) != 1:
-        length = "be one character" if data.separator else "not be empty"
+    if data.separator is not None and (len(data.separator) != 1 or data.separator in " \n"):
+        length = "be one character" if data.separator.strip(" \n") else "not be empty"
         raise ConfigError(f"data.separator must {length}, got {data.separator!r}")
 
 
