@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from collegium.data.sharding import (
@@ -128,6 +129,7 @@ class StreamedStudyData(StudyData):
                 lambda block: ensemble.ask(teachers.kept, block),
                 blocks_of(teaching.X_asked, n_teachers),
                 *size,
+                vouch=partial(memory.vouch, path),
             )
         shutil.rmtree(shards, ignore_errors=True)
         return votes
