@@ -66,10 +66,11 @@ class StudyFolder:
         A folder of another user, and a vault with links in it, are refused.
         """
         try:
+            if self.vault.is_symlink() or self.vault.exists():
+                refuse_links(self.vault)
             for folder in (self.path, self.release, self.vault):
                 private_folder(folder)
             self.vault.chmod(0o700)
-            refuse_links(self.vault)
             check_folder(self.vault)
         except OSError as error:
             raise InputError(
@@ -194,7 +195,7 @@ class StudyFolder:
         """
         assert self.journal is not None
         files = {
-            name: written[-1]
+            name.removeprefix("release/"): written[-1]
             for name, written in self.journal.files.items()
             if name.startswith("release/") and name != DIGESTS and written[-1] is not None
         }
