@@ -30,6 +30,7 @@ from collegium.study.pieces import (
     JOURNAL_FILE,
     MANIFEST,
     RELEASED,
+    VOTES,
     is_foreign,
     refuse_links,
     require_sound,
@@ -134,9 +135,9 @@ class StudyFolder:
         journal = self.open_journal()
         if not journal.records:
             self._require_no_release()
-        made_again = require_sound(self.path, journal)
+        cut_off = require_sound(self.path, journal)
         self.journal = journal
-        for one in made_again:  # as it is now, so that the next crash is told from this one
+        for one in cut_off:  # as it is now: a later line would make it a damaged file
             journal.vouch(one.piece, one.digest)
         if not path.exists():
             self.write_json(path, {**manifest, "versions": versions()})
@@ -182,11 +183,26 @@ class StudyFolder:
         write_durably(path, content, private=self.vault in path.parents)
 
     def vouch(self, path: Path, digest: str) -> None:
-        """Write into the journal what a file is going to be; it must be brought there right after."""
+        """Write into the journal what a file is going to be; it must be brought there right after.
+
+        Raises StudyMismatchError for votes that are made again, and not those that were asked about.
+        """
         assert self.journal is not None, "a folder is claimed before it is written into"
         name = path.relative_to(self.path).as_posix()
-        if self.journal.files.get(name, [None])[-1] != digest:
+        known = self.journal.files.get(name, [None])
+        if name == VOTES and self.journal.asked and digest not in known:
+            raise StudyMismatchError(
+                f"the votes of {self.path} were made again, and are not those that were asked about (other "
+                "software?): nothing was asked or drawn; restore the whole folder from one backup"
+            )
+        if known[-1] != digest:
             self.journal.vouch(name, digest)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file that was written here, and let the journal know."""
+        assert self.journal is not None, "a folder is claimed before it is written into"
+        self.journal.vouch(path.relative_to(self.path).as_posix(), None)
+        path.unlink(missing_ok=True)
 
     def write_digests(self) -> None:
         """Write into the release which files it has, and of which point of the journal they were made.
@@ -200,7 +216,7 @@ class StudyFolder:
             if name.startswith("release/") and name != DIGESTS and written[-1] is not None
         }
         records, head = self.journal.point_before(DIGESTS)
-        content = {"files": files, "journal": {"records": records, "head": head}}
+        content = {"files": files, "made_of": {"records": records, "head": head}}
         self.write_json(self.path / DIGESTS, content)
 
     def write_json(self, path: Path, content: Any) -> None:

@@ -18,6 +18,9 @@ DIGESTS = "release/digests.json"
 HISTOGRAMS_FILE = "histograms.parquet"
 RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json")
 MANIFEST = "vault/manifest.json"
+VOTES = "vault/votes.npy"
+NEEDED_ONCE_ASKED = {f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")}
+"""What decides on questions: if it is gone after the first one, it is not made again."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,8 @@ def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
         elif journal.was_cut_off(name, now):
             yield Finding(name, "", now, made_again=True)
         elif now is None:
-            again = name != MANIFEST and (name.startswith("release/") or not journal.asked)
-            yield Finding(name, "is gone", None, made_again=again)
+            needed = name == MANIFEST or (journal.asked and name in NEEDED_ONCE_ASKED)
+            yield Finding(name, "is gone", None, made_again=not needed)
         else:
             yield Finding(name, "is not what this study wrote there last", now)
     for name in _unknown(folder, journal):
@@ -63,7 +66,7 @@ def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
 def _against_the_release(folder: Path, journal: FileJournal) -> Iterator[Finding]:
     """Tell whether the journal has been where it was when the release was made of it."""
     try:
-        made_of = json.loads((folder / DIGESTS).read_bytes())["journal"]
+        made_of = json.loads((folder / DIGESTS).read_bytes())["made_of"]
         known = journal.has_been_at(made_of["records"], made_of["head"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return  # it is not there, or damaged: that is found by its digest
@@ -94,7 +97,7 @@ def released_digests(folder: Path) -> dict[str, str]:
 def require_sound(folder: Path, journal: FileJournal) -> list[Finding]:
     """Refuse a folder of which any piece is another than the journal says.
 
-    Returns: what is not there, or not yet as it is going to be, and will be made again.
+    Returns: what is not yet as it was going to be, since a crash came between: one file at most.
     """
     found = list(findings(folder, journal))
     for one in found:
@@ -103,7 +106,7 @@ def require_sound(folder: Path, journal: FileJournal) -> list[Finding]:
                 f"{folder / one.piece} {one.trouble}: nothing was asked, drawn or written; restore the whole "
                 "folder from one backup (`collegium verify` tells all that is wrong)"
             )
-    return [one for one in found if one.made_again]
+    return [one for one in found if one.made_again and not one.trouble]
 
 
 def digest_of(path: Path) -> str | None:
