@@ -32,6 +32,7 @@ from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.stages import plan_study, run_study
+from collegium.study.verifying import examine
 
 CLASSES = np.array(["cat", "dog", "owl"])
 SETTINGS = {
@@ -468,6 +469,10 @@ def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_rel
             assert known[query].verdict == before.verdict or before.verdict == "lost"
             assert known[query].label == before.label
         seen = {q: o for q, o in known.items() if o.verdict != "lost"}
+        if (
+            folder / "vault" / "key"
+        ).exists():  # wherever it was killed, every piece goes with the others
+            assert not [one for one in examine(StudyFolder(folder)) if one.trouble]
         if code != -signal.SIGKILL:
             break
         kills += 1
