@@ -131,18 +131,12 @@ class StudyFolder:
         path = self.path / MANIFEST
         manifest = {"format": FORMAT, "config": config, "inputs": inputs}
         if not any(path.is_file() for path in self.vault.rglob("[!.]*")):
+            self._require_no_release()
             make_key(self.vault)
         journal = self.open_journal()
-        if not journal.records:
-            self._require_no_release()
         cut_off = require_sound(self.path, journal)
-        self.journal = journal
-        for one in cut_off:  # as it is now: a later line would make it a damaged file
-            journal.vouch(one.piece, one.digest)
-        if not path.exists():
-            self.write_json(path, {**manifest, "versions": versions()})
-            return
-        known = json.loads(path.read_text(encoding="utf-8"))
+        begun = path.exists()
+        known = json.loads(path.read_text(encoding="utf-8")) if begun else manifest
         difference = _first_difference(known, manifest, free_keys, free_inputs)
         if difference:
             raise StudyMismatchError(
@@ -150,6 +144,11 @@ class StudyFolder:
                 "settings and files, or choose another folder with --out (a release of its own: what was "
                 "spent on this one stays spent)"
             )
+        self.journal = journal
+        for one in cut_off:  # as it is now: a later line would make it a damaged file
+            journal.vouch(one.piece, one.digest)
+        if not begun:
+            self.write_json(path, {**manifest, "versions": versions()})
 
     def open_journal(self) -> FileJournal:
         """Read the journal; nothing is changed.
@@ -166,12 +165,11 @@ class StudyFolder:
         return FileJournal(self.vault / JOURNAL_FILE, key=read_key(self.vault))
 
     def _require_no_release(self) -> None:
-        """Refuse to begin beside something that was released, or beside the rest of another study."""
+        """Refuse to begin beside something that was released."""
         if any((self.release / name).exists() for name in RELEASED):
             raise StudyMismatchError(
-                f"labels were released into {self.release}, but the vault beside it holds no journal of "
-                "them: nothing was asked, since what was spent is not known; restore the vault from a "
-                "backup"
+                f"labels were released into {self.release}, but the vault beside it holds no study: nothing "
+                "was asked, since what was spent is not known; restore the vault from a backup"
             )
 
     def write_bytes(self, path: Path, content: bytes) -> None:
