@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import os
 import secrets
 from collections.abc import Iterator
@@ -67,10 +68,20 @@ def write_durably(path: Path, *parts: bytes | memoryview, private: bool = False)
             file.write(part)
 
 
-def write_sealed(path: Path, content: bytes | memoryview, *, private: bool = False) -> None:
+def write_sealed(
+    path: Path,
+    content: bytes | memoryview,
+    *,
+    private: bool = False,
+    key: bytes | None = None,
+    about: str = "",
+) -> None:
     """Write a file that :func:`read_sealed` can tell from a damaged one: its SHA-256 digest comes first.
 
     ``private``: whether only its owner may read it.
+    ``key``: makes the digest an HMAC: nobody without the key can write a file that is taken for one
+        of these.
+    ``about``: with a key: what else must be the same when it is read, such as the file's name.
 
     Examples
     --------
@@ -83,17 +94,26 @@ def write_sealed(path: Path, content: bytes | memoryview, *, private: bool = Fal
     ...     whole, read_sealed(path)
     (b'content', None)
     """
-    write_durably(path, hashlib.sha256(content).digest(), content, private=private)
+    write_durably(path, _seal(content, key, about), content, private=private)
 
 
-def read_sealed(path: Path) -> bytes | None:
+def read_sealed(path: Path, *, key: bytes | None = None, about: str = "") -> bytes | None:
     """Read what :func:`write_sealed` wrote.
 
+    ``key``, ``about``: as it was written.
     Returns: None if not every bit is as it was written, or if it was written in another way.
     """
     with path.open("rb") as file:
         digest, content = file.read(SEAL_BYTES), file.read()
-    return content if hashlib.sha256(content).digest() == digest else None
+    return content if hmac.compare_digest(_seal(content, key, about), digest) else None
+
+
+def _seal(content: bytes | memoryview, key: bytes | None, about: str) -> bytes:
+    if key is None:
+        return hashlib.sha256(content).digest()
+    seal = hmac.new(key, about.encode() + b"\0", "sha256")
+    seal.update(content)
+    return seal.digest()
 
 
 def check_folder(path: Path) -> None:

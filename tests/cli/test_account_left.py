@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.neighbours import Neighbours
 from collegium.cli.main import app
-from collegium.errors import InputError
+from collegium.errors import CollegiumError
 from collegium.pate.voting.aggregators import ConfidentGNMax
 from collegium.pate.voting.composition import replay
-from collegium.study.journal import FileJournal
+from collegium.study.folder import StudyFolder
 from collegium.study.terms import JobTerms, read_job
 
 ROWS = ["1"] * 54 + ["2"] * 37 + ["3"] * 9
@@ -101,7 +101,7 @@ def test_in_words_it_says_the_same(tmp_path, house):
 def test_a_running_job_counts_what_may_have_been_drawn(tmp_path, house):
     job = label(tmp_path, house, "--max-labels", 3)
     before = as_json("--left", job, "--json")
-    journal = FileJournal(job / "vault" / "journal.jsonl")
+    journal = StudyFolder(job).open_journal()
     first = before["queries_asked"]
     journal.reserve(first, [390, 391])
     (job / "vault" / "journal.jsonl").open("ab").write(b"0000 torn")
@@ -148,17 +148,19 @@ def test_terms_from_before_neighbours_had_names_can_be_read(tmp_path, house):
     path = job / "vault" / "terms.json"
     before, content = as_json("--left", job, "--json"), json.loads(path.read_text())
     assert Neighbours(content.pop("neighbours")) is Neighbours.ANY_CHANGE
-    path.write_text(json.dumps(content))
+    folder = StudyFolder(job)
+    folder.journal = folder.open_journal()
+    folder.write_json(path, content)
     assert read_job(job)[0].neighbours is Neighbours.ANY_CHANGE
     assert as_json("--left", job, "--json") == before
     content["adjacency"] = "all records of one owner are replaced"
-    path.write_text(json.dumps(content))
+    folder.write_json(path, content)
     assert read_job(job)[0].neighbours is Neighbours.REPLACE
     assert as_json("--left", job, "--json") == {**before, "adjacency": content["adjacency"]}
 
 
 def refused(*arguments, words):
-    with pytest.raises(InputError, match=words) as refusal:
+    with pytest.raises(CollegiumError, match=words) as refusal:
         CliRunner().invoke(app, ["account", *map(str, arguments)], catch_exceptions=False)
     assert "\n" not in str(refusal.value)
 
@@ -174,7 +176,7 @@ def test_folders_without_a_job_are_refused(tmp_path, house):
     refused("--export", tmp_path / "nowhere", words="no labelling job")
     job = label(tmp_path, house, "--max-labels", 3)
     (job / "vault" / "terms.json").write_text("{}", encoding="utf-8")
-    refused("--left", job, words="damaged")
+    refused("--left", job, words="is not what the journal beside it says")
 
 
 def test_one_question_at_a_time(tmp_path):

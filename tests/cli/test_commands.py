@@ -14,6 +14,7 @@ import pytest
 
 from collegium.study.config import read_config
 from collegium.study.json_schema import study_schema
+from collegium.study.terms import read_job
 
 COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account")
 CLASSES = ["cat", "dog", "owl"]
@@ -674,11 +675,11 @@ def test_a_release_that_cannot_be_written_is_one_line_and_nothing_is_paid_twice(
     blocked.mkdir(parents=True)
     (blocked / "something").write_text("")
     assert "report.html" in refused("run", path)
-    journal = (tmp_path / "study" / "vault" / "journal.jsonl").read_bytes()
+    asked = read_job(tmp_path / "study")[1]
     (blocked / "something").unlink()
     blocked.rmdir()
     works("run", path)
-    assert (tmp_path / "study" / "vault" / "journal.jsonl").read_bytes() == journal
+    assert read_job(tmp_path / "study")[1] == asked
 
 
 def test_a_folder_from_other_inputs_is_refused_and_left_untouched(finished, tmp_path, refused):

@@ -1,12 +1,11 @@
 """The journal: whatever is torn, flipped, refused or killed, nothing is counted less than released."""
 
 import errno
-import json
 import os
 import signal
 import subprocess
 import sys
-import zlib
+import time
 
 import pytest
 
@@ -14,7 +13,7 @@ from collegium.errors import StudyMismatchError
 from collegium.noise.grid import GRID
 from collegium.pate.voting.aggregators import ConfidentGNMax
 from collegium.pate.voting.labelling import ANSWERED, LOST, NO_LABEL, REJECTED, Outcome
-from collegium.study.journal import FileJournal
+from collegium.study.journal import START, FileJournal, chained
 
 
 def outcome(position, verdict=ANSWERED, label=2):
@@ -95,7 +94,8 @@ def test_cut_at_every_byte_it_remembers_every_whole_line_and_goes_on(story, tmp_
     path = tmp_path / "cut"
     for cut in range(len(content) + 1):
         path.write_bytes(content[:cut])
-        whole = max(i for i, end in enumerate(ends) if end <= cut)
+        # A line that lacks its end of line alone is whole.
+        whole = max(i for i, end in enumerate(ends) if end - bool(end) <= cut)
         journal = FileJournal(path)
         assert journal.settled() == states[whole]
         assert path.read_bytes() == content[:cut], "opening changes nothing"
@@ -115,7 +115,7 @@ def test_a_flipped_bit_anywhere_is_refused_in_one_line_and_the_file_is_left_alon
 ):
     content, _, _ = story
     path = tmp_path / "flipped"
-    for place in range(len(content) - 1):  # the last byte flipped is a torn last line
+    for place in range(len(content) - 1):  # the last byte is an end of line: see below
         damaged = bytearray(content)
         damaged[place] ^= mask
         path.write_bytes(damaged)
@@ -123,6 +123,64 @@ def test_a_flipped_bit_anywhere_is_refused_in_one_line_and_the_file_is_left_alon
             FileJournal(path)
         assert "\n" not in str(refusal.value)
         assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("end", [b"", b"\0", b"x"])
+def test_a_lost_or_damaged_last_end_of_line_is_not_a_lost_block(story, tmp_path, end):
+    content, ends, states = story
+    path = tmp_path / "unended"
+    for whole in range(1, len(ends)):
+        path.write_bytes(content[: ends[whole] - 1] + end)
+        journal = FileJournal(path)
+        assert journal.settled() == states[whole]
+        for step in STEPS[whole:]:
+            take(journal, step)
+        assert FileJournal(path).settled() == states[-1]
+        if whole < len(STEPS):
+            assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("key", [b"", b"another"])
+def test_a_journal_of_another_key_is_refused(tmp_path, key):
+    path = tmp_path / "journal"
+    FileJournal(path, key=b"its own").reserve(*block(0, 2))
+    before = path.read_bytes()
+    with pytest.raises(StudyMismatchError, match="damaged in line 1"):
+        FileJournal(path, key=key)
+    assert path.read_bytes() == before
+    assert FileJournal(path, key=b"its own").settled() == lost(0, 2)
+
+
+def test_files_that_are_vouched_for_are_known_again_and_asked_questions_are_not_disturbed(tmp_path):
+    path = tmp_path / "journal"
+    journal = FileJournal(path)
+    journal.vouch("vault/a", "1")
+    journal.reserve(*block(0, 2))
+    journal.vouch("vault/b", "2")
+    assert journal.was_cut_off("vault/b", None) and not journal.was_cut_off("vault/a", None)
+    journal.settle([outcome(0), outcome(1)])
+    journal.vouch("vault/a", None)
+    journal.vouch("vault/a", "3")
+    for one in (journal, FileJournal(path)):
+        assert one.settled() == [outcome(0), outcome(1)]
+        assert one.files == {"vault/a": ["1", None, "3"], "vault/b": ["2"]}
+        assert one.records == 6 and one.head == journal.head
+        assert one.was_cut_off("vault/a", None) and not one.was_cut_off("vault/a", "1")
+
+
+def test_a_point_that_was_named_is_known_later_and_not_by_an_older_journal(tmp_path):
+    path = tmp_path / "journal"
+    journal = FileJournal(path)
+    journal.reserve(*block(0, 2))
+    older = path.read_bytes()
+    journal.settle([outcome(0), outcome(1)])
+    point = journal.point_before("release/x")
+    journal.vouch("release/x", "1")
+    assert journal.point_before("release/x") == point != journal.point_before("release/y")
+    journal.vouch("release/y", "2")
+    assert journal.has_been_at(*point) and FileJournal(path).has_been_at(*point)
+    path.write_bytes(older)
+    assert not FileJournal(path).has_been_at(*point)
 
 
 def test_damage_before_a_torn_line_leaves_both_alone(story, tmp_path):
@@ -179,9 +237,9 @@ def test_a_missing_pair_of_lines_is_refused(story, tmp_path, number):
 )
 def test_entries_that_cannot_be_are_refused_even_if_their_checksum_is_right(story, tmp_path, entry):
     content, ends, _ = story
-    text = json.dumps(entry).encode()
+    head = content[: ends[1]].splitlines()[-1][:64].decode()
     path = tmp_path / "forged"
-    path.write_bytes(content[: ends[1]] + b"%08x %s\n" % (zlib.crc32(text), text))
+    path.write_bytes(content[: ends[1]] + chained(b"", head, entry)[1])
     with pytest.raises(StudyMismatchError, match="damaged in line 2"):
         FileJournal(path)
 
@@ -339,6 +397,20 @@ def test_lines_are_flushed_to_the_disk_before_a_step_returns(tmp_path, monkeypat
         assert len(files) == number + 1
         assert files[-1].st_size == path.stat().st_size
     assert any(stat.st_ino == tmp_path.stat().st_ino for stat in flushed), "the folder's entry too"
+
+
+def test_a_journal_of_a_hundred_thousand_lines_is_read_in_seconds(tmp_path):
+    head, lines = START, []
+    for first in range(0, 200_000, 4):
+        rows = [[first + step, 100 + first + step, ANSWERED, 2] for step in range(4)]
+        for entry in ({"reserve": block(first, 4)}, {"settle": rows}):
+            head, line = chained(b"key", head, entry)
+            lines.append(line)
+    path = tmp_path / "journal"
+    path.write_bytes(b"".join(lines))
+    begin = time.process_time()
+    assert FileJournal(path, key=b"key").records == len(lines) == 100_000
+    assert time.process_time() - begin < 10
 
 
 def test_two_writers_do_not_mix(tmp_path):

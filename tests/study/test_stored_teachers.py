@@ -1,17 +1,20 @@
 """Teachers in a vault: what is there is known, and checkpoints lie where workers can leave them."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from collegium.budgets import Budgets
+from collegium.errors import InputError, StudyMismatchError
 from collegium.pate.teachers.engines import Workers
-from collegium.pate.teachers.ensemble import TeacherEnsemble
+from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble
 from collegium.personalisation import Uniform
 from collegium.study.folder import StudyFolder
-from collegium.study.stored_teachers import StoredTeachers
+from collegium.study.stored_teachers import StoredTeachers, fetch_teacher, store_teacher
 
 
 class CutOff(ClassifierMixin, BaseEstimator):
@@ -33,6 +36,7 @@ class CutOff(ClassifierMixin, BaseEstimator):
 def folder(tmp_path):
     opened = StudyFolder(tmp_path / "study")
     opened.open()
+    opened.claim({}, {})
     return opened
 
 
@@ -53,6 +57,48 @@ def test_teachers_are_stored_and_found_and_asked_from_there(folder, records):
     assert again.missing() == [0, 2] and again.kept == stored.kept
     assert ensemble.ask([again.kept[1], again.kept[3]], X[:5]).shape == (5, 2)
     assert {path.parent for path in stored.kept} == {folder.vault / "teachers"}
+
+
+class Runs:
+    """What a poisoned file holds: it runs a command as it is unpickled."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __reduce__(self):
+        return Path.touch, (self.place,)
+
+
+@pytest.mark.parametrize("how", ["poisoned", "flipped", "another teacher's", "another study's"])
+def test_a_teacher_that_this_study_did_not_write_there_is_not_unpickled(folder, tmp_path, how):
+    StoredTeachers(folder, 4)
+    teacher = Teacher(Runs(tmp_path / "ran"))
+    path = store_teacher(folder.vault, 1, teacher)
+    if how == "poisoned":
+        joblib.dump(Runs(tmp_path / "ran"), path)
+    elif how == "flipped":
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+    elif how == "another teacher's":
+        path = path.rename(path.with_name("000002.joblib"))
+    else:
+        other = StudyFolder(tmp_path / "other")
+        other.open()
+        other.claim({}, {})
+        StoredTeachers(other, 4)
+        path.write_bytes(store_teacher(other.vault, 1, teacher).read_bytes())
+    with pytest.raises(InputError, match="is not what this study wrote there") as refusal:
+        fetch_teacher(folder.vault, path)
+    assert "\n" not in str(refusal.value) and not (tmp_path / "ran").exists()
+
+
+def test_a_key_that_others_may_read_proves_nothing(folder):
+    StoredTeachers(folder, 1)
+    path = store_teacher(folder.vault, 0, Teacher(None))
+    (folder.vault / "key").chmod(0o644)
+    with pytest.raises(StudyMismatchError, match="may be read by others"):
+        fetch_teacher(folder.vault, path)
 
 
 @pytest.mark.parametrize("share_files", [True, False])

@@ -10,6 +10,7 @@ import pytest
 
 from collegium.cli.main import main
 from collegium.study.folder import StudyFolder
+from collegium.study.terms import read_job
 
 
 def collegium(monkeypatch, capsys, *arguments) -> tuple[int, str]:
@@ -66,12 +67,12 @@ def test_a_student_that_fails_costs_nothing_and_can_be_replaced(tmp_path, monkey
     assert code == 2
     assert "error: student.model" in shown
     assert "Traceback" not in shown
-    journal = (tmp_path / "study/vault/journal.jsonl").read_bytes()
+    asked = read_job(tmp_path / "study")[1]
     labels = (tmp_path / "study/release/labels.csv").read_bytes()
     path.write_text(path.read_text().replace("n_neighbors = 50", "n_neighbors = 1"))
     code, _ = collegium(monkeypatch, capsys, "run", path)
     assert code == 0
-    assert (tmp_path / "study/vault/journal.jsonl").read_bytes() == journal
+    assert read_job(tmp_path / "study")[1] == asked
     assert (tmp_path / "study/release/labels.csv").read_bytes() == labels
     assert (tmp_path / "study/release/report.html").exists()
 
@@ -82,7 +83,7 @@ def test_a_damaged_student_is_named_in_one_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "study/release/student.joblib").write_bytes(b"junk")
     code, shown = collegium(monkeypatch, capsys, "run", path)
     assert code == 2
-    assert "student.joblib cannot be read" in " ".join(shown.split())
+    assert "student.joblib is not what this study wrote there last" in " ".join(shown.split())
 
 
 def test_a_release_without_its_vault_is_refused_before_anything_is_trained(
@@ -206,7 +207,7 @@ def test_a_mistake_in_the_test_records_is_found_before_anything_is_spent(
 def test_what_only_measures_or_names_may_change(tmp_path, monkeypatch, capsys):
     path = write(tmp_path, 'model = "logistic-regression"')
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
-    journal = (tmp_path / "study/vault/journal.jsonl").read_bytes()
+    asked = read_job(tmp_path / "study")[1]
     student = (tmp_path / "study/release/student.joblib").stat().st_mtime_ns
     other = pd.read_csv(tmp_path / "test.csv").iloc[:40]
     other.to_csv(tmp_path / "other.csv", index=False)
@@ -219,7 +220,7 @@ def test_what_only_measures_or_names_may_change(tmp_path, monkeypatch, capsys):
     assert sum(row["test_records"] for row in effects["classes"]) == 40
     path.write_text(text.replace('test = "other.csv"', ""))
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
-    assert (tmp_path / "study/vault/journal.jsonl").read_bytes() == journal
+    assert read_job(tmp_path / "study")[1] == asked
     assert (tmp_path / "study/release/student.joblib").stat().st_mtime_ns == student
     path.write_text(text.replace("public.csv", "other.csv"))
     code, shown = collegium(monkeypatch, capsys, "run", path)
@@ -242,13 +243,13 @@ def test_a_student_that_steered_may_be_replaced_once_voting_has_ended(
     # 30 neighbours among fewer labels: voting went on nevertheless, and what came of it was released.
     assert code == 2 and "student.model cannot be" in " ".join(shown.split())
     labels = (tmp_path / "study/release/labels.csv").read_bytes()
-    journal = (tmp_path / "study/vault/journal.jsonl").read_bytes()
+    asked = read_job(tmp_path / "study")[1]
     assert "the student could not be fitted to" in " ".join(shown.split())
     path.write_text(text.replace("n_neighbors = 30", "n_neighbors = 3"))
     code, shown = collegium(monkeypatch, capsys, "run", path)
     assert code == 0, shown
     assert (tmp_path / "study/release/labels.csv").read_bytes() == labels
-    assert (tmp_path / "study/vault/journal.jsonl").read_bytes() == journal
+    assert read_job(tmp_path / "study")[1] == asked
     told = json.loads((tmp_path / "study/release/privacy.json").read_text())
     assert told["config"]["student"]["params"] == {"n_neighbors": 3}
 

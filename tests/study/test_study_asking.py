@@ -19,10 +19,11 @@ from collegium.pate.students.selection import query_order
 from collegium.study import stages as running
 from collegium.study.baselines import measure_baselines
 from collegium.study.config import config_from, read_config
+from collegium.study.folder import StudyFolder
 from collegium.study.frozen import FORMER_DEFAULTS, frozen_settings
-from collegium.study.journal import FileJournal
 from collegium.study.sections import KEYS
 from collegium.study.stages import plan_study, run_study
+from collegium.study.terms import read_job
 
 IMAGES, DIGITS = load_digits(return_X_y=True)
 PUBLIC = IMAGES[1000:1200].astype(np.float32)
@@ -102,6 +103,13 @@ def asked(result):
 # ----------------------------------------------------------------------------------- orders
 
 
+def not_ended_yet(path):
+    """Leave a study as it is before it is written down that voting has ended."""
+    folder = StudyFolder(path)
+    folder.journal = folder.open_journal()
+    folder.remove(folder.voting_ended)
+
+
 def test_coverage_follows_the_order_of_the_prepared_public_records_and_keeps_it(
     folder, tmp_path, monkeypatch
 ):
@@ -111,13 +119,13 @@ def test_coverage_follows_the_order_of_the_prepared_public_records_and_keeps_it(
     assert asked(result) == expected[:40].tolist()
     # Another machine that would round distances otherwise still goes on with the same order.
     monkeypatch.setattr("collegium.pate.question_order.query_order", lambda *args: expected[::-1])
-    (tmp_path / "study/vault/aggregation.json").unlink()
+    not_ended_yet(tmp_path / "study")
     assert asked(run_study(config, tmp_path / "study")) == asked(result)
     np.save(tmp_path / "study/vault/order.npy", expected[1:])
-    journal = (tmp_path / "study/vault/journal.jsonl").read_bytes()
-    with pytest.raises(StudyMismatchError, match="no order of the 200 public records"):
+    durable = read_job(tmp_path / "study")[1]
+    with pytest.raises(StudyMismatchError, match=r"order\.npy is not what this study wrote"):
         run_study(config, tmp_path / "study")
-    assert (tmp_path / "study/vault/journal.jsonl").read_bytes() == journal
+    assert read_job(tmp_path / "study")[1] == durable
 
 
 def test_active_choice_begins_with_coverage_and_then_leaves_it(active):
@@ -141,10 +149,10 @@ def test_a_finished_active_study_is_read_again_and_nothing_is_chosen(active, mon
         raise AssertionError("the past was chosen again")
 
     monkeypatch.setattr(ActiveChooser, "next", choose)
-    journal = (result.folder.vault / "journal.jsonl").read_bytes()
+    durable = read_job(result.folder.path)[1]
     again = run_study(config, result.folder.path)
     assert again.labels.outcomes == result.labels.outcomes and again.privacy == result.privacy
-    assert (result.folder.vault / "journal.jsonl").read_bytes() == journal
+    assert read_job(result.folder.path)[1] == durable
 
 
 class PerQueryNoise(SeededNoise):
@@ -170,7 +178,7 @@ def test_a_study_that_is_cut_off_goes_on_and_asks_about_nothing_twice(
     monkeypatch.setattr(PerQueryNoise, "left", draws)
     with pytest.raises(KeyboardInterrupt):
         run_study(config, tmp_path / "study")
-    durable = FileJournal(tmp_path / "study/vault/journal.jsonl").settled()
+    durable = read_job(tmp_path / "study")[1]
     lost = [outcome for outcome in durable if outcome.verdict == "lost"]
     assert len(durable) >= draws and lost
     monkeypatch.setattr(PerQueryNoise, "left", -1)
@@ -330,7 +338,7 @@ def test_the_student_is_frozen_while_it_steers(folder, active, tmp_path):
     )
     with pytest.raises(StudyMismatchError, match=r"student\.preprocessing was not set, now 'pca'"):
         shutil.copytree(result.folder.path, tmp_path / "going")
-        (tmp_path / "going/vault/aggregation.json").unlink()
+        not_ended_yet(tmp_path / "going")
         run_study(other, tmp_path / "going")
 
 
@@ -400,12 +408,12 @@ def test_votes_and_labels_do_not_depend_on_what_the_student_sees(folder, tmp_pat
 def test_the_students_view_may_change_later_and_costs_nothing(folder, tmp_path):
     first = run_study(config_of(folder), tmp_path / "study")
     vault = first.folder.vault
-    journal, manifest = ((vault / n).read_bytes() for n in ("journal.jsonl", "manifest.json"))
+    durable, manifest = read_job(first.folder.path)[1], (vault / "manifest.json").read_bytes()
     before = (first.folder.release / "student.joblib").read_bytes()
     config = config_of(folder, student={"preprocessing": "scattering"})
     second = run_study(config, tmp_path / "study")
     assert second.labels.outcomes == first.labels.outcomes and second.privacy == first.privacy
-    assert (vault / "journal.jsonl").read_bytes() == journal
+    assert read_job(first.folder.path)[1] == durable
     assert (vault / "manifest.json").read_bytes() == manifest
     assert (first.folder.release / "student.joblib").read_bytes() != before
     student = joblib.load(first.folder.release / "student.joblib")

@@ -10,6 +10,8 @@ import pytest
 from collegium.errors import InputError, StudyMismatchError
 from collegium.study.config import read_config
 from collegium.study.stages import run_study
+from collegium.study.stored_teachers import fetch_teacher
+from collegium.study.terms import read_job
 
 TEXT = """
 [study]
@@ -89,9 +91,9 @@ def test_without_public_truth_teachers_are_not_judged(tmp_path):
 
 def test_a_students_shares_may_be_given_later_at_no_cost_but_not_the_teachers(tmp_path):
     run_study(study(tmp_path), tmp_path / "out")
-    journal = (tmp_path / "out/vault/journal.jsonl").read_bytes()
+    asked = read_job(tmp_path / "out")[1]
     result = run_study(study(tmp_path, student=SHARES), tmp_path / "out")
-    assert (tmp_path / "out/vault/journal.jsonl").read_bytes() == journal
+    assert read_job(tmp_path / "out")[1] == asked
     student = joblib.load(tmp_path / "out/release/student.joblib")
     public = people(400, 1)[["age", "noise"]]
     believed = student.predict_proba(public).mean(axis=0)
@@ -106,7 +108,8 @@ def test_teachers_shares_reach_the_teachers(tmp_path):
     """Naive Bayes' class priors are those of the shard that a teacher saw."""
     run_study(study(tmp_path, teachers=SHARES), tmp_path / "out")
     teachers = sorted((tmp_path / "out/vault/teachers").iterdir())
-    priors = [joblib.load(path).sensitive_model.class_prior_[1] for path in teachers]
+    vault = tmp_path / "out/vault"
+    priors = [fetch_teacher(vault, path).sensitive_model.class_prior_[1] for path in teachers]
     assert np.abs(np.array(priors) - 0.2).max() < 0.03  # shards of about 100 records, rounded
 
 

@@ -13,8 +13,8 @@ from collegium.errors import ConfigError, PrivacyWarning, StudyMismatchError
 from collegium.pate.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
-from collegium.study.journal import FileJournal
 from collegium.study.stages import run_study
+from collegium.study.terms import read_job
 
 CLASSES = ["cat", "dog", "owl"]
 
@@ -103,10 +103,11 @@ def test_the_release_holds_the_histograms_exactly_as_the_journal_does(finished):
     release = result.folder.release
     names = {path.name for path in release.iterdir()}
     assert names == {
-        "labels.csv", HISTOGRAMS_FILE, "student.joblib", "privacy.json", "effects.json", "report.html"
+        "labels.csv", HISTOGRAMS_FILE, "student.joblib", "privacy.json", "effects.json", "report.html",
+        "digests.json",
     }  # fmt: skip
     table = pd.read_parquet(release / HISTOGRAMS_FILE)
-    outcomes = FileJournal(result.folder.vault / "journal.jsonl").settled()
+    outcomes = read_job(result.folder.path)[1]
     assert len(table) == len(outcomes) and outcomes == result.labels.outcomes
     counts = table[[f"count: {name}" for name in CLASSES]].to_numpy()
     for row, outcome in enumerate(outcomes):
@@ -195,11 +196,11 @@ def test_what_cannot_be_is_refused_before_anything_is_read(tmp_path, settings, m
 
 def test_another_kind_of_target_trains_another_student_and_costs_nothing(tmp_path):
     folder = run(write(tmp_path)).folder
-    journal = (folder.vault / "journal.jsonl").read_bytes()
+    asked = read_job(folder.path)[1]
     before = (folder.release / "student.joblib").read_bytes()
     student = 'model = "sklearn.naive_bayes.GaussianNB"\ntargets = "argmax"'
     run(write(tmp_path, student=student))
-    assert (folder.vault / "journal.jsonl").read_bytes() == journal
+    assert read_job(folder.path)[1] == asked
     assert (folder.release / "student.joblib").read_bytes() != before
 
 

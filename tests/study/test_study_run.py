@@ -18,13 +18,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.errors import InputError, NothingReleasedError, PrivacyWarning, StudyMismatchError
+from collegium.errors import (
+    CollegiumError,
+    InputError,
+    NothingReleasedError,
+    PrivacyWarning,
+    StudyMismatchError,
+)
 from collegium.pate.observer import Observer
+from collegium.pate.teachers.teacher import Teacher
 from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
-from collegium.study.journal import FileJournal
+from collegium.study.folder import StudyFolder
 from collegium.study.stages import plan_study, run_study
+from collegium.study.verifying import examine
 
 CLASSES = np.array(["cat", "dog", "owl"])
 SETTINGS = {
@@ -139,7 +147,9 @@ def test_the_vault_is_for_its_owner_only_and_so_is_every_file_in_it(finished):
 
 def test_the_release_holds_labels_student_statement_and_report_and_nothing_else(finished):
     names = {path.name for path in finished[1].folder.release.iterdir()}
-    assert names == {"labels.csv", "student.joblib", "privacy.json", "effects.json", "report.html"}
+    assert names == {
+        "labels.csv", "student.joblib", "privacy.json", "effects.json", "report.html", "digests.json"
+    }  # fmt: skip
 
 
 def test_labels_name_different_rows_of_the_public_file_and_classes(finished):
@@ -241,6 +251,12 @@ def test_a_change_of_speed_only_is_the_same_study(finished):
     assert contents(result.folder.path) == before
 
 
+def written_as_by_the_study(folder, path, content):
+    folder.journal = folder.open_journal()
+    folder.write_json(path, content)
+    folder.journal = None
+
+
 def test_a_folder_that_was_begun_when_keys_had_other_names_goes_on(tmp_path):
     path = write_study(tmp_path)
     first = run(path)
@@ -248,13 +264,13 @@ def test_a_folder_that_was_begun_when_keys_had_other_names_goes_on(tmp_path):
     before = json.loads(manifest.read_text(encoding="utf-8"))
     teachers = before["config"]["teachers"]
     teachers["number"] = teachers.pop("n_teachers")
-    manifest.write_text(json.dumps(before), encoding="utf-8")
+    written_as_by_the_study(first.folder, manifest, before)
     trained, story = times(first.folder.path), Story()
     second = run(path, story)
     assert story.skips == ["teachers", "student"] and times(first.folder.path) == trained
     assert second.labels.labels.tolist() == first.labels.labels.tolist()
     teachers["number"] += 1
-    manifest.write_text(json.dumps(before), encoding="utf-8")
+    written_as_by_the_study(first.folder, manifest, before)
     with pytest.raises(StudyMismatchError, match=r"teachers\.n_teachers was 13, now 12"):
         run(path)
 
@@ -294,12 +310,12 @@ def test_only_the_teachers_that_are_missing_are_trained_again(tmp_path):
 def test_what_is_lost_from_the_release_is_made_again_without_paying(tmp_path, lost):
     path = write_study(tmp_path)
     folder = run(path).folder
-    before = contents(folder.path)
+    # A student that is trained again is written down as such.
+    other = ("student.joblib", "journal.jsonl", "digests.json") if lost == "student.joblib" else ()
+    before, asked = contents(folder.path, other), settled(folder.path)
     (folder.release / lost).unlink()
     run(path)
-    assert contents(folder.path, without=("student.joblib",)) == {
-        name: digest for name, digest in before.items() if not name.endswith("student.joblib")
-    }
+    assert contents(folder.path, other) == before and settled(folder.path) == asked
 
 
 @pytest.mark.parametrize("lost", ["journal.jsonl", "manifest.json"])
@@ -331,9 +347,13 @@ def test_a_damaged_file_of_the_vault_is_named_in_one_line(tmp_path, broken):
     if broken != "votes.npy":
         (folder.vault / "votes.npy").unlink()
     (folder.vault / broken).write_bytes(b"")
-    with pytest.raises(InputError, match=r"cannot be read .* delete it and run again") as error:
+    with pytest.raises(
+        CollegiumError, match=rf"{broken} is not what this study wrote there"
+    ) as error:
         run(path)
     assert "\n" not in str(error.value)
+    (folder.vault / broken).unlink()
+    run(path)
 
 
 @pytest.mark.parametrize("change", ["a record less", "a class too many", "no numbers"])
@@ -348,9 +368,24 @@ def test_stored_votes_that_nobody_can_have_cast_are_refused(tmp_path, change):
     else:
         votes = votes.astype(float)
     np.save(vault / "votes.npy", votes)
-    with pytest.raises(InputError, match=r"damaged; delete it and run again") as error:
+    with pytest.raises(
+        StudyMismatchError, match=r"votes\.npy is not what this study wrote"
+    ) as error:
         run(path)
     assert "\n" not in str(error.value)
+
+
+def test_votes_that_are_made_again_must_be_those_that_were_asked_about(tmp_path, monkeypatch):
+    path = write_study(tmp_path)
+    folder = run(path).folder
+    (folder.vault / "votes.npy").unlink()
+    before = contents(folder.path)
+    monkeypatch.setattr(
+        Teacher, "vote", lambda self, X: np.zeros(len(X), np.int32)
+    )  # other software
+    with pytest.raises(StudyMismatchError, match="not those that were asked about"):
+        run(path)
+    assert contents(folder.path) == before
 
 
 # Crashes and interruptions
@@ -414,6 +449,10 @@ def recomputed_spending(path, outcomes):
     return {name: 2 * paid * (delta / aggregator.sigma) ** 2 for name, delta in moved.items()}
 
 
+def settled(folder):
+    return StudyFolder(folder).open_journal().settled()
+
+
 def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_released(
     tmp_path, killer
 ):
@@ -425,17 +464,21 @@ def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_rel
     for _ in range(60):
         code, output = killer(0.02 * 1.3**kills * moments.uniform(0.5, 1.5), "run", path)
         journal = folder / "vault" / "journal.jsonl"
-        known = {o.query: o for o in FileJournal(journal).settled()} if journal.exists() else {}
+        known = {o.query: o for o in settled(folder)} if journal.exists() else {}
         for query, before in seen.items():
             assert known[query].verdict == before.verdict or before.verdict == "lost"
             assert known[query].label == before.label
         seen = {q: o for q, o in known.items() if o.verdict != "lost"}
+        if (
+            folder / "vault" / "key"
+        ).exists():  # wherever it was killed, every piece goes with the others
+            assert not [one for one in examine(StudyFolder(folder)) if one.trouble]
         if code != -signal.SIGKILL:
             break
         kills += 1
     assert code == 0, output
     assert kills >= 3, "it was too quick to be killed"
-    outcomes = FileJournal(folder / "vault" / "journal.jsonl").settled()
+    outcomes = settled(folder)
     queries = [outcome.query for outcome in outcomes]
     assert len(set(queries)) == len(queries)
     answered = [(o.query, CLASSES[o.label]) for o in outcomes if o.verdict == "answered"]
@@ -508,7 +551,7 @@ def test_interrupted_while_training_it_says_so_in_one_line_and_goes_on(tmp_path,
     interrupted(process)
     kept = times(tmp_path / "study")
     assert 2 < len(kept) < 40
-    assert not (tmp_path / "study" / "vault" / "journal.jsonl").exists()
+    assert not StudyFolder(tmp_path / "study").open_journal().asked
     (tmp_path / "go").touch()
     story = Story()
     run(path, story)
@@ -529,14 +572,14 @@ def test_interrupted_while_labelling_it_says_so_in_one_line_and_goes_on(tmp_path
     with pytest.raises(InputError, match="another process is running the study"):
         run(path)
     interrupted(process)
-    asked = FileJournal(journal).settled()
+    asked = settled(tmp_path / "study")
     assert asked and all(outcome.verdict != "lost" for outcome in asked)
     assert not (tmp_path / "study" / "vault" / "aggregation.json").exists()
     process = start(path)
     size = journal.stat().st_size
     wait_for(process, lambda: journal.stat().st_size > size)
     interrupted(process)
-    assert FileJournal(journal).settled()[: len(asked)] == asked
+    assert settled(tmp_path / "study")[: len(asked)] == asked
 
 
 # What must not be said, and what must

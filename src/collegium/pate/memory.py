@@ -68,6 +68,9 @@ class Memory:
     def keep_votes(self, table: NDArray[np.int32], n_classes: int) -> None:
         """Keep the votes. **Sensitive.**"""
 
+    def vouch(self, path: Path, digest: str) -> None:
+        """Remember the SHA-256 digest of a file in :attr:`folder` that is about to take its name."""
+
     def keep_assignment(self, owner_teachers: NDArray[np.int32]) -> None:
         """Keep who is taught by whom. **Sensitive.**"""
 

@@ -1,8 +1,13 @@
-"""A study's folder: what is private lies in ``vault/``, what may be published in ``release/``."""
+"""A study's folder: what is private lies in ``vault/``, what may be published in ``release/``.
+
+The journal in the vault vouches for every file that is written here, before it is written: what is not as the
+journal says is refused before anything is asked, drawn or overwritten.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import platform
@@ -18,17 +23,35 @@ from numpy.typing import NDArray
 
 from collegium.durable import check_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
+from collegium.study.journal import FileJournal
+from collegium.study.pieces import (
+    DIGESTS,
+    HISTOGRAMS_FILE,
+    JOURNAL_FILE,
+    MANIFEST,
+    RELEASED,
+    VOTES,
+    is_foreign,
+    refuse_links,
+    require_sound,
+)
+from collegium.study.sealing import KEY_FILE, make_key, read_key
 from collegium.study.sections import RENAMED
 
+__all__ = ["HISTOGRAMS_FILE", "StudyFolder", "private_folder", "versions"]
+
 FORMAT = 1
-HISTOGRAMS_FILE = "histograms.parquet"
-_RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json", "student.joblib")
 
 
 class StudyFolder:
     """Paths of a study, and durable writing into them.
 
     ``path``: the folder; made if it does not exist.
+
+    Attributes
+    ----------
+    journal : FileJournal or None
+        Vouches for every file that is written; from :meth:`claim` to the end of :meth:`locked`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,12 +59,18 @@ class StudyFolder:
         self.vault = path / "vault"
         self.release = path / "release"
         self.voting_ended = self.vault / "aggregation.json"
+        self.journal: FileJournal | None = None
 
     def open(self) -> None:
-        """Make the folder and its two halves; the vault is for its owner's eyes only (mode 0700)."""
+        """Make the folder and its two halves, for their owner's eyes only.
+
+        A folder of another user, and a vault with links in it, are refused.
+        """
         try:
+            if self.vault.is_symlink() or self.vault.exists():
+                refuse_links(self.vault)
             for folder in (self.path, self.release, self.vault):
-                folder.mkdir(parents=True, exist_ok=True)
+                private_folder(folder)
             self.vault.chmod(0o700)
             check_folder(self.vault)
         except OSError as error:
@@ -63,6 +92,7 @@ class StudyFolder:
         try:
             yield
         finally:
+            self.journal = None
             lock.release()
 
     def voting_has_ended(self) -> bool:
@@ -98,28 +128,15 @@ class StudyFolder:
         ``free_keys``, ``free_inputs``: sections or keys of ``config``, and names of ``inputs``,
             that may have changed.
         """
-        path = self.vault / "manifest.json"
+        path = self.path / MANIFEST
         manifest = {"format": FORMAT, "config": config, "inputs": inputs}
-        if not path.exists():
-            if (self.vault / "journal.jsonl").exists():
-                raise StudyMismatchError(
-                    f"{self.path} has a journal but no manifest: it is left untouched; choose another "
-                    "folder with --out"
-                )
-            if any((self.release / name).exists() for name in _RELEASED):
-                raise StudyMismatchError(
-                    f"labels were released into {self.release}, but the vault beside it holds no "
-                    "study: nothing was asked, since what was spent is not known; restore the vault from a "
-                    "backup"
-                )
-            self.write_json(path, {**manifest, "versions": versions()})
-            return
-        try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            raise StudyMismatchError(
-                f"{path} is damaged: nothing was changed; restore it, or choose another folder with --out"
-            ) from None
+        if not any(path.is_file() for path in self.vault.rglob("[!.]*")):
+            self._require_no_release()
+            make_key(self.vault)
+        journal = self.open_journal()
+        cut_off = require_sound(self.path, journal)
+        begun = path.exists()
+        known = json.loads(path.read_text(encoding="utf-8")) if begun else manifest
         difference = _first_difference(known, manifest, free_keys, free_inputs)
         if difference:
             raise StudyMismatchError(
@@ -127,10 +144,78 @@ class StudyFolder:
                 "settings and files, or choose another folder with --out (a release of its own: what was "
                 "spent on this one stays spent)"
             )
+        self.journal = journal
+        for one in cut_off:  # as it is now: a later line would make it a damaged file
+            journal.vouch(one.piece, one.digest)
+        if not begun:
+            self.write_json(path, {**manifest, "versions": versions()})
+
+    def open_journal(self) -> FileJournal:
+        """Read the journal; nothing is changed.
+
+        Raises StudyMismatchError if it is damaged, or if there is no key: then nothing is vouched for.
+        """
+        if not (self.vault / KEY_FILE).exists():
+            raise StudyMismatchError(
+                f"{self.vault} has no key, so nothing in it can be told from what others put there: if an "
+                "earlier version of Collegium wrote it, and nobody else has, `collegium verify --adopt "
+                f"{self.path}` makes one; otherwise restore the key from a backup, or choose another folder "
+                "with --out"
+            )
+        return FileJournal(self.vault / JOURNAL_FILE, key=read_key(self.vault))
+
+    def _require_no_release(self) -> None:
+        """Refuse to begin beside something that was released."""
+        if any((self.release / name).exists() for name in RELEASED):
+            raise StudyMismatchError(
+                f"labels were released into {self.release}, but the vault beside it holds no study: nothing "
+                "was asked, since what was spent is not known; restore the vault from a backup"
+            )
 
     def write_bytes(self, path: Path, content: bytes) -> None:
-        """Write a file so that it is there completely, and durably, or not at all."""
+        """Write a file so that it is there completely, and durably, or not at all.
+
+        The journal vouches for it first.
+        """
+        self.vouch(path, hashlib.sha256(content).hexdigest())
         write_durably(path, content, private=self.vault in path.parents)
+
+    def vouch(self, path: Path, digest: str) -> None:
+        """Write into the journal what a file is going to be; it must be brought there right after.
+
+        Raises StudyMismatchError for votes that are made again, and not those that were asked about.
+        """
+        assert self.journal is not None, "a folder is claimed before it is written into"
+        name = path.relative_to(self.path).as_posix()
+        known = self.journal.files.get(name, [None])
+        if name == VOTES and self.journal.asked and digest not in known:
+            raise StudyMismatchError(
+                f"the votes of {self.path} were made again, and are not those that were asked about (other "
+                "software?): nothing was asked or drawn; restore the whole folder from one backup"
+            )
+        if known[-1] != digest:
+            self.journal.vouch(name, digest)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file that was written here, and let the journal know."""
+        assert self.journal is not None, "a folder is claimed before it is written into"
+        self.journal.vouch(path.relative_to(self.path).as_posix(), None)
+        path.unlink(missing_ok=True)
+
+    def write_digests(self) -> None:
+        """Write into the release which files it has, and of which point of the journal they were made.
+
+        The point is named by an HMAC: it tells nothing about votes or records.
+        """
+        assert self.journal is not None
+        files = {
+            name.removeprefix("release/"): written[-1]
+            for name, written in self.journal.files.items()
+            if name.startswith("release/") and name != DIGESTS and written[-1] is not None
+        }
+        records, head = self.journal.point_before(DIGESTS)
+        content = {"files": files, "made_of": {"records": records, "head": head}}
+        self.write_json(self.path / DIGESTS, content)
 
     def write_json(self, path: Path, content: Any) -> None:
         """Write JSON, readable for people."""
@@ -144,10 +229,30 @@ class StudyFolder:
         self.write_bytes(path, buffer.getvalue())
 
     def write_model(self, path: Path, model: Any) -> None:
-        """Write a model with joblib."""
+        """Write a model with joblib; teachers are sealed, see :mod:`collegium.study.sealing`."""
         buffer = io.BytesIO()
         joblib.dump(model, buffer)
         self.write_bytes(path, buffer.getvalue())
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder for its owner's eyes only (mode 0700), whatever the process's mask.
+
+    One that is there is refused if it is a link or another user's, and nobody else may write into it.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True)
+        path.chmod(0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        if is_foreign(path):
+            raise InputError(
+                f"{path} belongs to another user: choose another folder with --out"
+            ) from None
+        mode = path.stat().st_mode
+        if mode & 0o022:
+            path.chmod(mode & 0o7755)
 
 
 def versions() -> dict[str, str]:

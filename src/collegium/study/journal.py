@@ -1,10 +1,15 @@
-"""The journal of a labelling job: what may have been drawn, and what came of it, durably.
+"""The journal of a study or labelling job: what was written, what may have been drawn, and what came of it.
 
-One JSON object per line, each with a checksum, flushed to the disk before the next step:
+One JSON object per line, flushed to the disk before the next step:
 
-1. ``reserve``: these queries may be drawn from now on. Written *before* any noise is drawn.
-2. ``settle``: what came of them; queries that are not named were not drawn. Written *before* any
-   outcome leaves the process.
+- ``file``: from now on, this file of the folder has this SHA-256 digest. Written *before* the file is.
+- ``reserve``: these queries may be drawn from now on. Written *before* any noise is drawn.
+- ``settle``: what came of them; queries that are not named were not drawn. Written *before* any
+  outcome leaves the process.
+
+Lines are chained: each begins with an HMAC, under the folder's own key, of the line before's and its own
+text. So nothing in the middle can be changed, left out or exchanged for another run's, and a line vouches
+for all that was written when it was.
 
 An outcome is ``[position, query, verdict, label]``; where histograms are released, followed by the noisy
 value of the check and the list of noisy counts (null where there is none), in whole steps of the grid
@@ -15,15 +20,16 @@ journal, and given up when the outcomes need it: a disk that fills up meanwhile 
 
 A crash leaves at most one reservation without settlement; its queries are charged in full and counted
 as lost, and never asked again. A torn last line was never acted upon: it is ignored, and overwritten by
-the next one. Anything else that does not check out is refused, and the file is left untouched.
+the next one; one that lacks its end of line alone is whole. Anything else that does not check out is refused,
+and the file is left untouched.
 """
 
 from __future__ import annotations
 
 import errno
+import hmac
 import json
 import os
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -36,24 +42,71 @@ _AS_IT_IS = getattr(os, "O_BINARY", 0)  # Windows would write two bytes for an e
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LINE_BYTES = 8192  # around the outcomes of a block, in two lines of the file
 _OUTCOME_BYTES, _VALUE_BYTES = 128, 24  # at most
+_HEAD = 64  # hexadecimal digits
+START = "0" * _HEAD
+"""Stands for the head of the line before the first."""
 
 
 class FileJournal:
     """A journal in a file.
 
-    ``path``: created if it does not exist.
-    ``n_values``: noisy values in each outcome, where histograms are released.
+    ``path``: created by the first line.
+    ``n_values``: noisy values in each outcome, where histograms are released; may be set later.
+    ``key``: of the chain.
+
+    Attributes
+    ----------
+    records : int
+        Number of lines.
+    head : str
+        HMAC of the last line: it names the journal as it is, and tells nothing about its content.
+    files : dict of str to list
+        Digests that each file was to have, the last one last; None: not there.
+    asked : bool
+        Whether any query may have been drawn.
     """
 
-    def __init__(self, path: Path, n_values: int = 0) -> None:
+    def __init__(self, path: Path, n_values: int = 0, key: bytes = b"") -> None:
         self._path = path
+        self._key = key
         self._room = path.with_name(f".{path.name}.room")
-        self._outcome_bytes = _OUTCOME_BYTES + _VALUE_BYTES * n_values
+        self.n_values = n_values
+        self.records, self.head = 0, START
+        self.files: dict[str, list[str | None]] = {}
+        self._before_files: dict[int, str] = {}  # heads before lines that name a file, by records
+        self._before = 0, START  # the last line
+        self._newest_file: str | None = None  # the last line's, if it names one
+        self.asked = False
         self._settled: list[Outcome] = []
         self._reserved: tuple[int, list[int]] | None = None
         self._size = 0  # bytes of whole lines in the file
         self._torn = 0  # bytes of a torn line after them
+        self._unended = False  # whether the last whole line lacks its end
         self._replay()
+
+    def vouch(self, name: str, digest: str | None) -> None:
+        """Make durable which digest a file is going to have; None: it is not there.
+
+        ``name``: of a file in the folder, such as ``vault/votes.npy``.
+        """
+        entry = {"file": [name, digest]}
+        self._append(entry)
+        self._take_file(entry["file"])
+
+    def was_cut_off(self, name: str, digest: str | None) -> bool:
+        """Tell whether a file has the digest that it had before the last line, which names it.
+
+        Then a crash came between that line and the file.
+        """
+        return self._newest_file == name and digest == [None, *self.files[name]][-2]
+
+    def point_before(self, name: str) -> tuple[int, str]:
+        """Tell number of lines and head, without the last line if that names this very file."""
+        return self._before if self._newest_file == name else (self.records, self.head)
+
+    def has_been_at(self, records: int, head: str) -> bool:
+        """Tell whether :meth:`point_before` may have returned this: if not, it is another, or older."""
+        return head == self._before_files.get(records)
 
     def settled(self) -> list[Outcome]:
         """Outcomes that are durable, in order; queries that may have been drawn count as lost."""
@@ -69,9 +122,10 @@ class FileJournal:
         """Make durable that these queries, from position ``first`` on, may be drawn from now on."""
         if self._reserved is not None:
             self._close_lost(first)
-        self._set_room_aside(_LINE_BYTES + self._outcome_bytes * len(queries))
+        outcome_bytes = _OUTCOME_BYTES + _VALUE_BYTES * self.n_values
+        self._set_room_aside(_LINE_BYTES + outcome_bytes * len(queries))
         self._append({"reserve": [first, queries]})
-        self._reserved = (first, queries)
+        self._reserved, self.asked = (first, queries), True
 
     def settle(self, outcomes: list[Outcome]) -> None:
         """Make the outcomes of the reserved queries durable; the rest was never drawn."""
@@ -122,8 +176,8 @@ class FileJournal:
         )
 
     def _append(self, entry: dict[str, Any]) -> None:
-        text = json.dumps(entry, separators=(",", ":"))
-        line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
+        head, line = chained(self._key, self.head, entry)
+        line = b"\n" * self._unended + line
         create = 0 if self._size else os.O_CREAT
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | create | _AS_IT_IS, 0o600)
         try:
@@ -147,30 +201,60 @@ class FileJournal:
         finally:
             os.close(descriptor)
         self._size += len(line)
+        self._unended = False
+        self._follow(head)
+
+    def _follow(self, head: str) -> None:
+        self._before, self._newest_file = (self.records, self.head), None
+        self.records, self.head = self.records + 1, head
 
     def _replay(self) -> None:
         if not self._path.exists():
             return
         content = self._path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        for number, line in enumerate(content[:whole].split(b"\n")[:-1], 1):
+        *lines, rest = content.split(b"\n")
+        # Only the end of the last line is damaged, or not there: it is whole, and may have been acted upon.
+        for last in (rest, rest[:-1]):
+            if self._text_of(last, lines[-1][:_HEAD] if lines else START.encode()) is not None:
+                lines.append(last)
+                self._unended, rest = True, rest[len(last) :]
+                break
+        for number, line in enumerate(lines, 1):
             try:
-                checksum, text = line.split(b" ", 1)
-                _require(checksum == b"%08x" % zlib.crc32(text))
+                text = self._text_of(line, self.head.encode())
+                if text is None:
+                    raise ValueError
+                self._follow(line[:_HEAD].decode())
                 self._take(json.loads(text))
             except (ValueError, KeyError, TypeError, IndexError):
                 raise StudyMismatchError(
-                    f"the journal {self._path} is damaged in line {number}: nothing was asked or charged; "
-                    "restore the file from a backup"
+                    f"the journal {self._path} is damaged in line {number}, or not of the key beside it: "
+                    "nothing was asked or charged; restore both from one backup"
                 ) from None
-        self._size, self._torn = whole, len(content) - whole
+        self._size, self._torn = len(content) - len(rest), len(rest)
+
+    def _text_of(self, line: bytes, before: bytes) -> bytes | None:
+        head, text = line[:_HEAD], line[_HEAD + 1 :]
+        whole = line[_HEAD : _HEAD + 1] == b" " and head == _head(self._key, before, text)
+        return text if whole else None
+
+    def _take_file(self, row: list[Any]) -> None:
+        name, digest = row
+        _require(isinstance(name, str) and (digest is None or isinstance(digest, str)))
+        self.files.setdefault(name, []).append(digest)
+        self._newest_file = name
+        self._before_files[self._before[0]] = self._before[1]
 
     def _take(self, entry: dict[str, Any]) -> None:
+        if "file" in entry:
+            self._take_file(entry["file"])
+            return
         expected = self._settled[-1].position + 1 if self._settled else 0
         if "reserve" in entry:
             first, queries = entry["reserve"]
             _require(self._reserved is None and first == expected)
             self._reserved = (int(first), [int(query) for query in queries])
+            self.asked = True
             return
         outcomes = [_outcome(row) for row in entry["settle"]]
         if self._reserved is None:
@@ -180,6 +264,22 @@ class FileJournal:
             _require(outcome.position == first + step and outcome.query == queries[step])
         self._settled += outcomes
         self._reserved = None
+
+
+def chained(key: bytes, before: str, entry: Any) -> tuple[str, bytes]:
+    """Make the line of an entry.
+
+    ``before``: head of the line before.
+    Returns ``head``: of this one.
+    Returns ``line``: with its end.
+    """
+    text = json.dumps(entry, separators=(",", ":")).encode()
+    head = _head(key, before.encode(), text)
+    return head.decode(), b"%s %s\n" % (head, text)
+
+
+def _head(key: bytes, before: bytes, text: bytes) -> bytes:
+    return hmac.digest(key, before + text, "sha256").hex().encode()
 
 
 def _row(outcome: Outcome) -> list[Any]:

@@ -7,6 +7,7 @@ import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,10 @@ class FolderMemory(Memory):
         path = self._study.vault / "votes.npy"
         self._study.write_array(path, table.astype(vote_type(n_classes)))
 
+    def vouch(self, path: Path, digest: str) -> None:
+        """Vouch for a file that is about to take its name."""
+        self._study.vouch(path, digest)
+
     def keep_assignment(self, owner_teachers: NDArray[np.int32]) -> None:
         """Keep who is taught by whom. **Sensitive.**"""
         self._study.write_array(self._study.vault / "partition.npy", owner_teachers)
@@ -84,13 +89,9 @@ class FolderMemory(Memory):
 
     def journal(self, n_values: int) -> FileJournal:
         """Open the journal of the questions."""
-        path = self._study.vault / "journal.jsonl"
-        if not path.exists() and (self._study.release / "labels.csv").exists():
-            raise StudyMismatchError(
-                f"labels were released from {self._study.path}, but its journal {path} is gone: nothing was "
-                "asked, since what was spent is not known; restore it from a backup"
-            )
-        self._journal = FileJournal(path, n_values=n_values)
+        self._journal = self._study.journal
+        assert self._journal is not None, "a folder is claimed before it is asked"
+        self._journal.n_values = n_values
         ended = self.ended()
         if ended is not None and len(self._journal.settled()) != ended[0]:
             raise StudyMismatchError(

@@ -19,7 +19,7 @@ def write_release(
     public_rows: NDArray[np.intp],
     about: dict[str, Any],
 ) -> None:
-    """Write labels, histograms and the statement. All is durable in the journal already.
+    """Write labels, histograms and the statement, and their digests. All is durable in the journal already.
 
     Histograms go into a Parquet file, where doubles stay exact: see
     :meth:`~collegium.pate.voting.histograms.NoisyHistograms.to_frame`.
@@ -31,6 +31,7 @@ def write_release(
         content = released.histograms.to_frame(classes, public_rows).to_parquet(index=False)
         folder.write_bytes(folder.release / HISTOGRAMS_FILE, content)
     folder.write_json(folder.release / "privacy.json", {**summary(released), **about})
+    folder.write_digests()
 
 
 def summary(released: Released) -> dict[str, Any]:

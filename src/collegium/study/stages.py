@@ -138,4 +138,5 @@ def _report(
     folder.write_json(folder.release / "effects.json", effects.to_dict())
     page = report_data(result, config, data, run.aggregator, run.electorate)
     folder.write_bytes(result.report, render_report(page).encode())
+    folder.write_digests()
     return result

@@ -1,7 +1,11 @@
-"""Models of a study on disk, also those that an earlier version wrote."""
+"""Models of a study on disk, also those that an earlier version wrote.
+
+Whoever reads one has made sure before that this study wrote it: unpickling runs what a file says.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,15 +61,18 @@ class _Unpickler(NumpyUnpickler):  # type: ignore[misc]
         return super().find_class(module, _RENAMED.get((module, name), name))
 
 
-def load_model(path: Path, renew: Callable[[Path, Any], None] | None = None) -> Any:
+def load_model(
+    path: Path, renew: Callable[[Path, Any], None] | None = None, content: bytes | None = None
+) -> Any:
     """Read a model; a damaged file is named in one line.
 
     ``path``: written by this version or an earlier one.
+    ``content``: of the model, where it was read already.
     ``renew``: writes the model anew, if its classes have moved since: others read it without this
         function.
     """
     try:
-        with path.open("rb") as file:
+        with path.open("rb") if content is None else io.BytesIO(content) as file:
             unpickler = _Unpickler(str(path), file, ensure_native_byte_order=True)
             model = unpickler.load()
     except Exception as error:  # unpickling may raise anything

@@ -10,8 +10,11 @@ from collegium.pate.catalogue import keep_checkpoints
 from collegium.pate.memory import Ensemble, TrainedTeachers
 from collegium.pate.teachers.engines import Workers
 from collegium.pate.teachers.ensemble import Teacher
-from collegium.study.folder import StudyFolder
+from collegium.study.folder import StudyFolder, private_folder
+from collegium.study.sealing import require_sealed, store_model
 from collegium.study.stored_models import load_model
+
+TEACHERS = "teachers"
 
 
 class StoredTeachers(TrainedTeachers):
@@ -24,9 +27,8 @@ class StoredTeachers(TrainedTeachers):
     def __init__(self, folder: StudyFolder, n_teachers: int) -> None:
         super().__init__(n_teachers)
         self._folder = folder
-        self._place = folder.vault / "teachers"
-        self._place.mkdir(exist_ok=True)
-        self.kept = [_teacher_path(self._place, number) for number in range(n_teachers)]
+        private_folder(folder.vault / TEACHERS)
+        self.kept = [_teacher_path(folder.vault, number) for number in range(n_teachers)]
 
     def missing(self) -> list[int]:
         """Numbers of the teachers that are not there."""
@@ -45,26 +47,27 @@ class StoredTeachers(TrainedTeachers):
         """
         if workers.share_files:
             teacher = keep_checkpoints(teacher, self._folder.vault / "checkpoints")
-        keep = partial(store_teacher, self._folder, self._place)
-        return kind(teacher, seed, keep=keep, fetch=fetch_teacher, workers=workers, **settings)
+        vault = self._folder.vault
+        keep, fetch = partial(store_teacher, vault), partial(fetch_teacher, vault)
+        return kind(teacher, seed, keep=keep, fetch=fetch, workers=workers, **settings)
 
     def take(self, trained: list[Any]) -> None:
         """Do nothing: each was written when it was trained."""
 
 
-def _teacher_path(place: Path, number: int) -> Path:
-    return place / f"{number:06d}.joblib"
+def _teacher_path(vault: Path, number: int) -> Path:
+    return vault / TEACHERS / f"{number:06d}.joblib"
 
 
-def store_teacher(folder: StudyFolder, place: Path, number: int, teacher: Teacher) -> Path:
-    """Write a teacher durably (in the worker that trained it), and return where."""
-    path = _teacher_path(place, number)
-    folder.write_model(path, teacher)
+def store_teacher(vault: Path, number: int, teacher: Teacher) -> Path:
+    """Write a teacher durably and sealed (in the worker that trained it), and return where."""
+    path = _teacher_path(vault, number)
+    store_model(vault, path, teacher)
     return path
 
 
-def fetch_teacher(kept: Any) -> Teacher:
-    """Read a teacher back."""
-    teacher = load_model(kept)
+def fetch_teacher(vault: Path, kept: Path) -> Teacher:
+    """Read a teacher back, if this study wrote it."""
+    teacher = load_model(kept, content=require_sealed(vault, kept))
     assert isinstance(teacher, Teacher)
     return teacher

@@ -6,6 +6,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,7 @@ class StreamedStudyData(StudyData):
                 lambda block: ensemble.ask(teachers.kept, block),
                 blocks_of(teaching.X_asked, n_teachers),
                 *size,
+                vouch=partial(memory.vouch, path),
             )
         shutil.rmtree(shards, ignore_errors=True)
         return votes

@@ -6,6 +6,7 @@ Terms and journal together say what was spent and what is left, also while the j
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,12 @@ import numpy as np
 from collegium.accounting.bookkeeping import as_json, from_json
 from collegium.accounting.neighbours import OWNER, Neighbours
 from collegium.budgets import Budget
-from collegium.errors import CollegiumError, InputError
+from collegium.errors import CollegiumError, InputError, StudyMismatchError
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.pate.voting.labelling import Outcome
 from collegium.personalisation.electorate import Electorate, Participation
 from collegium.study.folder import StudyFolder
-from collegium.study.journal import FileJournal
+from collegium.study.pieces import refuse_links, released_digests
 
 FORMAT = 1
 
@@ -131,6 +132,8 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
     """Read a job's terms and what is durable of it; nothing is changed, also while it is running.
 
     Queries that may have been drawn, but whose outcome is not durable yet, count as lost.
+
+    Raises StudyMismatchError if the journal does not vouch for the terms, and for what was released.
     """
     folder = StudyFolder(path)
     source = folder.vault / "terms.json"
@@ -140,9 +143,19 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
                 f"{path} holds no labelling job that was begun: there is no {source}; `collegium run` and "
                 "`collegium label` make one"
             )
-        terms = JobTerms.from_json(json.loads(source.read_text(encoding="utf-8")))
-        journal = folder.vault / "journal.jsonl"
-        return terms, FileJournal(journal).settled() if journal.exists() else []
+        refuse_links(folder.vault)
+        digests = released_digests(path)  # before the journal: a job that is running is ahead of it
+        content = source.read_bytes()
+        digests["vault/terms.json"] = hashlib.sha256(content).hexdigest()
+        journal = folder.open_journal()
+        for name, digest in digests.items():
+            if digest not in journal.files.get(name, ()):
+                raise StudyMismatchError(
+                    f"{path / name} is not what the journal beside it says: one of them is damaged, or older "
+                    "than the other, so what was spent is not known; restore the whole folder from one "
+                    "backup (`collegium verify` tells all that is wrong)"
+                )
+        return JobTerms.from_json(json.loads(content)), journal.settled()
     except CollegiumError:
         raise
     except OSError as error:

@@ -1,8 +1,10 @@
 """Bad input and failing disks: one clear line, nothing half-trusted, and the next run goes on."""
 
 import errno
+import hashlib
 import os
 import re
+import shutil
 import warnings
 
 import numpy as np
@@ -290,6 +292,48 @@ def test_what_was_finished_before_a_crash_is_not_done_again(folder, tmp_path, mo
     assert not written and len(cut) == 3
 
 
+@pytest.mark.parametrize("place", [0, 0.5, 0.9])
+def test_a_flipped_bit_in_what_a_crash_left_is_noticed_or_changes_no_shard(
+    folder, tmp_path, monkeypatch, tiny, place
+):
+    whole = entries(build(folder, tmp_path / "whole"))
+    left, shards = tmp_path / "left", tmp_path / "shards"
+    with monkeypatch.context() as patch:
+        crash_at(patch, storing, "_write", 6, Crash())
+        with pytest.raises(Crash):
+            build(folder, left)
+    for path in sorted(path for path in left.rglob("*") if path.is_file()):
+        shutil.rmtree(shards, ignore_errors=True)
+        shutil.copytree(left, shards)
+        damaged = bytearray(path.read_bytes())
+        damaged[int(place * len(damaged))] ^= 1
+        (shards / path.relative_to(left)).write_bytes(damaged)
+        try:
+            store = build(folder, shards)
+            for number in range(store.n_teachers):
+                store.load(number)
+        except InputError as error:
+            assert "\n" not in str(error) and "run again" in str(error)
+        else:
+            assert entries(store) == whole
+
+
+def test_a_flipped_bit_in_the_manifest_is_noticed(folder, tmp_path):
+    build(folder, tmp_path / "shards")
+    path = tmp_path / "shards/manifest.json"
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        try:
+            known = ShardStore(tmp_path / "shards")
+        except InputError:
+            continue
+        path.write_bytes(whole)  # a blank for another
+        assert vars(known) == vars(ShardStore(tmp_path / "shards"))
+
+
 def test_a_crash_while_shards_are_renewed_leaves_the_old_ones_whole(
     folder, tmp_path, monkeypatch, tiny
 ):
@@ -389,6 +433,41 @@ def test_votes_written_in_blocks_are_those_of_one_call_and_resume(store, tmp_pat
     weights = np.linspace(1, 2, store.n_teachers)
     counted = open_votes(path, *size).counts(np.array([3, 1]), weights)
     assert counted[0, 1] == pytest.approx(weights[expected[3] == 1].sum())
+
+
+@pytest.mark.parametrize("name", [".votes.npy.partial", ".votes.npy.json"])
+def test_votes_on_the_way_that_are_not_as_they_were_written_are_asked_for_again(tmp_path, name):
+    X, size, path = np.arange(30), (30, 4, 3), tmp_path / "votes.npy"
+    expected = np.repeat(X[:, None] % 3, 4, axis=1)
+
+    def go_on(crash_in=0):
+        asked = []
+
+        def ask(block):
+            asked.append(len(block))
+            if len(asked) == crash_in:
+                raise Crash
+            return np.repeat(block[:, None] % 3, 4, axis=1)
+
+        vouched = []
+        blocks = [(first, X[first : first + 10]) for first in (0, 10, 20)]
+        table = ask_in_blocks(path, ask, blocks, *size, vouch=vouched.append)
+        assert np.array_equal(table.sensitive_table, expected)
+        assert vouched == [hashlib.sha256(path.read_bytes()).hexdigest()]
+        path.unlink()
+        return len(asked)
+
+    with pytest.raises(Crash):
+        go_on(crash_in=3)
+    left = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert go_on() == 1
+    for place in range(len(left[name])):
+        for file, content in left.items():
+            (tmp_path / file).write_bytes(content)
+        damaged = bytearray(left[name])
+        damaged[place] ^= 1 << place % 8
+        (tmp_path / name).write_bytes(damaged)
+        assert go_on() in (1, 3)  # 1: a blank for another
 
 
 def test_votes_that_are_no_classes_or_blocks_that_jump_are_refused(store, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,20 +15,28 @@ from collegium.errors import InputError
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON durably, for its owner's eyes only."""
-    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    """Write JSON durably, for its owner's eyes only, with a digest by which damage is noticed."""
+    sealed = {"sha256": _digest(content), "content": content}
+    text = json.dumps(sealed, indent=1, ensure_ascii=False) + "\n"
     with disk_trouble(path.parent):
         write_durably(path, text.encode(), private=True)
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON back."""
+    """Read JSON back, if it is as it was written."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        sealed = json.loads(path.read_text(encoding="utf-8"))
+        if sealed["sha256"] != _digest(sealed["content"]):
+            raise ValueError
+        return sealed["content"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{path} cannot be read ({type(error).__name__}): delete {path.parent} and run again"
         ) from None
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def private_folder(path: Path) -> Path:

@@ -8,6 +8,7 @@ than one piece or one bucket.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -68,17 +69,36 @@ def sort_piece(sorting: Sorting, piece: Piece, folder: Path) -> dict[str, int]:
     Returns: ``files`` and ``records`` of the piece.
     """
     done = folder / f"piece-{piece.number:06d}.json"
-    if done.exists():
-        counted: dict[str, int] = read_json(done)
-        return counted
+    if done.exists() and (known := _whole(folder, piece, read_json(done))):
+        return known
     files = records = 0
+    digests: list[str] = []
     for rows, table in _large(_placed(sorting, piece)):
-        path = folder / f"piece-{piece.number:06d}-{files:04d}.arrow"
+        path = _piece_file(folder, piece.number, files)
         _write_buckets(path, table, sorting.first_teachers)
+        digests.append(_digest_of(path))
         files, records = files + 1, records + rows
     counted = {"files": files, "records": records}
-    write_json(done, counted)
+    write_json(done, {**counted, "sha256": digests})
     return counted
+
+
+def _whole(folder: Path, piece: Piece, known: dict[str, Any]) -> dict[str, int] | None:
+    """Return what an earlier call counted, if its files are as it wrote them."""
+    for file, digest in enumerate(known["sha256"]):
+        path = _piece_file(folder, piece.number, file)
+        if not path.exists() or _digest_of(path) != digest:
+            return None
+    return {"files": known["files"], "records": known["records"]}
+
+
+def _piece_file(folder: Path, piece: int, file: int) -> Path:
+    return folder / f"piece-{piece:06d}-{file:04d}.arrow"
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def gather_bucket(folder: Path, pieces: Sequence[tuple[int, int]], bucket: int) -> pa.Table:
@@ -94,7 +114,7 @@ def gather_bucket(folder: Path, pieces: Sequence[tuple[int, int]], bucket: int) 
     schema: pa.Schema | None = None
     for piece, files in pieces:
         for file in range(files):
-            path = folder / f"piece-{piece:06d}-{file:04d}.arrow"
+            path = _piece_file(folder, piece, file)
             try:
                 with pa.OSFile(str(path)) as stream:
                     opened = pa.ipc.open_file(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -21,8 +22,8 @@ from collegium.pate.voting.vote_table import ABSTAIN, VoteTable
 BLOCK_BYTES = 256 * 2**20
 Ask = Callable[[Any], NDArray[np.int32]]
 
-
 _CHECKED_ROWS = 1024
+_READ_BYTES = 2**20
 
 
 def blocks_of(
@@ -55,11 +56,12 @@ def ask_in_blocks(
     n_teachers: int,
     n_classes: int,
     progress: Callable[[int, int], None] | None = None,
+    vouch: Callable[[str], None] | None = None,
 ) -> VoteTable:
     """Let teachers vote on blocks of public records, and write the votes as an ``.npy`` file.
 
     Memory holds the votes of one block. A call that was interrupted goes on after the last block that it
-    finished; the file has its name only when it is complete.
+    finished, if these are as they were written; the file has its name only when it is complete.
 
     ``path``: where the table of shape (n_public, n_teachers) goes: one byte per vote for up to 127
         classes. A table that is there already is only opened.
@@ -68,6 +70,7 @@ def ask_in_blocks(
     ``blocks`` (int, records): first position and records of each block, in order; see
         :func:`blocks_of`.
     ``progress``: called with (records voted on, records in all).
+    ``vouch``: told the file's SHA-256 digest right before it takes its name.
     Returns: a table whose votes are read from the disk as they are needed.
     """
     if not path.exists():
@@ -92,7 +95,7 @@ def ask_in_blocks(
                 done = rows.append(votes.sensitive_table.astype(kind))
                 if progress is not None:
                     progress(done, n_public)
-            rows.finish(n_public)
+            rows.finish(n_public, vouch)
     return open_votes(path, n_public, n_teachers, n_classes)
 
 
@@ -151,15 +154,28 @@ class _Rows:
         )
         self._header = header.getvalue()
         self._row_bytes = about["teachers"] * kind.itemsize
+        self._digest = hashlib.sha256(self._header)
         self.done = self._known()
 
     def _known(self) -> int:
-        if not (self._counted.exists() and self._partial.exists()):
+        """Count the rows that are there as they were written: if any is not, none is."""
+        try:
+            known = read_json(self._counted)
+            done = known["done"]
+            if known != {**self._about, "done": done, "sha256": known["sha256"]}:
+                return 0
+            digest = hashlib.sha256()
+            left = len(self._header) + done * self._row_bytes
+            with self._partial.open("rb") as file:
+                while left and (some := file.read(min(left, _READ_BYTES))):
+                    digest.update(some)
+                    left -= len(some)
+        except (InputError, OSError, KeyError, TypeError):
             return 0
-        known = read_json(self._counted)
-        done = int(known.get("done", 0))
-        enough = self._partial.stat().st_size >= len(self._header) + done * self._row_bytes
-        return done if enough and {k: known.get(k) for k in self._about} == self._about else 0
+        if left or digest.hexdigest() != known["sha256"]:
+            return 0
+        self._digest = digest
+        return int(done)
 
     def __enter__(self) -> _Rows:
         with disk_trouble(self._path.parent):
@@ -177,20 +193,25 @@ class _Rows:
 
     def append(self, rows: NDArray[Any]) -> int:
         """Write rows, durably, and return how many there are now."""
+        content = np.ascontiguousarray(rows).tobytes()
         with disk_trouble(self._path.parent):
-            self._file.write(np.ascontiguousarray(rows).tobytes())
+            self._file.write(content)
             self._file.flush()
             os.fsync(self._file.fileno())
         self.done += len(rows)
-        write_json(self._counted, {**self._about, "done": self.done})
+        self._digest.update(content)
+        sealed = {**self._about, "done": self.done, "sha256": self._digest.hexdigest()}
+        write_json(self._counted, sealed)
         return self.done
 
-    def finish(self, n_rows: int) -> None:
+    def finish(self, n_rows: int, vouch: Callable[[str], None] | None) -> None:
         if self.done != n_rows:
             raise InputError(
                 f"there were {self.done} public records, where {n_rows} were expected: do not change files "
                 "while they are read; run again"
             )
+        if vouch is not None:
+            vouch(self._digest.hexdigest())
         with disk_trouble(self._path.parent):
             self._partial.replace(self._path)
             self._counted.unlink(missing_ok=True)

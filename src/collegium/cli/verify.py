@@ -1,0 +1,75 @@
+"""The verify command: is a folder what its study wrote, piece by piece."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from collegium.cli.console import out, print_json
+from collegium.errors import InputError
+
+if TYPE_CHECKING:
+    from collegium.study.pieces import Finding
+
+_WRONG = 1
+
+
+def verify(
+    folder: Annotated[
+        Path, typer.Argument(help="A study's or label job's folder.", show_default=False)
+    ],
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="First take over a folder of an earlier version, whose files are not sealed: say so only "
+            "if nobody else has written into it.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+) -> None:
+    """Check that every file of a folder is what its study wrote there last. Changes and spends nothing.
+
+    Exit code 0: all is well, 1: something is not.
+
+    Example: collegium verify study/
+    """
+    from collegium.study.adoption import adopt as adopt_folder
+    from collegium.study.folder import StudyFolder
+    from collegium.study.pieces import refuse_links
+    from collegium.study.verifying import examine
+
+    study = StudyFolder(folder)
+    if not study.vault.is_dir():
+        raise InputError(f"{folder} holds no study or label job: there is no {study.vault}")
+    refuse_links(study.vault)
+    with study.locked():
+        if adopt:
+            study.open()
+            adopt_folder(study)
+        found = examine(study)
+    wrong = sum(bool(one.trouble) for one in found)
+    if as_json:
+        print_json({"fine": not wrong, "pieces": {one.piece: _in_words(one) for one in found}})
+    else:
+        for one in found:
+            out.print(f"{one.piece}: {_in_words(one)}", soft_wrap=True)
+        out.print(
+            f"{wrong} of {len(found)} pieces are not as they should be: restore the folder from one backup."
+            if wrong
+            else "All is as the study wrote it.",
+            soft_wrap=True,
+        )
+    if wrong:
+        raise typer.Exit(_WRONG)
+
+
+def _in_words(one: Finding) -> str:
+    if one.trouble:
+        again = "; the next run makes it again"
+        return f"{one.trouble}{again if one.made_again else ''}"
+    if one.made_again:
+        return "fine (a run was cut off before it was written; the next one goes on)"
+    return "fine"

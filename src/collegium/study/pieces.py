@@ -1,0 +1,145 @@
+"""The pieces of a study's folder, held against its journal, which vouches for each of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from collegium.errors import StudyMismatchError
+from collegium.study.journal import FileJournal
+from collegium.study.sealing import KEY_FILE
+
+JOURNAL_FILE = "journal.jsonl"
+DIGESTS = "release/digests.json"
+HISTOGRAMS_FILE = "histograms.parquet"
+RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json")
+MANIFEST = "vault/manifest.json"
+VOTES = "vault/votes.npy"
+NEEDED_ONCE_ASKED = {f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")}
+"""What decides on questions: if it is gone after the first one, it is not made again."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found about a piece.
+
+    ``piece``: its path in the folder.
+    ``trouble``: what is wrong with it; empty if nothing is.
+    ``digest``: which it has; None: it is not there.
+    ``made_again``: whether the next run makes it again, since nothing depends on it, or a crash came before
+        it was written.
+    """
+
+    piece: str
+    trouble: str
+    digest: str | None = None
+    made_again: bool = False
+
+
+def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
+    """Hold every piece of a folder against its journal, and nothing is changed.
+
+    Not asked about: what is sealed by itself (teachers, checkpoints, features, shards).
+    """
+    yield from _against_the_release(folder, journal)
+    for name, written in journal.files.items():
+        now = digest_of(folder / name)
+        if now == written[-1]:
+            yield Finding(name, "", now)
+        elif journal.was_cut_off(name, now):
+            yield Finding(name, "", now, made_again=True)
+        elif now is None:
+            needed = name == MANIFEST or (journal.asked and name in NEEDED_ONCE_ASKED)
+            yield Finding(name, "is gone", None, made_again=not needed)
+        else:
+            yield Finding(name, "is not what this study wrote there last", now)
+    for name in _unknown(folder, journal):
+        yield Finding(
+            name, "is not known to the journal: it is another run's, or the journal is older"
+        )
+
+
+def _against_the_release(folder: Path, journal: FileJournal) -> Iterator[Finding]:
+    """Tell whether the journal has been where it was when the release was made of it."""
+    try:
+        made_of = json.loads((folder / DIGESTS).read_bytes())["made_of"]
+        known = journal.has_been_at(made_of["records"], made_of["head"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return  # it is not there, or damaged: that is found by its digest
+    if not known:
+        yield Finding(
+            f"vault/{JOURNAL_FILE}", "is older than what was published, or of another run than that"
+        )
+
+
+def _unknown(folder: Path, journal: FileJournal) -> Iterator[str]:
+    """Name files that a run would read, or has released, and that the journal does not know."""
+    own = {f"vault/{KEY_FILE}", f"vault/{JOURNAL_FILE}"}
+    in_vault = [path.name for path in (folder / "vault").iterdir() if path.is_file()]
+    names = [f"vault/{name}" for name in sorted(in_vault) if not name.startswith(".")]
+    names += released_digests(folder)
+    for name in names:
+        if name not in journal.files and name not in own:
+            yield name
+
+
+def released_digests(folder: Path) -> dict[str, str]:
+    """Digest the files that say what was released."""
+    named = {f"release/{name}" for name in RELEASED} | {DIGESTS}
+    found = {name: digest_of(folder / name) for name in sorted(named)}
+    return {name: digest for name, digest in found.items() if digest is not None}
+
+
+def require_sound(folder: Path, journal: FileJournal) -> list[Finding]:
+    """Refuse a folder of which any piece is another than the journal says.
+
+    Returns: what is not yet as it was going to be, since a crash came between: one file at most.
+    """
+    found = list(findings(folder, journal))
+    for one in found:
+        if one.trouble and not one.made_again:
+            raise StudyMismatchError(
+                f"{folder / one.piece} {one.trouble}: nothing was asked, drawn or written; restore the whole "
+                "folder from one backup (`collegium verify` tells all that is wrong)"
+            )
+    return [one for one in found if one.made_again and not one.trouble]
+
+
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of a file; None if it is not there."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+def refuse_links(vault: Path) -> None:
+    """Refuse a vault that is a link, or holds one, or anything of another user: it is not followed."""
+    for entry in _entries(vault):
+        if entry.is_symlink():
+            raise StudyMismatchError(
+                f"{entry} is a link, and links are not followed in a vault: put the file itself there"
+            )
+        if is_foreign(entry):
+            raise StudyMismatchError(
+                f"{entry} belongs to another user: nothing was read; see who wrote there"
+            )
+
+
+def _entries(vault: Path) -> Iterator[Path]:
+    yield vault
+    if vault.is_symlink():
+        return
+    for place, folders, files in os.walk(vault):
+        for name in (*folders, *files):
+            yield Path(place, name)
+
+
+def is_foreign(path: Path) -> bool:
+    """Tell whether a file or folder belongs to another user; a link is not followed."""
+    return hasattr(os, "geteuid") and path.lstat().st_uid != os.geteuid()
