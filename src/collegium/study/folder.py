@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from collegium.durable import check_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.study.sections import RENAMED
+from collegium.study.student_file import FORMER_STUDENT_FILE, STUDENT_FILE
 
 FORMAT = 1
 HISTOGRAMS_FILE = "histograms.parquet"
-_RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json", "student.joblib")
+MODEL_CARD = "README.md"
+_RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json", STUDENT_FILE, FORMER_STUDENT_FILE)
 
 
 class StudyFolder:
