@@ -84,16 +84,16 @@ def _inputs(data: StudyData) -> list[str]:
 def _use(data: StudyData) -> list[str]:
     is_table = isinstance(data.X_public, pd.DataFrame)
     file, read = (
-        ("table.csv", 'pandas.read_csv("table.csv")')
+        ("table.csv", 'collegium.datasets.read_table("table.csv")  # these columns, and no others')
         if is_table
         else ("records.npy", 'numpy.load("records.npy")')
     )
-    library = read.partition(".")[0]
+    imports = "import collegium" if is_table else "import collegium, numpy"
     return [
         "## How to use it",
         f"```\ncollegium predict RELEASE {file} --out predictions.csv\n```",
-        f"where RELEASE is this folder, or in Python:\n\n```python\nimport collegium, {library}\n\n"
-        f'student = collegium.load_student("RELEASE")\nstudent.predict({read})\n```',
+        f"where RELEASE is this folder, or in Python:\n\n```python\n{imports}\n\n"
+        f'student = collegium.load_student("RELEASE")\nrecords = {read}\nstudent.predict(records)\n```',
         "The file is read without running anything of it, and nothing but known types is taken out of it.",
     ]
 
