@@ -5,6 +5,7 @@ import json
 import operator
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -363,6 +364,20 @@ def test_a_tree_that_points_outside_is_refused(kind, tmp_path):
         }
     (tmp_path / "student.skops").write_bytes(zipped(parts))
     with pytest.raises(InputError, match="points outside"):
+        load_student(tmp_path)
+
+
+@pytest.mark.parametrize("n_nodes", [-1, 0, 1])
+def test_a_tree_that_hides_some_of_its_nodes_is_refused(n_nodes, tmp_path):
+    student = RandomForestClassifier(1, random_state=0).fit(*records())
+
+    def hiding(schema):
+        text = json.dumps(schema)
+        node = re.search(r'"node_count": \{[^}]*"content": "(\d+)"', text)
+        return json.loads(f"{text[: node.start(1)]}{n_nodes}{text[node.end(1) :]}")
+
+    (tmp_path / "student.skops").write_bytes(rewritten(student_bytes(student, {}), hiding))
+    with pytest.raises(InputError, match="cannot be read"):
         load_student(tmp_path)
 
 

@@ -1,7 +1,8 @@
-"""The predict command: ask a published student about records."""
+"""What can be done with a published student: ask it about records, convert it."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,14 @@ import typer
 
 from collegium.cli.console import out
 from collegium.errors import InputError
+
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Full name of a further type that the student may hold, such as a class of your own: making "
+        "it may run code.",
+    ),
+]
 
 
 def predict(
@@ -29,13 +38,7 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class.")
     ] = False,
-    trust: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Full name of a further type that the student may hold, such as a class of your own: "
-            "making it may run code.",
-        ),
-    ] = None,
+    trust: Trust = None,
 ) -> None:
     """Let a published student name the class of each record. Nothing in the file is run.
 
@@ -46,6 +49,7 @@ def predict(
     import pandas as pd
 
     from collegium.data.tables import like_described
+    from collegium.report.numbers import clean
     from collegium.study.student_file import find_student, read_student
 
     stored = read_student(find_student(release), trust or ())
@@ -64,13 +68,55 @@ def predict(
         ) from None
     text = pd.DataFrame(answers).rename_axis("row").to_csv()
     if out_file is None:
+        if sys.stdout.isatty():  # names of classes may be anything, but a terminal obeys some of it
+            text = "\n".join(clean(line) for line in text.splitlines()) + "\n"
         typer.echo(text, nl=False)
         return
-    try:
-        out_file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--out {out_file} cannot be written ({error.strerror})") from None
+    _write(out_file, text.encode())
     out.print(f"{len(records):,} records; predictions: {out_file}", soft_wrap=True)
+
+
+def onnx(
+    release: Annotated[
+        Path, typer.Argument(help="A release (or a study's folder).", show_default=False)
+    ],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="Records to compare the two on, such as the public ones.", show_default=False
+        ),
+    ],
+    out_file: Annotated[Path, typer.Option("--out", help="Where to write it.")] = Path(
+        "student.onnx"
+    ),
+    trust: Trust = None,
+) -> None:
+    """Convert a published student to ONNX, and count on how many records it answers otherwise.
+
+    Needs: pip install 'collegium[onnx]'. Most of scikit-learn's classifiers can be converted, where records
+    are rows of numbers.
+
+    Example: collegium onnx study/release public.csv --out student.onnx
+    """
+    from collegium.data.tables import like_described
+    from collegium.study.onnx_file import onnx_bytes
+    from collegium.study.student_file import find_student, read_student
+
+    stored = read_student(find_student(release), trust or ())
+    records = like_described(_read(table, stored.inputs), stored.inputs, str(table))
+    content, differing = onnx_bytes(stored, records)
+    _write(out_file, content)
+    out.print(
+        f"{out_file}: answers otherwise on {differing:,} of the {len(records):,} records",
+        soft_wrap=True,
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"--out {path} cannot be written ({error.strerror})") from None
 
 
 def _probabilities(student: Any, records: Any) -> dict[str, Any]:

@@ -37,10 +37,7 @@ def check_trees(model: Any) -> None:
         if isinstance(tree, KDTree):
             ends = _is_a_heap(tree)
         elif isinstance(tree, Tree):
-            inner = tree.children_left != -1
-            ends = _leads_down(inner, tree.children_left, tree.children_right) and _lies_below(
-                tree.feature[inner], n_features
-            )
+            ends = 1 <= tree.node_count == tree.capacity and _is_a_tree(tree, n_features)
         else:
             nodes = tree.nodes
             inner = nodes["is_leaf"] == 0
@@ -73,6 +70,12 @@ def _trees(part: Any, n_features: int | None, met: set[int]) -> Iterator[tuple[A
             inside = vars(part).values()
         for one in inside:
             yield from _trees(one, n_features, met)
+
+
+def _is_a_tree(tree: Tree, n_features: int | None) -> bool:
+    inner = tree.children_left != -1
+    leads_down = _leads_down(inner, tree.children_left, tree.children_right)
+    return leads_down and _lies_below(tree.feature[inner], n_features)
 
 
 def _leads_down(inner: NDArray[np.bool_], *children: NDArray[Any]) -> bool:
