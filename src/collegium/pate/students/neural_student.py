@@ -211,7 +211,8 @@ class NeuralStudent(SemiSupervisedStudent):
             self.network_ = self._new_network(len(self.classes_))
             parts = {name: torch.from_numpy(part) for name, part in numbers.items()}
             self.network_.load_state_dict(parts)
-            self.network_.eval()
+            # Numbers lie as in training: in another order they would be added up otherwise.
+            self.network_.to(memory_format=torch.channels_last).eval()
 
     def _new_network(self, n_classes: int) -> Any:
         import torch
