@@ -28,6 +28,7 @@ _HOMES = {
     ],
     "collegium.pate.voting.vote_table": ["VoteTable"],
     "collegium.personalisation": ["Uniform", "Upsampling", "Vanishing", "Weighting"],
+    "collegium.study.student_file": ["load_student"],
 }
 _ROOMS = ["accounting", "datasets", "features", "students", "teachers"]
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     )
     from collegium.pate.voting.vote_table import VoteTable
     from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
+    from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
 
@@ -74,4 +76,5 @@ __all__ = [
     "Weighting",
     "__version__",
     "load_dataset",
+    "load_student",
 ]

@@ -79,7 +79,7 @@ def test_a_study_on_dask_releases_what_it_releases_here(collegium, study, tmp_pa
             assert all(done.values()), "both workers had something to do"
     code, errors = collegium("run", study, "--out", tmp_path / "local", "--engine", "local")
     assert code == 0, errors
-    for name in ("labels.csv", "privacy.json", "student.joblib"):
+    for name in ("labels.csv", "privacy.json", "student.skops"):
         here, there = (Path(tmp_path, where, "release", name) for where in ("local", "dask"))
         assert here.read_bytes() == there.read_bytes(), name
     teachers = [

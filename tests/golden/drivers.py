@@ -40,7 +40,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 from cases import (
@@ -55,7 +54,7 @@ from cases import (
 )
 from sklearn.naive_bayes import GaussianNB
 
-from collegium import PATEClassifier, Policy
+from collegium import PATEClassifier, Policy, load_student
 from collegium.cli import console
 from collegium.cli.main import main
 from collegium.errors import PrivacyWarning
@@ -239,7 +238,7 @@ def finished_study(out: Path, records: Society) -> Entry:
     """Read what a finished study left on disk, and ask the published student about the test records."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        student = joblib.load(out / "release/student.joblib")
+        student = load_student(out)
     seen = [name for name in FEATURES if name in records.test]
     entry = {**_on_disk(out), "student": _array(student.predict(records.test[seen]), np.int64)}
     vault = out / "vault"

@@ -3,7 +3,6 @@
 import json
 import warnings
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,6 +19,7 @@ from collegium import (
     Policy,
     PrivacyWarning,
     Queries,
+    load_student,
 )
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 from collegium.personalisation import PERSONALISATIONS
@@ -122,7 +122,7 @@ def from_toml(folder, out, personalisation, aggregator, streaming=False):
     path.write_text(text, encoding="utf-8")
     result = run_study(read_config(path), out)
     test = pd.read_parquet(folder / "test.parquet")[FEATURES]
-    student = joblib.load(out / "release/student.joblib")
+    student = load_student(out / "release/student.skops")
     found = {
         "votes": np.load(out / "vault/votes.npy"),
         "asked": np.array([outcome.query for outcome in result.labels.outcomes]),

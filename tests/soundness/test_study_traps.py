@@ -72,7 +72,7 @@ class Crash(BaseException):
 def test_publishing_the_release_holds_no_vote_no_count_and_no_private_value(tmp_path):
     path = study(tmp_path, secret=0.123456)
     folder = run(path).folder
-    released = b"".join(p.read_bytes() for p in folder.release.iterdir() if p.suffix != ".joblib")
+    released = b"".join(p.read_bytes() for p in folder.release.iterdir())
     private = pd.read_csv(tmp_path / "private.csv", dtype=str)
     assert not [value for value in private["size"] if value[:8].encode() in released]
     votes = np.load(folder.vault / "votes.npy")
@@ -118,7 +118,7 @@ def test_publishing_the_statement_depends_on_private_data_through_outcomes_alone
         as_if_asked_with_these_outcomes(folder, first.labels.outcomes)
         run(path)
         spent.append({p.name: p.read_bytes() for p in folder.release.iterdir()})
-        spent[-1].pop("student.joblib")
+        spent[-1].pop("student.skops")
         spent[-1].pop("digests.json")  # its point of the journal is an HMAC under a random key
     assert not np.array_equal(*(np.load(p.with_suffix("") / "vault/votes.npy") for p in paths))
     assert spent[0] == spent[1]

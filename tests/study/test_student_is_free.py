@@ -3,11 +3,11 @@
 import json
 import sys
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 
+from collegium import load_student
 from collegium.cli.main import main
 from collegium.study.folder import StudyFolder
 from collegium.study.terms import read_job
@@ -80,10 +80,10 @@ def test_a_student_that_fails_costs_nothing_and_can_be_replaced(tmp_path, monkey
 def test_a_damaged_student_is_named_in_one_line(tmp_path, monkeypatch, capsys):
     path = write(tmp_path, 'model = "logistic-regression"')
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
-    (tmp_path / "study/release/student.joblib").write_bytes(b"junk")
+    (tmp_path / "study/release/student.skops").write_bytes(b"junk")
     code, shown = collegium(monkeypatch, capsys, "run", path)
     assert code == 2
-    assert "student.joblib is not what this study wrote there last" in " ".join(shown.split())
+    assert "student.skops is not what this study wrote there last" in " ".join(shown.split())
 
 
 def test_a_release_without_its_vault_is_refused_before_anything_is_trained(
@@ -122,7 +122,7 @@ def test_what_to_know_about_the_student_reaches_pipes_json_and_the_report(
 def test_a_seed_of_ones_own_is_kept(tmp_path, monkeypatch, capsys):
     given = 'model = "random-forest"\nparams = { n_estimators = 3, random_state = 7 }'
     assert collegium(monkeypatch, capsys, "run", write(tmp_path, given))[0] == 0
-    assert joblib.load(tmp_path / "study/release/student.joblib").random_state == 7
+    assert load_student(tmp_path / "study/release/student.skops").random_state == 7
 
 
 def test_more_answers_than_questions_are_refused(tmp_path, monkeypatch, capsys):
@@ -169,18 +169,19 @@ def test_a_crash_while_publishing_leaves_no_student_under_the_name_of_another(
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
     text = path.read_text()
     path.write_text(text.replace(first, second))
-    publish = StudyFolder.write_model
+    publish = StudyFolder.write_bytes
 
-    def cut_off(folder, where, model):
-        publish(folder, where, model)
-        raise KeyboardInterrupt
+    def cut_off(folder, where, content):
+        publish(folder, where, content)
+        if where.name == "student.skops":
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(StudyFolder, "write_model", cut_off)
+    monkeypatch.setattr(StudyFolder, "write_bytes", cut_off)
     assert collegium(monkeypatch, capsys, "run", path)[0] != 0
-    monkeypatch.setattr(StudyFolder, "write_model", publish)
+    monkeypatch.setattr(StudyFolder, "write_bytes", publish)
     path.write_text(text)
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
-    student = joblib.load(tmp_path / "study/release/student.joblib")
+    student = load_student(tmp_path / "study/release/student.skops")
     assert type(student).__name__ == "GaussianNB"
 
 
@@ -208,7 +209,7 @@ def test_what_only_measures_or_names_may_change(tmp_path, monkeypatch, capsys):
     path = write(tmp_path, 'model = "logistic-regression"')
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
     asked = read_job(tmp_path / "study")[1]
-    student = (tmp_path / "study/release/student.joblib").stat().st_mtime_ns
+    student = (tmp_path / "study/release/student.skops").stat().st_mtime_ns
     other = pd.read_csv(tmp_path / "test.csv").iloc[:40]
     other.to_csv(tmp_path / "other.csv", index=False)
     text = path.read_text().replace("test.csv", "other.csv")
@@ -221,7 +222,7 @@ def test_what_only_measures_or_names_may_change(tmp_path, monkeypatch, capsys):
     path.write_text(text.replace('test = "other.csv"', ""))
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
     assert read_job(tmp_path / "study")[1] == asked
-    assert (tmp_path / "study/release/student.joblib").stat().st_mtime_ns == student
+    assert (tmp_path / "study/release/student.skops").stat().st_mtime_ns == student
     path.write_text(text.replace("public.csv", "other.csv"))
     code, shown = collegium(monkeypatch, capsys, "run", path)
     assert code == 2 and "another study" in " ".join(shown.split())

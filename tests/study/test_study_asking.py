@@ -5,13 +5,13 @@ import shutil
 import warnings
 from typing import ClassVar
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_digits
 
+from collegium import load_student
 from collegium.errors import ConfigError, InputError, PrivacyWarning, StudyMismatchError
 from collegium.noise.sources import SeededNoise
 from collegium.pate.students.active_choice import ActiveChooser
@@ -319,10 +319,10 @@ def test_a_study_begun_before_there_was_a_choice_goes_on(folder, tmp_path):
     for path in FORMER_DEFAULTS:
         section, key = path.split(".")
         assert key not in manifest["config"].get(section, {}) and key not in recipe
-    student = (result.folder.release / "student.joblib").stat().st_mtime_ns
+    student = (result.folder.release / "student.skops").stat().st_mtime_ns
     again = run_study(config, tmp_path / "study")
     assert again.labels.outcomes == result.labels.outcomes
-    assert (result.folder.release / "student.joblib").stat().st_mtime_ns == student
+    assert (result.folder.release / "student.skops").stat().st_mtime_ns == student
     other = config_of(folder, aggregation={"query_order": "coverage"})
     with pytest.raises(StudyMismatchError, match=r"aggregation\.query_order was not set, now"):
         run_study(other, tmp_path / "study")
@@ -390,7 +390,7 @@ def test_the_student_sees_its_own_view_wherever_it_learns_or_is_asked(
     )
     result = run_study(config, tmp_path / "study")
     assert set(Seen.shapes) == {shape} and len(Seen.shapes) >= (4 if steering == "none" else 5)
-    student = joblib.load(result.folder.release / "student.joblib")
+    student = load_student(result.folder.release, ["test_study_asking.Seen"])
     Seen.shapes.clear()
     assert len(student.predict(np.load(folder / "test.npy"))) == 200
     assert Seen.shapes == [shape]
@@ -409,14 +409,14 @@ def test_the_students_view_may_change_later_and_costs_nothing(folder, tmp_path):
     first = run_study(config_of(folder), tmp_path / "study")
     vault = first.folder.vault
     durable, manifest = read_job(first.folder.path)[1], (vault / "manifest.json").read_bytes()
-    before = (first.folder.release / "student.joblib").read_bytes()
+    before = (first.folder.release / "student.skops").read_bytes()
     config = config_of(folder, student={"preprocessing": "scattering"})
     second = run_study(config, tmp_path / "study")
     assert second.labels.outcomes == first.labels.outcomes and second.privacy == first.privacy
     assert read_job(first.folder.path)[1] == durable
     assert (vault / "manifest.json").read_bytes() == manifest
-    assert (first.folder.release / "student.joblib").read_bytes() != before
-    student = joblib.load(first.folder.release / "student.joblib")
+    assert (first.folder.release / "student.skops").read_bytes() != before
+    student = load_student(first.folder.release)
     assert type(student["preprocessing"][0]).__name__ == "ScatteringTransform"
 
 
@@ -450,7 +450,7 @@ def test_a_network_sees_pixels_where_teachers_see_scattering_features(folder, tm
         },
     )
     result = run_study(config, tmp_path / "study")
-    student = joblib.load(result.folder.release / "student.joblib")
+    student = load_student(result.folder.release)
     pixels = np.load(folder / "test.npy")
     assert student.predict(pixels).shape == (200,)
     assert np.mean(student.predict(pixels) == DIGITS[1200:1400]) == result.student_accuracy > 0.5
@@ -501,5 +501,5 @@ def test_streamed_studies_have_orders_and_views_too(tmp_path):
         != np.load(memory.folder.vault / "order.npy")[: memory.labels.n_asked].tolist()
     )
     assert stream.student_accuracy == memory.student_accuracy > 0.5
-    student = joblib.load(stream.folder.release / "student.joblib")
+    student = load_student(stream.folder.release)
     assert type(student["preprocessing"]).__name__ == "PrincipalTable"

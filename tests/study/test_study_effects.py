@@ -2,11 +2,11 @@
 
 import json
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 
+from collegium import load_student
 from collegium.errors import InputError, StudyMismatchError
 from collegium.study.config import read_config
 from collegium.study.stages import run_study
@@ -94,7 +94,7 @@ def test_a_students_shares_may_be_given_later_at_no_cost_but_not_the_teachers(tm
     asked = read_job(tmp_path / "out")[1]
     result = run_study(study(tmp_path, student=SHARES), tmp_path / "out")
     assert read_job(tmp_path / "out")[1] == asked
-    student = joblib.load(tmp_path / "out/release/student.joblib")
+    student = load_student(tmp_path / "out/release/student.skops")
     public = people(400, 1)[["age", "noise"]]
     believed = student.predict_proba(public).mean(axis=0)
     expected = {"low": 0.8, "high": 0.2}
@@ -142,7 +142,7 @@ def test_a_matched_student_can_be_used_as_it_is_published(tmp_path, model, prepr
     (tmp_path / "study.toml").write_text(f'{text}\n[preprocessing]\nkind = "{preprocessing}"\n')
     config = read_config(tmp_path / "study.toml")
     run_study(config, tmp_path / "out")
-    student = joblib.load(tmp_path / "out/release/student.joblib")
+    student = load_student(tmp_path / "out/release/student.skops")
     public = people(400, 1)[["age", "noise"]]
     assert set(student.predict(public)) <= {"low", "high"}
     believed = dict(zip(student.classes_, student.predict_proba(public).mean(axis=0), strict=True))
@@ -152,7 +152,7 @@ def test_a_matched_student_can_be_used_as_it_is_published(tmp_path, model, prepr
 def test_a_student_that_cannot_predict_is_not_published(tmp_path, monkeypatch):
     """What was published before stays as it was."""
     run_study(study(tmp_path), tmp_path / "out")
-    before = (tmp_path / "out/release/student.joblib").read_bytes()
+    before = (tmp_path / "out/release/student.skops").read_bytes()
 
     def broken(self, X):
         raise ValueError("no prediction")
@@ -161,7 +161,7 @@ def test_a_student_that_cannot_predict_is_not_published(tmp_path, monkeypatch):
     monkeypatch.setattr("collegium.pate.pipeline.PateRun.rehearse", lambda *_, **named: None)
     with pytest.raises(InputError, match="asked about public records"):
         run_study(study(tmp_path, student=SHARES), tmp_path / "out")
-    assert (tmp_path / "out/release/student.joblib").read_bytes() == before
+    assert (tmp_path / "out/release/student.skops").read_bytes() == before
 
 
 def test_test_records_whose_level_is_no_groups_are_counted_aloud(tmp_path):
@@ -225,7 +225,7 @@ def test_records_of_unknown_class_are_no_errors(tmp_path, streaming):
     known = half.labels.queries % 2 == 1
     right = np.array(["low", "high"])[half.labels.labels] == truth
     assert half.label_accuracy == pytest.approx(right[known].mean())
-    student = joblib.load(tmp_path / "half/release/student.joblib")
+    student = load_student(tmp_path / "half/release/student.skops")
     judged = people(300, 2)[1::2]
     seen = judged[["age", "noise"]]
     assert half.student_accuracy == np.mean(student.predict(seen) == judged["income"])

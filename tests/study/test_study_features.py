@@ -3,11 +3,11 @@
 import stat
 import warnings
 
-import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from collegium import load_student
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.features import ScatteringTransform
 from collegium.study.config import read_config
@@ -95,8 +95,8 @@ def test_scattering_of_images_is_kept_in_the_vault_and_used_again(tmp_path, monk
 def test_the_published_student_takes_images_and_knows_no_folder(tmp_path):
     config = write_study(tmp_path, 'kind = "scattering"\ncomponents = 20')
     run(config, tmp_path / "study")
-    released = tmp_path / "study" / "release" / "student.joblib"
-    student = joblib.load(released)
+    released = tmp_path / "study" / "release" / "student.skops"
+    student = load_student(released)
     assert student.predict(np.load(tmp_path / "test.npy")).shape == (297,)
     assert str(tmp_path).encode() not in released.read_bytes()
 

@@ -3,12 +3,12 @@
 import json
 import warnings
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from collegium import load_student
 from collegium.errors import ConfigError, PrivacyWarning, StudyMismatchError
 from collegium.pate.observer import Observer
 from collegium.study.config import read_config
@@ -103,8 +103,8 @@ def test_the_release_holds_the_histograms_exactly_as_the_journal_does(finished):
     release = result.folder.release
     names = {path.name for path in release.iterdir()}
     assert names == {
-        "labels.csv", HISTOGRAMS_FILE, "student.joblib", "privacy.json", "effects.json", "report.html",
-        "digests.json",
+        "labels.csv", HISTOGRAMS_FILE, "student.skops", "privacy.json", "effects.json", "report.html",
+        "digests.json", "README.md",
     }  # fmt: skip
     table = pd.read_parquet(release / HISTOGRAMS_FILE)
     outcomes = read_job(result.folder.path)[1]
@@ -197,11 +197,11 @@ def test_what_cannot_be_is_refused_before_anything_is_read(tmp_path, settings, m
 def test_another_kind_of_target_trains_another_student_and_costs_nothing(tmp_path):
     folder = run(write(tmp_path)).folder
     asked = read_job(folder.path)[1]
-    before = (folder.release / "student.joblib").read_bytes()
+    before = (folder.release / "student.skops").read_bytes()
     student = 'model = "sklearn.naive_bayes.GaussianNB"\ntargets = "argmax"'
     run(write(tmp_path, student=student))
     assert read_job(folder.path)[1] == asked
-    assert (folder.release / "student.joblib").read_bytes() != before
+    assert (folder.release / "student.skops").read_bytes() != before
 
 
 def test_a_student_that_cannot_take_soft_targets_falls_back_and_says_so(tmp_path):
@@ -215,7 +215,7 @@ def test_a_student_that_cannot_take_soft_targets_falls_back_and_says_so(tmp_path
 def test_a_student_of_all_public_records_gets_them_and_predicts_classes(tmp_path, release):
     student = f'model = "{Gatherer.__module__}.Gatherer"'
     result = run(write(tmp_path, student=student, release=release))
-    fitted = joblib.load(result.folder.release / "student.joblib")
+    fitted = load_student(result.folder.release, ["test_study_histograms.Gatherer"])
     n_public, n_labels, shape, sums = fitted.student.seen_
     assert n_public == 70 and n_labels == len(result.labels.labels)
     assert shape == (n_labels, 3) and sums == pytest.approx(1)

@@ -13,11 +13,11 @@ import time
 import warnings
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 
+from collegium import load_student
 from collegium.errors import (
     CollegiumError,
     InputError,
@@ -148,7 +148,8 @@ def test_the_vault_is_for_its_owner_only_and_so_is_every_file_in_it(finished):
 def test_the_release_holds_labels_student_statement_and_report_and_nothing_else(finished):
     names = {path.name for path in finished[1].folder.release.iterdir()}
     assert names == {
-        "labels.csv", "student.joblib", "privacy.json", "effects.json", "report.html", "digests.json"
+        "labels.csv", "student.skops", "privacy.json", "effects.json", "report.html", "digests.json",
+        "README.md",
     }  # fmt: skip
 
 
@@ -165,7 +166,7 @@ def test_labels_name_different_rows_of_the_public_file_and_classes(finished):
 def test_the_published_student_predicts_from_raw_features(finished):
     path, result = finished
     test = pd.read_csv(path.parent / "test.csv")
-    student = joblib.load(result.folder.release / "student.joblib")
+    student = load_student(result.folder.release / "student.skops")
     predicted = student.predict(test[["height", "weight"]])
     assert float(np.mean(predicted == test["kind"])) == result.student_accuracy > 0.5
 
@@ -173,7 +174,7 @@ def test_the_published_student_predicts_from_raw_features(finished):
 def test_preprocessing_goes_out_with_the_student(tmp_path):
     path = write_study(tmp_path, preprocessing={"kind": "tabular"})
     result = run(path)
-    student = joblib.load(result.folder.release / "student.joblib")
+    student = load_student(result.folder.release / "student.skops")
     features = pd.read_csv(tmp_path / "test.csv")[["height", "weight"]]
     assert set(student.predict(features)) <= set(CLASSES)
     assert student.steps[0][0] == "preprocessing"
@@ -306,12 +307,14 @@ def test_only_the_teachers_that_are_missing_are_trained_again(tmp_path):
     assert contents(folder.path) == before
 
 
-@pytest.mark.parametrize("lost", ["report.html", "student.joblib", "labels.csv", "privacy.json"])
+@pytest.mark.parametrize(
+    "lost", ["report.html", "student.skops", "labels.csv", "privacy.json", "README.md"]
+)
 def test_what_is_lost_from_the_release_is_made_again_without_paying(tmp_path, lost):
     path = write_study(tmp_path)
     folder = run(path).folder
     # A student that is trained again is written down as such.
-    other = ("student.joblib", "journal.jsonl", "digests.json") if lost == "student.joblib" else ()
+    other = ("student.skops", "journal.jsonl", "digests.json") if lost == "student.skops" else ()
     before, asked = contents(folder.path, other), settled(folder.path)
     (folder.release / lost).unlink()
     run(path)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import typer
 from rich.text import Text
 
-from collegium.cli import account, audit, studies, verify
+from collegium.cli import account, audit, predict, studies, verify
 from collegium.cli import label as votes
 from collegium.cli.console import err, show_warnings
 from collegium.errors import CollegiumError
@@ -31,6 +31,8 @@ app.command("init")(studies.init)
 app.command("plan")(studies.plan)
 app.command("run")(studies.run)
 app.command("report")(studies.report)
+app.command("predict")(predict.predict)
+app.command("onnx")(predict.onnx)
 app.command("label")(votes.label)
 app.command("account")(account.account)
 app.command("verify")(verify.verify)

@@ -262,3 +262,62 @@ def warn_of_unseen_classes(codes: NDArray[np.intp], classes: NDArray[Any]) -> No
             PrivacyWarning,
             stacklevel=3,
         )
+
+
+def described(X: Any) -> dict[str, Any]:
+    """Say what records are, so that others can be made like them: for JSON.
+
+    ``X``: from :func:`as_records`.
+    Returns: names and kinds of the columns of a table, or shape and kind of a record of an array.
+
+    Examples
+    --------
+    >>> described(pd.DataFrame({"age": [3, 4], "work": ["sea", "field"]}))
+    {'columns': [['age', 'numbers'], ['work', 'text']]}
+    >>> described(np.zeros((5, 28, 28)))
+    {'shape': [28, 28], 'kind': 'numbers'}
+    """
+    if isinstance(X, pd.DataFrame):
+        return {"columns": [[str(name), in_words(X[name].dtype)] for name in X.columns]}
+    return {"shape": [int(size) for size in X.shape[1:]], "kind": in_words(X.dtype)}
+
+
+def like_described(X: Any, inputs: dict[str, Any], name: str) -> Any:
+    """Take of some records what was described, columns in that order; others are left out.
+
+    ``X``: a table or an array.
+    ``inputs``: from :func:`described`.
+    ``name``: what to call ``X`` in messages.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"name": ["Ada"], "age": [3]})
+    >>> like_described(table, {"columns": [["age", "numbers"]]}, "table.csv").columns.tolist()
+    ['age']
+    """
+    columns = dict(inputs.get("columns", []))
+    if isinstance(X, pd.DataFrame) != bool(columns):
+        kinds = {True: "a table with named columns", False: "an array without column names"}
+        raise InputError(
+            f"{name} holds {kinds[isinstance(X, pd.DataFrame)]}, but the student takes "
+            f"{kinds[bool(columns)]}: give records in the same form as the public ones"
+        )
+    if not columns:
+        if list(X.shape[1:]) != inputs.get("shape"):
+            raise InputError(
+                f"{name} holds records of shape {X.shape[1:]}, but the student takes shape "
+                f"{tuple(inputs.get('shape', ()))}: prepare them in the same way"
+            )
+        return X
+    missing = [column for column in columns if column not in X.columns]
+    if missing:
+        raise InputError(
+            f"{name} lacks {', '.join(missing)}: the student needs the columns {', '.join(columns)}"
+        )
+    for column, kind in columns.items():
+        if in_words(X[column].dtype) != kind and not X[column].isna().all():
+            raise InputError(
+                f"column {column!r} holds {in_words(X[column].dtype)} in {name}, but the student learnt it as "
+                f"{kind}: convert it"
+            )
+    return X[list(columns)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -56,24 +57,16 @@ def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
     ``key``: the configuration's key, for messages.
     ``name``: a short name, or the full name of a class.
     Returns: with ``fit`` and ``predict``.
+    Raises ConfigError if the class is not known, by looking at it, to learn and to predict: nothing
+        else is ever called, whatever a configuration names.
 
     Examples
     --------
     >>> build_model("teachers.model", "random-forest", {"n_estimators": 10})
     RandomForestClassifier(n_estimators=10)
     """
-    module, _, attribute = SHORT_NAMES.get(name, name).rpartition(".")
-    if not module:
-        raise ConfigError(
-            f"{key}: unknown model {name!r}: allowed are {', '.join(SHORT_NAMES)}, or the full name of a "
-            "class such as sklearn.naive_bayes.GaussianNB"
-        )
-    try:
-        cls = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, TypeError, ValueError):  # ".." is no module's name at all
-        raise ConfigError(f"{key}: there is no class {name!r} that can be imported") from None
-    if not inspect.isclass(cls):
-        raise ConfigError(f"{key}: {name!r} is no class")
+    learns = ("fit", "fit_released") if key == "student.model" else ("fit",)
+    cls = _estimator_class(key, name, learns)
     given = {**_DEFAULTS.get(name, {}), **params}
     try:
         model: Any = cls(**given)
@@ -81,19 +74,59 @@ def build_model(key: str, name: str, params: Mapping[str, Any]) -> Any:
             model._validate_params()
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise ConfigError(f"{key}: {attribute} does not take these parameters: {reason}") from None
-    learns = ("fit", "fit_released") if key == "student.model" else ("fit",)
+        raise ConfigError(
+            f"{key}: {cls.__name__} does not take these parameters: {reason}"
+        ) from None
     try:
         check_teachers_at_once(model)
     except ModelError as error:
         raise ConfigError(f"{key}: {error}") from None
-    if not (any(hasattr(model, way) for way in learns) and hasattr(model, "predict")):
-        raise ConfigError(f"{key}: {name!r} has no fit and predict: name a classifier")
     try:
         check_classifier(model, key, learns_by=learns)
     except InputError as error:
         raise ConfigError(str(error)) from None
     return model
+
+
+def _estimator_class(key: str, name: str, learns: tuple[str, ...]) -> type:
+    """Find a class that learns and predicts; it is looked at, and not called.
+
+    Importing a module runs it. So Python's own modules are not even imported, for a classifier is none of
+    them, nor are programs (``__main__``); any other that is installed may be.
+    """
+    module, _, attribute = SHORT_NAMES.get(name, name).rpartition(".")
+    if not module:
+        raise ConfigError(
+            f"{key}: unknown model {name!r}: allowed are {', '.join(SHORT_NAMES)}, or the full name of a "
+            "class such as sklearn.naive_bayes.GaussianNB"
+        )
+    parts = module.split(".")
+    if parts[0] in sys.stdlib_module_names or "__main__" in parts:
+        raise ConfigError(
+            f"{key}: {name!r} is no classifier, but a part of Python itself, or a program: name a class "
+            "such as sklearn.naive_bayes.GaussianNB"
+        )
+    try:
+        cls = getattr(import_module(module), attribute)
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # a module may do anything; ".." is no module's name at all
+        usual = isinstance(error, ImportError | AttributeError | TypeError | ValueError)
+        reason = "" if usual else f" ({type(error).__name__}: {' '.join(str(error).split())})"
+        raise ConfigError(
+            f"{key}: there is no class {name!r} that can be imported{reason}"
+        ) from None
+    if not inspect.isclass(cls):
+        raise ConfigError(f"{key}: {name!r} is no class")
+    if not (any(_has_method(cls, way) for way in learns) and _has_method(cls, "predict")):
+        raise ConfigError(f"{key}: {name!r} has no fit and predict: name a classifier")
+    return cls
+
+
+def _has_method(cls: type, name: str) -> bool:
+    """Tell whether a class defines a method, without running anything of it."""
+    return inspect.isroutine(inspect.getattr_static(cls, name, None))
 
 
 def keep_checkpoints(model: Any, folder: Path) -> Any:

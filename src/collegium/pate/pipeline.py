@@ -192,13 +192,18 @@ class PateRun:
         with one_line_about(view.name, "applied to the public records"):
             return view.of(self.records.X_public, self.memory.folder)
 
-    def rehearse(self, X_test: Any = None) -> None:
+    def rehearse(self, X_test: Any = None) -> Any | None:
         """Train both models on some public records with synthetic labels: a typo must cost nothing.
 
         Parameters
         ----------
         X_test : array-like or DataFrame, optional
             Public records that the student will be asked about.
+
+        Returns
+        -------
+        object or None
+            The student that was trained, as it would be published; None where there was nothing to try.
 
         Raises
         ------
@@ -227,9 +232,13 @@ class PateRun:
             class_shares=recipe.class_shares("student", classes),
             name=recipe.names["student"],
         )
-        if X_test is not None and student is not None:
+        if student is None:
+            return None
+        student = self.student_view.published(student)
+        if X_test is not None:
             with one_line_about(recipe.names["test"], "predicted"):
-                self.student_view.published(student).predict(X_test)
+                student.predict(X_test)
+        return student
 
     @property
     def _is_chosen(self) -> bool:

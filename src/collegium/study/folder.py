@@ -41,6 +41,7 @@ from collegium.study.sections import RENAMED
 __all__ = ["HISTOGRAMS_FILE", "StudyFolder", "private_folder", "versions"]
 
 FORMAT = 1
+MODEL_CARD = "README.md"
 
 
 class StudyFolder:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from collegium.data.tables import described
+from collegium.errors import InputError
 from collegium.models.trial import one_line_about
 from collegium.pate.effects import sensitive_teacher_effects
 from collegium.pate.observer import Observer
@@ -12,10 +14,11 @@ from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.report.page import render_report
 from collegium.study.config import StudyConfig
-from collegium.study.folder import StudyFolder, versions
+from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.from_settings import recipe_of, settled
 from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
 from collegium.study.kept import FolderMemory
+from collegium.study.model_card import model_card
 from collegium.study.notes import KeptNotes
 from collegium.study.published import write_release
 from collegium.study.result import (
@@ -26,6 +29,7 @@ from collegium.study.result import (
 )
 from collegium.study.streaming import load_streamed_data
 from collegium.study.student import StudentStage
+from collegium.study.student_file import student_bytes
 from collegium.study.study_data import StudyData, load_study_data
 
 
@@ -65,7 +69,9 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
     data = run.records
     assert isinstance(data, StudyData)
     config = settled(config, data.X_public)
-    run.rehearse(data.X_test)
+    rehearsed = run.rehearse(data.X_test)
+    if rehearsed is not None and not folder.voting_has_ended():
+        _tell_if_unwritable(rehearsed, data, Observer() if observer is None else observer)
     folder.open()
     with folder.locked():
         folder.claim(*_identity(config, data), *_free(config, folder))
@@ -80,6 +86,16 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
         for line in notes_on_test_records(run.plan, data):
             notes.note(line)
         return _report(config, folder, run, data, released, student, (*notes.lines, *own_notes))
+
+
+def _tell_if_unwritable(student: Any, data: StudyData, observer: Observer) -> None:
+    """Say, before anything is spent, that labels will be all that is published."""
+    try:
+        student_bytes(student, described(data.X_public))
+    except InputError as error:
+        observer.note(
+            f"{error}: labels will be published, and no student; student.model may change"
+        )
 
 
 def _identity(config: StudyConfig, data: StudyData) -> tuple[Settings, dict[str, str]]:
@@ -136,6 +152,8 @@ def _report(
         student_notes=notes,
     )
     folder.write_json(folder.release / "effects.json", effects.to_dict())
+    card = model_card(result, config, data)
+    folder.write_bytes(folder.release / MODEL_CARD, card.encode())
     page = report_data(result, config, data, run.aggregator, run.electorate)
     folder.write_bytes(result.report, render_report(page).encode())
     folder.write_digests()

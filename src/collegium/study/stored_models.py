@@ -46,19 +46,30 @@ _RENAMED = {
 }
 
 
+def where_now(module: str, name: str) -> tuple[str, str]:
+    """Say where a class is today that an earlier version stored; others stay where they are.
+
+    Examples
+    --------
+    >>> where_now("collegium.students.graph", "GraphStudent")
+    ('collegium.pate.students.graph', 'GraphStudent')
+    """
+    for before in sorted(_MOVED, key=len, reverse=True):
+        if module == before or module.startswith(f"{before}."):
+            module = _MOVED[before] + module[len(before) :]
+            break
+    return module, _RENAMED.get((module, name), name)
+
+
 class _Unpickler(NumpyUnpickler):  # type: ignore[misc]
     """Reads what ``joblib.dump`` wrote, and finds classes that have moved since."""
 
     met_moved = False
 
     def find_class(self, module: str, name: str) -> Any:
-        if module.startswith("collegium."):
-            for before in sorted(_MOVED, key=len, reverse=True):
-                if module == before or module.startswith(f"{before}."):
-                    module = _MOVED[before] + module[len(before) :]
-                    self.met_moved = True
-                    break
-        return super().find_class(module, _RENAMED.get((module, name), name))
+        now, name = where_now(module, name)
+        self.met_moved |= now != module
+        return super().find_class(now, name)
 
 
 def load_model(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
-from collegium.data.tables import take_rows
-from collegium.errors import NothingReleasedError
+from collegium.data.tables import described, take_rows
+from collegium.errors import InputError, NothingReleasedError
 from collegium.models.trial import one_line_about
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.rehearsal import telling_rows
@@ -14,7 +15,13 @@ from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.frozen import without_defaults
 from collegium.study.notes import KeptNotes
-from collegium.study.stored_models import load_model
+from collegium.study.student_file import (
+    FORMER_STUDENT_FILE,
+    STUDENT_FILE,
+    read_student,
+    student_bytes,
+    types_beyond,
+)
 
 
 class StudentStage:
@@ -40,27 +47,51 @@ class StudentStage:
         Raises InputError if it cannot be trained, or cannot predict; what is published stays as it
             is.
         """
-        path, told = self._folder.release / "student.joblib", self._folder.vault / "student.json"
+        path, told = self._folder.release / STUDENT_FILE, self._folder.vault / "student.json"
         recipe = json.dumps(without_defaults(self._config.public())["student"], sort_keys=True)
         known = json.loads(told.read_text("utf-8")) if told.exists() else {}
         if not isinstance(known, dict):  # as it once was, without notes
             known = {"recipe": known}
         if path.exists() and known.get("recipe") == recipe:
             self._run.observer.skipped("student")
-            student = load_model(path, self._folder.write_model)
+            student = read_student(path, known.get("types", ())).student
             return student, tuple(known.get("notes", ()))
         self._run.observer.stage("student")
         with self._notes.apart() as notes:
             student = self._trained(released)
-        with one_line_about("student.model", "asked about public records"):
-            public = self._run.records.X_public
-            student.predict(take_rows(public, telling_rows(public)))
+            content, types = self._written(student)
         # Cut off between these writes, the next run must not take the new model for the former one.
         self._folder.write_json(told, {"recipe": None, "notes": []})
-        self._folder.write_model(path, student)
+        gone = [self._folder.release / FORMER_STUDENT_FILE, *([path] if content is None else [])]
+        for former in filter(Path.exists, gone):
+            self._folder.remove(former)
+        if content is not None:
+            self._folder.write_bytes(path, content)
+            student = read_student(path, types).student  # what is judged is what is published
         self._record_settings()
-        self._folder.write_json(told, {"recipe": recipe, "notes": notes})
+        self._folder.write_json(told, {"recipe": recipe, "notes": notes, "types": types})
         return student, tuple(notes)
+
+    def _written(self, student: Any) -> tuple[bytes | None, list[str]]:
+        """Write a student into memory; what its users must know about the file is noted.
+
+        Returns: its content, or None if there can be no file of it; types that its readers have to name.
+        """
+        public = self._run.records.X_public
+        with one_line_about("student.model", "asked about public records"):
+            student.predict(take_rows(public, telling_rows(public)))
+        try:
+            content = student_bytes(student, described(public))
+        except InputError as error:
+            self._notes.note(f"{error}: labels are published, and no student")
+            return None, []
+        types = types_beyond(content)
+        if types:
+            self._notes.note(
+                f"the published student holds {', '.join(types)}: whoever loads it must have that installed, "
+                "and name it (--trust)"
+            )
+        return content, types
 
     def _trained(self, released: Released) -> Any:
         try:
@@ -75,7 +106,10 @@ class StudentStage:
     def published_settings(self) -> dict[str, Any] | None:
         """Settings of the student in the release, as written there; None where there is none."""
         statement = self._folder.release / "privacy.json"
-        if not (self._folder.release / "student.joblib").exists() or not statement.exists():
+        names = (STUDENT_FILE, FORMER_STUDENT_FILE)
+        if not any((self._folder.release / name).exists() for name in names):
+            return None
+        if not statement.exists():
             return None
         known = json.loads(statement.read_text("utf-8")).get("config", {}).get("student")
         return known if isinstance(known, dict) else None

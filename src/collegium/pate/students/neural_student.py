@@ -158,10 +158,7 @@ class NeuralStudent(SemiSupervisedStudent):
     def _learn(self, released: ReleasedAnswers) -> None:
         self._check_parameters()
         require_torch()
-        import torch
-
         from collegium.pate.students.neural_training import Lesson, hidden_values, train
-        from collegium.pate.students.student_network import student_network
 
         device = find_machine(self.device, None).device
         self._shape = self._record_shape(released.X)
@@ -170,10 +167,7 @@ class NeuralStudent(SemiSupervisedStudent):
         self.beliefs_ = None if self.guide_ is None else _beliefs(self.guide_, released.X)
         mistrust = getattr(self.guide_, "mistrust_", _DEFAULT_MISTRUST)
         evidence = released.evidence(mistrust)
-        factory = student_network if self.network is None else self.network
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.random_state or 0)
-            self.network_ = factory(released.n_classes, self._shape)
+        self.network_ = self._new_network(released.n_classes)
         self.steps_ = 0
         for number in range(self.rounds):
             if number:
@@ -199,6 +193,36 @@ class NeuralStudent(SemiSupervisedStudent):
         guide = np.log(np.maximum(self.guide_.predict_proba(X), 1e-6))
         own = np.log(np.maximum(believed, 1e-6))
         return np.asarray(softmax(self.guide_share * guide + (1 - self.guide_share) * own, axis=1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give the network as numbers: what is stored of a student is arrays, and no module of PyTorch."""
+        state = dict(super().__getstate__())
+        network = state.pop("network_", None)
+        if network is not None:
+            state["_numbers"] = {name: part.numpy() for name, part in network.state_dict().items()}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        numbers = state.pop("_numbers", None)
+        super().__setstate__(state)
+        if numbers is not None:
+            import torch
+
+            self.network_ = self._new_network(len(self.classes_))
+            parts = {name: torch.from_numpy(part) for name, part in numbers.items()}
+            self.network_.load_state_dict(parts)
+            # Numbers lie as in training: in another order they would be added up otherwise.
+            self.network_.to(memory_format=torch.channels_last).eval()
+
+    def _new_network(self, n_classes: int) -> Any:
+        import torch
+
+        from collegium.pate.students.student_network import student_network
+
+        factory = student_network if self.network is None else self.network
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.random_state or 0)
+            return factory(n_classes, self._shape)
 
     def _fitted_guide(self, released: ReleasedAnswers) -> Any:
         if self.guide is None:

@@ -1,0 +1,146 @@
+"""What can be done with a published student: ask it about records, convert it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from collegium.cli.console import out
+from collegium.errors import InputError
+
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Full name of a further type that the student may hold, such as a class of your own: making "
+        "it may run code.",
+    ),
+]
+
+
+def predict(
+    release: Annotated[
+        Path, typer.Argument(help="A release (or a study's folder).", show_default=False)
+    ],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="Records, with the columns of the public ones: .csv, .parquet, .npy.",
+            show_default=False,
+        ),
+    ],
+    out_file: Annotated[
+        Path | None,
+        typer.Option("--out", help="CSV file to write. Default: the terminal.", show_default=False),
+    ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of each class.")
+    ] = False,
+    trust: Trust = None,
+) -> None:
+    """Let a published student name the class of each record. Nothing in the file is run.
+
+    Columns that the student does not know are left out. Rows are counted from 0.
+
+    Example: collegium predict study/release table.csv --out predictions.csv
+    """
+    import pandas as pd
+
+    from collegium.data.tables import like_described
+    from collegium.report.numbers import clean
+    from collegium.study.student_file import find_student, read_student
+
+    stored = read_student(find_student(release), trust or ())
+    records = like_described(_read(table, stored.inputs), stored.inputs, str(table))
+    try:
+        answers = {"label": stored.student.predict(records)}
+        if proba:
+            answers |= _probabilities(stored.student, records)
+    except InputError:
+        raise
+    except Exception as error:  # of any student, about any records
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"the student cannot be asked about {table} ({type(error).__name__}: {reason}): give records "
+            "like the public ones"
+        ) from None
+    text = pd.DataFrame(answers).rename_axis("row").to_csv()
+    if out_file is None:
+        if sys.stdout.isatty():  # names of classes may be anything, but a terminal obeys some of it
+            text = "\n".join(clean(line) for line in text.splitlines()) + "\n"
+        typer.echo(text, nl=False)
+        return
+    _write(out_file, text.encode())
+    out.print(f"{len(records):,} records; predictions: {out_file}", soft_wrap=True)
+
+
+def onnx(
+    release: Annotated[
+        Path, typer.Argument(help="A release (or a study's folder).", show_default=False)
+    ],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="Records to compare the two on, such as the public ones.", show_default=False
+        ),
+    ],
+    out_file: Annotated[Path, typer.Option("--out", help="Where to write it.")] = Path(
+        "student.onnx"
+    ),
+    trust: Trust = None,
+) -> None:
+    """Convert a published student to ONNX, and count on how many records it answers otherwise.
+
+    Needs: pip install 'collegium[onnx]'. Most of scikit-learn's classifiers can be converted, where records
+    are rows of numbers.
+
+    Example: collegium onnx study/release public.csv --out student.onnx
+    """
+    from collegium.data.tables import like_described
+    from collegium.study.onnx_file import onnx_bytes
+    from collegium.study.student_file import find_student, read_student
+
+    stored = read_student(find_student(release), trust or ())
+    records = like_described(_read(table, stored.inputs), stored.inputs, str(table))
+    content, differing = onnx_bytes(stored, records)
+    _write(out_file, content)
+    out.print(
+        f"{out_file}: answers otherwise on {differing:,} of the {len(records):,} records",
+        soft_wrap=True,
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"--out {path} cannot be written ({error.strerror})") from None
+
+
+def _probabilities(student: Any, records: Any) -> dict[str, Any]:
+    if not hasattr(student, "predict_proba"):
+        raise InputError("this student tells no probabilities: leave out --proba")
+    named = zip(student.classes_, student.predict_proba(records).T, strict=True)
+    return {f"probability of {name}": column for name, column in named}
+
+
+def _read(path: Path, inputs: dict[str, Any]) -> Any:
+    """Read records; what the student learnt as text is text, also where it looks like numbers."""
+    import pandas as pd
+
+    from collegium.data.datasets import read_any
+    from collegium.data.datasets.raw import open_raw
+    from collegium.data.datasets.table_files import parse_csv
+
+    records = read_any(path)
+    if isinstance(records, pd.DataFrame) and path.name.lower().endswith((".csv", ".csv.gz")):
+        numeric = set(records.select_dtypes(["number", "bool"]).columns)
+        texts = [name for name, kind in inputs.get("columns", []) if kind == "text"]
+        again = [name for name in texts if name in numeric]
+        if again:
+            with open_raw(path) as stream:
+                literal = parse_csv(stream, dtype=dict.fromkeys(again, "str"))
+            records[again] = literal[again]
+    return records

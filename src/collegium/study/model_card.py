@@ -1,0 +1,143 @@
+"""The card of a published student: what it is, who granted and paid what, how to use it, where it ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import pandas as pd
+
+from collegium.data.tables import described
+from collegium.report.numbers import clean, count
+from collegium.study.config import StudyConfig
+from collegium.study.folder import HISTOGRAMS_FILE, versions
+from collegium.study.result import StudyResult
+from collegium.study.student_file import STUDENT_FILE
+from collegium.study.study_data import StudyData
+
+_SHOWN = 200  # classes or columns
+
+
+def model_card(result: StudyResult, config: StudyConfig, data: StudyData) -> str:
+    """Write the card as Markdown, of what is published anyway.
+
+    ``data``: of which only public records, the class list and the length of the test are used.
+    """
+    has_student = (result.folder.release / STUDENT_FILE).exists()
+    parts = [
+        f"# {_text(config.study.name)}",
+        _what(result, config, has_student),
+        "## What is promised",
+        *(_text(sentence) for sentence in result.privacy.sentences()),
+        "## Who granted and paid what",
+        "Per person, for everything in this folder together:",
+        _table(
+            ("level", "people", "granted ε", "δ", "spent ε"),
+            (
+                (row.group, count(row.owners), granted, f"{row.budget.delta:g}", spent)
+                for row in result.privacy.groups
+                for granted, spent in [result.privacy.in_digits(row)]
+            ),
+        ),
+        "## What goes in, what comes out",
+        *_inputs(data),
+        f"Classes: {_listed(data.classes.tolist())}.",
+        *(_use(data) if has_student else ()),
+        "## How good it is",
+        *_quality(result, data),
+        "## Limits",
+        *_limits(result),
+        "## Made with",
+        ", ".join(f"{name} {number}" for name, number in versions().items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _what(result: StudyResult, config: StudyConfig, has_student: bool) -> str:
+    labels = result.labels
+    released = (
+        f"{count(len(labels.labels))} labels (`labels.csv`), released after {count(labels.n_asked)} "
+        "questions about public records"
+    )
+    if (result.folder.release / HISTOGRAMS_FILE).exists():
+        released += f", with the noisy counts behind them (`{HISTOGRAMS_FILE}`)"
+    if not has_student:
+        return f"This folder holds {released}. There is no student in it (see *Limits*)."
+    return (
+        f"`{STUDENT_FILE}` is a classifier ({_text(config.student.model)}). It learnt from public records "
+        f"and {released}. These come from the noisy votes of {count(result.plan.n_teachers)} teachers, each "
+        "trained on some of the private records; neither teachers nor votes are published. `privacy.json` "
+        "holds all settings, `report.html` the whole story."
+    )
+
+
+def _inputs(data: StudyData) -> list[str]:
+    inputs = described(data.X_public)
+    if "columns" not in inputs:
+        shape = " × ".join(map(str, inputs["shape"]))
+        return [f"A record is an array of {inputs['kind']} of shape {shape}."]
+    columns = inputs["columns"]
+    more = [f"… and {count(len(columns) - _SHOWN)} more."] if len(columns) > _SHOWN else []
+    return ["A record has these columns:", _table(("column", "holds"), columns[:_SHOWN]), *more]
+
+
+def _use(data: StudyData) -> list[str]:
+    is_table = isinstance(data.X_public, pd.DataFrame)
+    file, read = (
+        ("table.csv", 'collegium.datasets.read_table("table.csv")  # these columns, and no others')
+        if is_table
+        else ("records.npy", 'numpy.load("records.npy")')
+    )
+    imports = "import collegium" if is_table else "import collegium, numpy"
+    return [
+        "## How to use it",
+        f"```\ncollegium predict RELEASE {file} --out predictions.csv\n```",
+        f"where RELEASE is this folder, or in Python:\n\n```python\n{imports}\n\n"
+        f'student = collegium.load_student("RELEASE")\nrecords = {read}\nstudent.predict(records)\n```',
+        "The file is read without running anything of it, and nothing but known types is taken out of it.",
+    ]
+
+
+def _quality(result: StudyResult, data: StudyData) -> list[str]:
+    lines = []
+    if result.student_accuracy is not None and data.y_test is not None:
+        commonest = pd.Series(data.y_test).value_counts(normalize=True).iloc[0]
+        lines.append(
+            f"Right on {result.student_accuracy:.1%} of {count(result.n_test)} public test records (always "
+            f"naming the commonest class would be right on {commonest:.1%} of them). "
+            "`effects.json` has it by class and group."
+        )
+    if result.label_accuracy is not None:
+        lines.append(
+            f"{result.label_accuracy:.1%} of the released labels are right, where public truth is known."
+        )
+    return lines or [
+        "Not known: no public records with known classes were given to measure it with."
+    ]
+
+
+def _limits(result: StudyResult) -> list[str]:
+    lines = [
+        "It knows what the released labels say, with the noise that protects people in them: classes that "
+        "few people have may never be named.",
+        "It was measured, if at all, on the public records of one study. For other people, places or times "
+        "nobody knows how good it is.",
+        *result.student_notes,
+    ]
+    return ["\n".join(f"- {_text(line)}" for line in lines)]
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = list(head)
+    lines = [head, ["---"] * len(head), *([_text(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _listed(names: list[object]) -> str:
+    more = f", … ({count(len(names))} in all)" if len(names) > _SHOWN else ""
+    return ", ".join(_text(str(name)) for name in names[:_SHOWN]) + more
+
+
+def _text(text: str) -> str:
+    """Write a text as Markdown shows it; whatever is a mark there is not one here."""
+    return re.sub(r"([\\`*_\[\]<>|#&$~])", r"\\\1", clean(text))

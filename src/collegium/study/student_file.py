@@ -1,0 +1,215 @@
+"""The published student as a file: it is read without running anything of it, and each type in it is known.
+
+The file is one of skops: a zip archive of NumPy arrays and a JSON text that says which object holds what. It
+is written such that equal students give equal bytes, and says besides which columns the student takes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
+
+from collegium.errors import InputError
+from collegium.study.stored_models import where_now
+from collegium.study.trusted_types import TRUSTED
+
+STUDENT_FILE = "student.skops"
+FORMER_STUDENT_FILE = "student.joblib"
+"""As earlier versions wrote it; it is never read."""
+
+_SCHEMA, _INPUTS = "schema.json", "collegium.json"
+
+
+@dataclass(frozen=True, eq=False)
+class StoredStudent:
+    """A published student, as read.
+
+    ``student``: an estimator that takes records as they are.
+    ``inputs``: what records are, as :func:`~collegium.data.tables.described` says it.
+    """
+
+    student: Any
+    inputs: dict[str, Any]
+
+
+def load_student(folder: str | PathLike[str], trust: Sequence[str] = ()) -> Any:
+    """Load the student that a study published.
+
+    Nothing in the file is run: it is read as data, and refused if it holds anything but types that students
+    of Collegium and scikit-learn consist of. What it answers is only as good as where it comes from.
+
+    Parameters
+    ----------
+    folder : str or path
+        A study's folder, its ``release/``, or the file ``student.skops`` itself.
+    trust : sequence of str
+        Full names of further types that may be in it, such as a class of your own. Making an object of such a
+        type may run its code.
+
+    Returns
+    -------
+    estimator
+        A classifier in scikit-learn's manner: it takes records as the public ones were given (a table with
+        the same columns, or an array), and predicts classes.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, it is damaged, or it holds another type.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> student = GaussianNB().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, STUDENT_FILE).write_bytes(student_bytes(student, {}))
+    ...     load_student(folder).predict([[0.9]]).tolist()
+    ['yes']
+    """
+    return read_student(find_student(Path(folder)), trust).student
+
+
+def find_student(path: Path) -> Path:
+    """Find the student's file of a study's folder or release."""
+    places = (path, path / STUDENT_FILE, path / "release" / STUDENT_FILE)
+    found = next((place for place in places if place.is_file()), None)
+    if found is not None:
+        return found
+    former = [place.with_name(FORMER_STUDENT_FILE) for place in places[1:]]
+    if any(place.exists() for place in former):
+        raise InputError(
+            f"{path} holds a student of an earlier version (student.joblib), which is not read, for reading "
+            "it can run anything: run the study again, which costs nobody anything"
+        )
+    raise InputError(f"{path} holds no {STUDENT_FILE}: name a study's folder, or its release/")
+
+
+def read_student(path: Path, trust: Sequence[str] = ()) -> StoredStudent:
+    """Read a student's file; see :func:`load_student`."""
+    import skops.io
+
+    try:
+        content, inputs = _harmless(path)
+        strange = sorted(set(skops.io.get_untrusted_types(data=content)) - TRUSTED - set(trust))
+        if not strange:
+            student = skops.io.loads(content, trusted=[*TRUSTED, *trust])
+            _check(student)
+            return StoredStudent(student, inputs)
+    except OSError:
+        raise
+    except Exception as error:  # a file that somebody made up may fail anywhere
+        reason = str(error) if isinstance(error, InputError) else type(error).__name__
+        raise InputError(
+            f"{path} cannot be read ({' '.join(reason.split())[:200]}): it is damaged, or no published "
+            "student; get it again, or delete it and run the study again"
+        ) from None
+    raise InputError(
+        f"{path} holds {', '.join(strange[:5])}{', …' if len(strange) > 5 else ''}, which no student of "
+        "Collegium consists of: nothing was loaded; if you know and trust it, name it with --trust (in "
+        "Python: trust=[…])"
+    )
+
+
+def student_bytes(student: Any, inputs: dict[str, Any]) -> bytes:
+    """Write a student such that :func:`read_student` can read it.
+
+    ``student``: fitted; not changed.
+    ``inputs``: what records are.
+    Raises InputError if it holds what cannot be written without pickling.
+    """
+    import skops.io
+
+    try:
+        content = _in_order(skops.io.dumps(student), inputs)
+        _check(skops.io.loads(content, trusted=[*TRUSTED, *types_beyond(content)]))
+    except Exception as error:  # of whatever it consists of
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise InputError(
+            f"{type(student).__name__} cannot be written as {STUDENT_FILE} ({reason})"
+        ) from None
+    return content
+
+
+def types_beyond(content: bytes) -> list[str]:
+    """List the types in a student's file that its readers have to name before they can load it."""
+    import skops.io
+
+    return sorted(set(skops.io.get_untrusted_types(data=content)) - TRUSTED)
+
+
+def _check(student: Any) -> None:
+    from collegium.study.trees_within import check_trees
+
+    if not callable(getattr(student, "predict", None)):
+        raise InputError("it does not predict")
+    check_trees(student)
+
+
+def _in_order(content: bytes, inputs: dict[str, Any]) -> bytes:
+    """Write a file of skops anew without what differs between two processes: addresses, times, names."""
+    with ZipFile(io.BytesIO(content)) as archive:
+        schema = json.loads(archive.read(_SCHEMA))
+        numbers: dict[Any, int] = {}
+        files: dict[str, str] = {}
+        for node in _nodes(schema):
+            if node.get("__loader__") == "JsonNode":
+                node.pop("__id__", None)
+            elif "__id__" in node:
+                node["__id__"] = numbers.setdefault(node["__id__"], len(numbers) + 1)
+            if "file" in node:
+                suffix = Path(node["file"]).suffix
+                node["file"] = files.setdefault(node["file"], f"{len(files) + 1}{suffix}")
+        parts = {new: archive.read(old) for old, new in files.items()}
+    return _zipped({_SCHEMA: _json(schema), _INPUTS: _json(inputs), **parts})
+
+
+def _harmless(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """Read a file of no more than its own size, and find classes that have moved since it was written."""
+    with ZipFile(path) as archive:
+        parts = archive.infolist()
+        size = path.stat().st_size
+        if any(part.compress_type != ZIP_STORED for part in parts) or size < sum(
+            part.file_size for part in parts
+        ):
+            raise InputError("its parts are compressed")
+        content = {part.filename: archive.read(part) for part in parts}
+    schema = json.loads(content[_SCHEMA])
+    for node in _nodes(schema):
+        module, name = node.get("__module__"), node.get("__class__")
+        if isinstance(module, str) and isinstance(name, str):
+            node["__module__"], node["__class__"] = where_now(module, name)
+    content[_SCHEMA] = _json(schema)
+    inputs = json.loads(content.get(_INPUTS, b"{}"))
+    return _zipped(content), inputs if isinstance(inputs, dict) else {}
+
+
+def _nodes(part: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(part, dict):
+        if "__loader__" in part:
+            yield part
+        for one in part.values():
+            yield from _nodes(one)
+    elif isinstance(part, list):
+        for one in part:
+            yield from _nodes(one)
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def _zipped(parts: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        for name, content in parts.items():
+            about = ZipInfo(name)  # with the oldest date there is
+            about.create_system = 3  # the same on every machine
+            archive.writestr(about, content)
+    return buffer.getvalue()

@@ -1,0 +1,56 @@
+"""Types that a published student may consist of, besides those that skops trusts by itself.
+
+skops trusts NumPy's types and scikit-learn's public estimators. A type is listed here if making an object of
+it from any content runs nothing and touches no file: what writes caches or checkpoints is not.
+"""
+
+from __future__ import annotations
+
+_OF_COLLEGIUM = (
+    "models.closed_form.kernels.KernelModel",
+    "models.closed_form.logistic.LogisticTeachers",
+    "models.closed_form.ridge.RidgeTeachers",
+    "models.closed_form.tabular.TabularModel",
+    "models.closed_form.tabular.TabularTeachers",
+    "models.closed_form.tabular._Weighting",
+    "models.features.embeddings.Embeddings",
+    "models.features.principal.PublicComponents",
+    "models.features.scattering.ScatteringTransform",
+    "models.neural.networks.mlp",
+    "models.neural.networks.seed_cnn",
+    "models.neural.networks.small_cnn",
+    "models.neural.neural_classifier.NeuralClassifier",
+    "models.neural.trained_network.TrainedNetwork",
+    "models.preprocessing.pixels.PixelScaler",
+    "models.preprocessing.principal_table.PrincipalTable",
+    "models.preprocessing.tabular_encoder.TabularEncoder",
+    "pate.students.embedding.EvenScattering",
+    "pate.students.embedding.PublicEmbedding",
+    "pate.students.gaussian_process.GaussianProcessStudent",
+    "pate.students.graph.GraphStudent",
+    "pate.students.neural_student.NeuralStudent",
+    "pate.students.regression.RegressionStudent",
+    "pate.students.regression._Basis",
+    "pate.students.regression._Columns",
+    "pate.students.share_matching.ShareMatched",
+    "pate.students.supervised.NamedClasses",
+)
+_OF_OTHERS = (
+    "functools.partial",  # of a function that is trusted itself
+    "numpy.dtype",
+    "scipy.sparse._csr.csr_array",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+    "sklearn.gaussian_process.kernels.ConstantKernel",
+    "sklearn.gaussian_process.kernels.Product",
+    "sklearn.gaussian_process.kernels.RBF",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.tree._tree.Tree",
+)
+
+TRUSTED = frozenset({*(f"collegium.{name}" for name in _OF_COLLEGIUM), *_OF_OTHERS})

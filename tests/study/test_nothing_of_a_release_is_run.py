@@ -1,0 +1,541 @@
+"""What lies in a release is read as data: whoever put it there, nothing of it is run."""
+
+import io
+import json
+import operator
+import os
+import pickle
+import re
+import subprocess
+import sys
+import textwrap
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from collegium import load_student
+from collegium.cli.main import main
+from collegium.errors import InputError
+from collegium.pate.catalogue import SHORT_NAMES, build_model, build_preprocessing
+from collegium.pate.students.share_matching import match_shares
+from collegium.pate.students.supervised import fit_released
+from collegium.pate.views import fitted_view
+from collegium.study.student_file import read_student, student_bytes
+
+STUDY = """
+[data]
+private = "private.csv"
+public = "public.csv"
+test = "test.csv"
+target = "y"
+classes = ["down", "up"]
+[privacy]
+column = "privacy"
+levels = {{ "high|<b>" = 3.0, low = 6.0 }}
+delta = 1e-6
+[preprocessing]
+kind = "tabular"
+[teachers]
+model = "sklearn.naive_bayes.GaussianNB"
+n_teachers = 30
+[aggregation]
+aggregator = "gnmax"
+sigma = 6
+[student]
+model = "{model}"
+[run]
+n_jobs = 1
+"""
+OWN_MODULE = """
+from sklearn.naive_bayes import GaussianNB
+
+class Own(GaussianNB):
+    pass
+
+class Secretive(GaussianNB):
+    def fit(self, X, y, sample_weight=None):
+        self.key = lambda: 0
+        return super().fit(X, y, sample_weight)
+"""
+
+
+def collegium(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+        raise SystemExit(0)
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    return int(ended.value.code or 0), said.out, " ".join(said.err.split())
+
+
+def write_study(folder, model="sklearn.naive_bayes.GaussianNB"):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"size": rng.normal(size=400), "code": rng.choice(["1", "2", "x"], 400)})
+    table["y"] = np.where(table["size"] > 0, "up", "down")
+    table["privacy"] = rng.choice(["high|<b>", "low"], 400)
+    table.iloc[:250].to_csv(folder / "private.csv", index=False)
+    table.iloc[250:330].drop(columns="privacy").to_csv(folder / "public.csv", index=False)
+    table.iloc[330:].drop(columns="privacy").to_csv(folder / "test.csv", index=False)
+    (folder / "own_module.py").write_text(OWN_MODULE, encoding="utf-8")
+    (folder / "study.toml").write_text(STUDY.format(model=model), encoding="utf-8")
+    return folder / "study.toml"
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch, capsys):
+    """A finished study."""
+    monkeypatch.syspath_prepend(tmp_path)
+    path = write_study(tmp_path)
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    yield tmp_path
+    sys.modules.pop("own_module", None)
+
+
+class Poison:
+    """Leaves a file where it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return (os.mkdir, (str(self.marker),))
+
+
+def small():
+    return GaussianNB().fit([[0.0, 0.0], [1.0, 1.0]], ["down", "up"])
+
+
+def rewritten(content, change):
+    """Change the text of a student's file that says which object holds what."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts["schema.json"] = json.dumps(change(json.loads(parts["schema.json"]))).encode()
+    return zipped(parts)
+
+
+def zipped(parts, **how):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", **how) as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return buffer.getvalue()
+
+
+def poisoned(marker):
+    """Make files that would leave a mark, were anything in them called, now or when the student is asked."""
+    text = str(marker)
+
+    def as_object(module, name, loader, arguments):
+        def change(schema):
+            inner = json.loads(json.dumps(schema))
+            arguments_node = {
+                "__class__": "tuple", "__module__": "builtins", "__loader__": "TupleNode", "__id__": 991,
+                "content": [
+                    {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode",
+                     "content": json.dumps(a), "is_json": True}
+                    for a in arguments
+                ],
+            }  # fmt: skip
+            node = {"__class__": name, "__module__": module, "__loader__": loader, "__id__": 990,
+                    "content": arguments_node}  # fmt: skip
+            inner["content"]["content"]["extra"] = node
+            return inner
+
+        return rewritten(student_bytes(small(), {}), change)
+
+    def steps(function):
+        return skops.io.dumps(make_pipeline(FunctionTransformer(function), small()))
+
+    with_pickle = student_bytes(small(), {})
+    with zipfile.ZipFile(io.BytesIO(with_pickle)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    array = np.array([Poison(marker)], dtype=object)
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=True)
+    return {
+        "pickle": pickle.dumps(Poison(marker)),
+        "array": zipped({n: buffer.getvalue() if n.endswith(".npy") else p for n, p in parts.items()}),
+        "function": steps(os.mkdir),
+        "partial": steps(partial(os.mkdir, text)),
+        "method": steps(Path(text).mkdir),
+        "methodcaller": steps(operator.methodcaller("mkdir")),
+        "path": steps(Path(text)),
+        "constructor": as_object("subprocess", "Popen", "ConstructorFromReduceNode", [["mkdir", text]]),
+        "object": as_object("subprocess", "Popen", "ObjectNode", []),
+        "open file": as_object("builtins", "open", "ConstructorFromReduceNode", [text, "w"]),
+        "file": as_object("io", "FileIO", "ConstructorFromReduceNode", [text, "w"]),
+        "cache": as_object(
+            "collegium.models.features.cache", "FeatureCache", "ConstructorFromReduceNode", [text]
+        ),
+        "moved": as_object(
+            "collegium.features.cache", "FeatureCache", "ConstructorFromReduceNode", [text]
+        ),
+        "folder": as_object("collegium.study.folder", "StudyFolder", "ConstructorFromReduceNode", [text]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", poisoned(Path("mark")))
+def test_a_poisoned_student_is_refused_by_all_that_read_it(kind, study, monkeypatch, capsys):
+    marker = study / "mark"
+    monkeypatch.chdir(study)
+    (study / "study/release/student.skops").write_bytes(poisoned(marker)[kind])
+    for command in (("run", "study.toml"), ("predict", "study/release", "test.csv")):
+        code, _, said = collegium(monkeypatch, capsys, *command)
+        assert code == 2
+        assert said.startswith("error: ") and "student.skops" in said
+    with pytest.raises(InputError):
+        load_student(study / "study")
+    assert not marker.exists()
+
+
+def test_a_student_of_an_earlier_version_is_never_unpickled(study, monkeypatch, capsys):
+    release = study / "study/release"
+    now = (release / "student.skops").read_bytes()
+    (release / "student.skops").unlink()
+    joblib.dump(Poison(study / "mark"), release / "student.joblib")
+    code, _, said = collegium(monkeypatch, capsys, "predict", release, study / "test.csv")
+    assert code == 2 and "run the study again" in said
+    assert collegium(monkeypatch, capsys, "run", study / "study.toml")[0] == 0
+    assert not (study / "mark").exists()
+    assert not (release / "student.joblib").exists()
+    assert (release / "student.skops").read_bytes() == now  # made again of what was released
+
+
+def test_no_pickle_is_opened_when_a_student_is_asked(study):
+    script = f"""
+        import sys
+        sys.argv = ["collegium", "predict", {str(study / "study")!r}, {str(study / "test.csv")!r}]
+        found = []
+        def hear(event, arguments):
+            if event.startswith("pickle."):
+                found.append(arguments)
+        from collegium.cli.main import main
+        for hooks in ([], [hear]):  # imports of others may unpickle what they like: they come first
+            for hook in hooks:
+                sys.addaudithook(hook)
+            try:
+                main()
+            except SystemExit as ended:
+                assert not ended.code and not found, found
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("row,label\n0,")
+
+
+def records():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 16))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def round_trip(student, tmp_path):
+    content = student_bytes(student, {})
+    (tmp_path / "student.skops").write_bytes(content)
+    return load_student(tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(set(SHORT_NAMES) - {"small-cnn"}))
+def test_every_named_student_can_be_published(name, tmp_path):
+    if SHORT_NAMES[name].endswith(("NeuralStudent", "NeuralClassifier")):
+        pytest.importorskip("torch")
+    X, y = records()
+    model = build_model("student.model", name, {})
+    if "epochs" in model.get_params():
+        model.set_params(epochs=2)
+    believed = np.full((60, 2), 0.1)
+    believed[np.arange(60), y[:60]] = 0.9
+    names = np.array(["no", "yes"])
+    student = fit_released(model, X, np.arange(60), y[:60], names, believed, tell=lambda line: None)
+    if hasattr(student, "predict_proba"):
+        student = match_shares(student, X, names, np.array([0.3, 0.7]))
+    assert np.array_equal(round_trip(student, tmp_path).predict(X), student.predict(X))
+
+
+@pytest.mark.parametrize(
+    "kind", ["tabular", "principal", "pixels", "pca", "scattering", "embeddings"]
+)
+def test_every_preprocessing_is_published_with_its_student(kind, tmp_path):
+    X, y = records()
+    if kind in ("tabular", "principal"):
+        X = pd.DataFrame(
+            {"a": X[:, 0], "b": np.where(y, "u", "v"), "c": np.where(X[:, 2] > 0, "x", None)}
+        )
+    elif kind != "embeddings":
+        X = (
+            (np.abs(np.random.default_rng(0).normal(size=(120, 12, 12))) * 60)
+            .clip(0, 255)
+            .astype(np.uint8)
+        )
+    made = build_preprocessing(kind, categorical="onehot", components=3, random_state=0)
+    view = fitted_view(made, X, "preprocessing")
+    student = view.published(GaussianNB().fit(view.of(X), y))
+    assert np.array_equal(round_trip(student, tmp_path).predict(X), student.predict(X))
+
+
+def test_equal_students_of_different_processes_are_equal_bytes():
+    script = """
+        import hashlib
+        import numpy as np, pandas as pd
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.pipeline import make_pipeline
+        from collegium.features import TabularEncoder
+        from collegium.study.student_file import student_bytes
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"a": rng.normal(size=90), "b": rng.choice(["u", "v"], 90)})
+        model = make_pipeline(TabularEncoder(), RandomForestClassifier(5, random_state=0))
+        model.fit(table, table["a"] > 0)
+        print(hashlib.sha256(student_bytes(model, {"columns": [["a", "numbers"]]})).hexdigest())
+    """
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    assert len(digests) == 1
+
+
+def test_a_student_survives_that_its_classes_move(tmp_path):
+    student = build_model("student.model", "evidence-regression", {}).fit(*records())
+    with zipfile.ZipFile(io.BytesIO(student_bytes(student, {}))) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    old = parts["schema.json"].replace(b"collegium.pate.students", b"collegium.students")
+    old = old.replace(b'"_Columns"', b'"_View"')  # and was called otherwise
+    assert old != parts["schema.json"]
+    (tmp_path / "student.skops").write_bytes(zipped({**parts, "schema.json": old}))
+    X, _ = records()
+    assert np.array_equal(load_student(tmp_path).predict(X), student.predict(X))
+
+
+# --- trees that point outside -----------------------------------------------------------------------------
+
+
+def pointing_outside(kind):
+    X, y = records()
+    if kind == "k-d tree":
+        student = KNeighborsClassifier(algorithm="kd_tree").fit(X, y)
+        rows = np.asarray(student._tree.get_arrays()[1])
+        return student_bytes(student, {}), rows, rows + 10**9
+    if kind.startswith("boosted"):
+        student = HistGradientBoostingClassifier(max_iter=1).fit(X, y)
+        nodes = student._predictors[0][0].nodes
+        wrong = nodes.copy()
+        wrong["left" if kind.endswith("child") else "feature_idx"][0] = 10**6
+        return student_bytes(student, {}), nodes, wrong
+    student = RandomForestClassifier(1, random_state=0).fit(X, y)
+    nodes = student.estimators_[0].tree_.__getstate__()["nodes"]
+    wrong = nodes.copy()
+    field, value = {
+        "child": ("left_child", 10**9), "circle": ("left_child", 0), "feature": ("feature", 10**9),
+        "another feature": ("feature", 16), "before": ("feature", -5),
+    }[kind]  # fmt: skip
+    wrong[field][0] = value
+    return student_bytes(student, {}), nodes, wrong
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["child", "circle", "feature", "another feature", "before", "boosted child", "boosted feature",
+     "k-d tree"],
+)  # fmt: skip
+def test_a_tree_that_points_outside_is_refused(kind, tmp_path):
+    content, right, wrong = pointing_outside(kind)
+    assert content.count(right.tobytes()) == 1
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        parts = {
+            n: archive.read(n).replace(right.tobytes(), wrong.tobytes()) for n in archive.namelist()
+        }
+    (tmp_path / "student.skops").write_bytes(zipped(parts))
+    with pytest.raises(InputError, match="points outside"):
+        load_student(tmp_path)
+
+
+@pytest.mark.parametrize("n_nodes", [-1, 0, 1])
+def test_a_tree_that_hides_some_of_its_nodes_is_refused(n_nodes, tmp_path):
+    student = RandomForestClassifier(1, random_state=0).fit(*records())
+
+    def hiding(schema):
+        text = json.dumps(schema)
+        node = re.search(r'"node_count": \{[^}]*"content": "(\d+)"', text)
+        return json.loads(f"{text[: node.start(1)]}{n_nodes}{text[node.end(1) :]}")
+
+    (tmp_path / "student.skops").write_bytes(rewritten(student_bytes(student, {}), hiding))
+    with pytest.raises(InputError, match="cannot be read"):
+        load_student(tmp_path)
+
+
+# --- damaged files ----------------------------------------------------------------------------------------
+
+
+def test_a_damaged_file_is_harmless_or_named_in_one_line(tmp_path):
+    content = student_bytes(small(), {})
+    path = tmp_path / "student.skops"
+    X = [[0.1, 0.2], [0.9, 0.7]]
+    right = small().predict_proba(X)
+    rng = np.random.default_rng(0)
+    refused = 0
+    for trial in range(300):
+        damaged = bytearray(content)
+        if trial % 3 == 0:
+            damaged = damaged[: rng.integers(len(content))]
+        else:
+            damaged[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            student = load_student(path)
+        except InputError as error:
+            assert "\n" not in str(error)
+            refused += 1
+        else:
+            assert np.array_equal(student.predict_proba(X), right)
+    assert refused > 250
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{}, {"schema.json": b"[]"}, {"schema.json": b"{}"}, {"schema.json": b"null"},
+     {"schema.json": b"[" * 10**5}],
+)  # fmt: skip
+def test_made_up_files_are_refused_in_one_line(parts, tmp_path):
+    (tmp_path / "student.skops").write_bytes(zipped(parts))
+    with pytest.raises(InputError, match=r"cannot be read"):
+        load_student(tmp_path)
+
+
+def test_what_unpacks_to_more_than_it_is_is_refused(tmp_path):
+    bomb = zipped({"schema.json": b" " * 10**8}, compression=zipfile.ZIP_DEFLATED)
+    (tmp_path / "student.skops").write_bytes(bomb)
+    with pytest.raises(InputError, match="compressed"):
+        load_student(tmp_path)
+
+
+# --- students of one's own --------------------------------------------------------------------------------
+
+
+def test_a_class_of_ones_own_is_loaded_by_who_names_it(study, monkeypatch, capsys):
+    path = write_study(study, "own_module.Own")
+    code, _, said = collegium(monkeypatch, capsys, "run", path)
+    assert code == 0 and "own_module.Own" in said and "--trust" in said
+    before = (study / "study/release/student.skops").stat().st_mtime_ns
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0  # it is known, and read again
+    assert (study / "study/release/student.skops").stat().st_mtime_ns == before
+    assert "own\\_module.Own" in (study / "study/release/README.md").read_text("utf-8")
+    asked = ("predict", study / "study", study / "test.csv")
+    code, _, said = collegium(monkeypatch, capsys, *asked)
+    assert code == 2 and "holds own_module.Own" in said
+    code, shown, _ = collegium(monkeypatch, capsys, *asked, "--trust", "own_module.Own")
+    assert code == 0 and shown.startswith("row,label\n")
+    assert type(load_student(study / "study", trust=["own_module.Own"])[-1]).__name__ == "Own"
+
+
+def test_where_a_student_cannot_be_written_labels_are_published_and_it_is_said(
+    study, monkeypatch, capsys
+):
+    (study / "study").rename(study / "first")
+    path = write_study(study, "own_module.Secretive")
+    for _ in range(2):
+        code, _, said = collegium(monkeypatch, capsys, "run", path)
+        assert code == 0
+        assert "cannot be written as student.skops" in said
+        release = study / "study/release"
+        assert (release / "labels.csv").exists() and not (release / "student.skops").exists()
+        assert "There is no student in it" in (release / "README.md").read_text("utf-8")
+    assert "labels will be published, and no student" not in said  # only before it is spent
+    (study / "study.toml").write_text(STUDY.format(model="logistic-regression"), encoding="utf-8")
+    assert collegium(monkeypatch, capsys, "run", path)[0] == 0
+    assert load_student(study / "study") is not None
+
+
+# --- asking it --------------------------------------------------------------------------------------------
+
+
+def test_predictions_are_those_of_the_student(study, monkeypatch, capsys):
+    test = pd.read_csv(study / "test.csv")
+    student = load_student(study / "study/release")
+    right = student.predict(test[["size", "code"]])
+    digits = test[test["code"] != "x"]  # without an "x", its column looks like numbers
+    digits[["y", "code", "size"]].to_csv(study / "other.csv", index=False)
+    target = study / "answers.csv"
+    code, _, said = collegium(
+        monkeypatch, capsys, "predict", study / "study", study / "other.csv", "--proba", "--out", target
+    )  # fmt: skip
+    assert code == 0, said
+    answers = pd.read_csv(target)
+    assert answers["row"].tolist() == list(range(len(digits)))
+    assert answers["label"].tolist() == right[(test["code"] != "x").to_numpy()].tolist()
+    names = [name for name in answers.columns if name.startswith("probability of ")]
+    assert names == ["probability of down", "probability of up"]
+    assert np.allclose(answers[names].sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ("size\n1.0\n", "lacks code"),
+        ("size,code\nbig,x\n", "'size' holds text"),
+        ("", "empty"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused_in_one_line(table, told, study, monkeypatch, capsys):
+    (study / "other.csv").write_text(table, encoding="utf-8")
+    code, _, said = collegium(monkeypatch, capsys, "predict", study / "study", study / "other.csv")
+    assert code == 2 and said.startswith("error: ") and told in said
+
+
+def test_arrays_that_do_not_fit_are_refused_in_one_line(study, monkeypatch, capsys):
+    np.save(study / "other.npy", np.zeros((3, 2)))
+    code, _, said = collegium(monkeypatch, capsys, "predict", study / "study", study / "other.npy")
+    assert code == 2 and "the student takes a table with named columns" in said
+    code, _, said = collegium(monkeypatch, capsys, "predict", study / "study", study / "test.csv")
+    assert code == 0
+    code, _, said = collegium(monkeypatch, capsys, "predict", study / "none", study / "test.csv")
+    assert code == 2 and "holds no student.skops" in said
+
+
+def test_an_array_is_asked_about(tmp_path, monkeypatch, capsys):
+    content = student_bytes(small(), {"shape": [2], "kind": "numbers"})
+    (tmp_path / "student.skops").write_bytes(content)
+    np.save(tmp_path / "records.npy", np.array([[0.0, 0.1], [1.0, 0.9]]))
+    code, shown, _ = collegium(monkeypatch, capsys, "predict", tmp_path, tmp_path / "records.npy")
+    assert (code, shown) == (0, "row,label\n0,down\n1,up\n")
+    np.save(tmp_path / "records.npy", np.zeros((2, 3)))
+    code, _, said = collegium(monkeypatch, capsys, "predict", tmp_path, tmp_path / "records.npy")
+    assert code == 2 and "the student takes shape (2,)" in said
+
+
+# --- the card ---------------------------------------------------------------------------------------------
+
+
+def test_the_card_says_who_paid_what_and_quotes_the_statement(study):
+    release = study / "study/release"
+    card = (release / "README.md").read_text("utf-8")
+    said = json.loads((release / "privacy.json").read_text("utf-8"))
+    shown = card.replace("\\", "")
+    for sentence in said["statement"]:
+        assert sentence in shown
+    for row in said["groups"]:
+        assert f"| {row['group']} | {row['owners']} | {row['epsilon']:g} |" in shown
+    assert "high\\|\\<b\\>" in card and "<b>" not in card.replace("\\<b\\>", "")
+    assert "| size | numbers |" in card and "| code | text |" in card
+    assert "Classes: down, up." in card
+    assert "of 70 public test records (always naming the commonest class" in card
+    assert "collegium predict RELEASE table.csv" in card
+    stored = read_student(release / "student.skops")
+    assert stored.inputs == {"columns": [["size", "numbers"], ["code", "text"]]}
