@@ -15,7 +15,10 @@ import pytest
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.budgets import Budget, Policy
 from collegium.errors import ConfigError, InputError, PrivacyWarning
+from collegium.pate.catalogue import build_model
 from collegium.pate.pipeline import PateRun
+from collegium.pate.recipe import Recipe
+from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import Upsampling, Vanishing, Weighting
 from collegium.study.config import config_from
 from collegium.study.stages import plan_study
@@ -241,7 +244,8 @@ def test_declared_sizes_are_planned_with_and_published_whoever_is_there(tmp_path
     said = run.release(run.votes()).privacy.to_dict()
     assert {row["group"]: row["owners"] for row in said["groups"]} == SIZES
     assert "added, removed or replaced" in said["adjacency"]
-    assert str(run.records.budgets.group_sizes()["high"]) not in json.dumps(said["statement"])
+    words = json.dumps(said["statement"])
+    assert "the 43 owner(s)" in words and "the 40 owner(s)" not in words
 
 
 def test_streamed_studies_plan_with_declared_sizes_too(tmp_path):
@@ -287,3 +291,41 @@ def test_a_group_declared_without_owners_takes_no_part():
     assert list(Weighting().plan_for(budgets, 6).groups) == ["high", "low"]
     assert budgets[:10].declared_sizes is None
     assert budgets.groups["none"] == Budget(1.0, 1e-6)
+
+
+# ---------------------------------------------------------------------- teachers of one call
+
+
+class Batched:
+    """An estimator of somebody else's, which says nothing about rounding."""
+
+    teachers_at_once = 4
+
+    def fit(self, X, y): ...
+    def predict(self, X): ...
+    def fit_shards(self, shards, seeds, n_classes): ...
+    def predict_shards(self, models, X_public): ...
+
+
+def networks(**settings):
+    pytest.importorskip("torch")
+    return build_model("teachers.model", "mlp", settings)
+
+
+@pytest.mark.parametrize(
+    ("teacher", "together"),
+    [
+        (lambda: build_model("teachers.model", "random-forest", {}), False),
+        (lambda: build_model("teachers.model", "ridge", {}), False),
+        (lambda: build_model("teachers.model", "tabular", {}), False),
+        (Batched, True),
+        (networks, True),
+        (lambda: networks(device="cpu"), False),
+        (lambda: networks(device="cpu", group_size=1), False),
+        (lambda: networks(device="cpu", group_size=8), True),
+        (lambda: networks(group_size=1), True),
+    ],
+)
+def test_teachers_that_may_round_one_another_get_a_proviso(teacher, together):
+    recipe = Recipe(teacher(), build_model("m", "logistic-regression", {}), 6, GNMax(sigma=1.0))
+    assert recipe.together is together
