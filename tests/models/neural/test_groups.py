@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,7 +13,9 @@ from collegium.models.neural.blueprint import draw_up  # noqa: E402
 from collegium.models.neural.groups import Shard, in_threads, train_in_groups  # noqa: E402
 from collegium.models.neural.machine import Machine  # noqa: E402
 from collegium.models.neural.networks import mlp, seed_cnn  # noqa: E402
+from collegium.models.neural.predicting import ask_networks  # noqa: E402
 from collegium.models.neural.recipes import TrainingRecipe  # noqa: E402
+from collegium.models.neural.trained_network import TrainedNetwork  # noqa: E402
 
 CPU = torch.device("cpu")
 RECIPE = TrainingRecipe(epochs=2, augment=False)
@@ -87,3 +90,24 @@ def test_threads_are_given_back_and_failures_come_out():
     assert {threads for _, threads in seen} == {1}
     assert torch.get_num_threads() == before
     assert stop.is_set()
+
+
+def test_who_else_is_in_a_call_changes_not_one_bit_of_a_teacher_or_its_answers():
+    """Neither whether anybody is: threads inside an operation would add in another order."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(2, 60, 1, 28, 28, generator=generator)
+    y = torch.arange(60) % 10
+    both = [Shard(X[0], y, 1), Shard(X[1], y, 2)]
+    recipe = TrainingRecipe(epochs=2, augment=False)
+    blueprint, machine = draw_up(seed_cnn, 10, (1, 28, 28)), Machine(CPU, 2)
+    (alone,) = train_in_groups(blueprint, recipe, both[:1], machine)
+    first, second = train_in_groups(blueprint, recipe, both, machine)
+    assert torch.equal(alone[0], first[0])
+    assert torch.equal(alone[1], first[1])
+    networks = [
+        TrainedNetwork(seed_cnn, 10, (1, 28, 28), weights.numpy(), averages.numpy())
+        for weights, averages in (first, second)
+    ]
+    (asked_alone,) = ask_networks(networks[:1], X[1].numpy(), machine)
+    asked, _ = ask_networks(networks, X[1].numpy(), machine)
+    assert np.array_equal(asked_alone, asked)

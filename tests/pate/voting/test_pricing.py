@@ -13,11 +13,14 @@ from collegium.errors import InputError
 from collegium.pate.voting.aggregators import (
     Aggregator,
     ConfidentGNMax,
+    ExponentialMax,
     GNMax,
     InteractiveGNMax,
     LNMax,
+    PermuteAndFlip,
 )
 from collegium.pate.voting.pricing import (
+    BOUNDS,
     DataDependentPricing,
     WorstCasePricing,
     pricing_for,
@@ -250,3 +253,35 @@ def test_what_has_no_price_is_refused(house):
         DataDependentPricing(Median(), electorate).prices([electorate.ballot(0)], np.ones((1, 2)))
     with pytest.raises(InputError, match="worst-case, data-dependent"):
         pricing_for("best-case", GNMax(40), electorate)
+
+
+SCALES_WITH = {  # what is drawn grows with the ballot, so the price is that of this aggregator at scale 1
+    LNMax: lambda a, s: replace(a, gamma=a.gamma / s),
+    PermuteAndFlip: lambda a, s: replace(a, gamma=a.gamma / s),
+    ExponentialMax: lambda a, s: replace(a, gamma=a.gamma / s),
+    GNMax: lambda a, s: replace(a, sigma=a.sigma * s),
+    ConfidentGNMax: lambda a, s: replace(
+        a, sigma=a.sigma * s, sigma_threshold=a.sigma_threshold * s, threshold=a.threshold * s
+    ),
+    InteractiveGNMax: lambda a, s: replace(
+        a, sigma=a.sigma * s, sigma_threshold=a.sigma_threshold * s, threshold=a.threshold * s
+    ),
+}
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("scale", [0.375, 1.5])
+@pytest.mark.parametrize("kind", SCALES_WITH, ids=lambda kind: kind.name)
+def test_a_sensitive_price_is_that_of_the_noise_that_is_drawn_at_this_scale(kind, scale, bounds):
+    aggregator = kind().resolved(32)
+    counts = np.array([[20.0, 4.0, 2.0], [13.0, 12.0, 7.0], [31.0, 1.0, 0.0]]) * scale
+    orders = np.array([1.5, 2.0, 8.0, 40.0])
+    sensitivity = np.array([0.5, 1.0])
+    as_drawn = SCALES_WITH[kind](aggregator, scale)
+    for price in ("sensitive_answer_rdp", "sensitive_check_rdp"):
+        at_scale = getattr(aggregator, price)(counts, scale, sensitivity, orders, bounds)
+        alone = getattr(as_drawn, price)(counts, 1.0, sensitivity, orders, bounds)
+        assert np.allclose(at_scale, alone, rtol=1e-9, atol=0)
+        if price == "sensitive_answer_rdp" or aggregator.has_check:
+            other = getattr(aggregator, price)(counts, 1.0, sensitivity, orders, bounds)
+            assert not np.allclose(other, alone, rtol=1e-3, atol=0), "the scale must matter here"

@@ -172,17 +172,13 @@ def in_threads(
 
     Notes
     -----
+    A group that is alone has one core, too: threads inside an operation add in another order, and how many
+    groups there are depends on other people's records.
+
     Sharing out groups beats sharing out every single operation: nobody waits for anybody, and what a
     group works on stays in its core's cache. PyTorch leaves Python's lock alone while it computes.
     """
     before = torch.get_num_threads()
-    if threads == 1 or len(groups) == 1:
-        torch.set_num_threads(threads)
-        try:
-            yield from map(work, groups)
-        finally:
-            torch.set_num_threads(before)
-        return
     pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
     try:
         yield from pool.map(work, groups)
