@@ -317,7 +317,7 @@ def like_described(X: Any, inputs: dict[str, Any], name: str) -> Any:
     for column, kind in columns.items():
         if in_words(X[column].dtype) != kind and not X[column].isna().all():
             raise InputError(
-                f"column {column!r} holds {in_words(X[column].dtype)} in {name}, but the student learnt it as "
-                f"{kind}: convert it"
+                f"column {column!r} holds {in_words(X[column].dtype)} in {name}, but the student learnt "
+                f"{kind} there: convert it"
             )
     return X[list(columns)]
