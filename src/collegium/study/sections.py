@@ -53,7 +53,7 @@ class Data(Settings):
         None,
         "A named data set instead of files of your own.",
         kind="text",
-        choices=("digits", "mnist", "adult", "diabetes130"),
+        choices=("digits", "mnist", "adult", "diabetes130", "diabetes130-readmitted"),
         example='"adult"',
     )
     private: str | None = setting(
