@@ -17,7 +17,7 @@ from collegium.pate.effects import (
     influence_shares,
     measure_effects,
 )
-from collegium.pate.quality import Quality, measure_quality
+from collegium.pate.quality import Quality, judge_by_answers, measure_quality
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.base import Personalisation
 from collegium.personalisation.plan import Plan
@@ -223,6 +223,31 @@ def nothing_released() -> ReportData:
     )
 
 
+def no_better() -> ReportData:
+    """A student that names the larger class for every record."""
+    truth = np.array(["no"] * 880 + ["yes"] * 120)
+    beliefs = np.tile([0.9, 0.1], (1000, 1))
+    found = measure_quality(["no", "yes"], truth, np.full(1000, "no"), beliefs)
+    return replace(make(classes=("no", "yes")), quality=found)
+
+
+def no_truth() -> ReportData:
+    """No public record has a known class."""
+    data = make(classes=("no", "yes"), labels=(60, 20))
+    answers = np.repeat([0, 1], [60, 20])
+    predicted = np.repeat(["no", "yes"], [1500, 500])
+    found = judge_by_answers(["no", "yes"], np.arange(80), answers, None, predicted)
+    effects = measure_effects(data.plan, ["no", "yes"], np.array(["no", "yes"])[answers])
+    return replace(data, quality=found, effects=effects, label_accuracy=None, n_test=0)
+
+
+def histograms() -> ReportData:
+    """Noisy histograms were released, not labels alone."""
+    data = make()
+    released = replace(data.privacy, released="histogram")
+    return replace(data, privacy=released, label_accuracy=0.253)
+
+
 EXAMPLES = {
     "worst-case": make,
     "seeded": seeded,
@@ -233,4 +258,7 @@ EXAMPLES = {
     "eight-groups": eight_groups,
     "close-groups": close_groups,
     "nothing-released": nothing_released,
+    "no-better": no_better,
+    "no-truth": no_truth,
+    "histograms": histograms,
 }

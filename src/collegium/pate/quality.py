@@ -108,7 +108,8 @@ class Quality:
             parts.append(f"ROC AUC {self.auc:.3f} (chance: 0.5)")
         if self.calibration_error is not None:
             parts.append(f"calibration error {self.calibration_error:.3f}")
-        return ", ".join(parts)
+        against = "" if self.truth_is_known else "against these answers, not the truth: "
+        return against + ", ".join(parts) if parts else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Make a dictionary for JSON."""

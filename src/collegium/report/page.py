@@ -19,8 +19,6 @@ from collegium.report.report_data import ReportData
 from collegium.report.svg import inline_svg
 from collegium.report.verdict import banners, spending_of, stop_sentence
 
-CHECKED = ("confident", "interactive")
-
 
 def render_report(data: ReportData) -> str:
     """Write the report as one HTML page, without scripts and without anything from outside.
@@ -124,45 +122,47 @@ def _student_headlines(data: ReportData) -> list[dict[str, str]]:
         return []
     where = f"of {count(quality.n)} {quality.measured_on}"
     low, high = interval(quality.accuracy, quality.n)
+    known = quality.truth_is_known
     right = {
         "name": "Student accuracy",
         "value": share(quality.accuracy),
         "note": f"{where} (n = {count(quality.n)}; 95 % interval {share(low)} to {share(high)})",
     }
-    if not quality.truth_is_known:
+    if not known:
         right = {
             "name": "Student and released answers agree",
             "value": share(quality.accuracy),
             "note": f"{where}, from which it learnt: not how often it is right, which is not known",
         }
-    tiles = [
+    beyond = {}
+    if quality.chance < 1:
+        beyond["Balanced accuracy"] = (
+            share(quality.balanced_accuracy),
+            "mean over the classes of the share of their records that the student gets right; guessing "
+            f"gives {share(quality.chance)}",
+        )
+    if quality.auc is not None:
+        beyond["ROC AUC"] = (f"{quality.auc:.3f}", words.AUC)
+    if quality.calibration_error is not None:
+        beyond["Calibration error"] = (f"{quality.calibration_error:.3f}", words.CALIBRATION)
+    return [
         right,
         {
             "name": f"Always answering “{quality.majority}”",
             "value": share(quality.majority_share),
-            "note": f"{where}: what a student must be better than",
+            "note": f"{where}: what a student must be better than"
+            if known
+            else f"{where}: the most frequent one",
         },
+        *(
+            {
+                "name": name if known else f"{name} against released answers",
+                "value": value,
+                "note": note,
+            }
+            for name, (value, note) in beyond.items()
+        ),
     ]
-    if quality.chance < 1:
-        tiles.append(
-            {
-                "name": "Balanced accuracy",
-                "value": share(quality.balanced_accuracy),
-                "note": "mean over the classes of the share of their records that the student gets right; "
-                f"guessing gives {share(quality.chance)}",
-            }
-        )
-    if quality.auc is not None:
-        tiles.append({"name": "ROC AUC", "value": f"{quality.auc:.3f}", "note": words.AUC})
-    if quality.calibration_error is not None:
-        tiles.append(
-            {
-                "name": "Calibration error",
-                "value": f"{quality.calibration_error:.3f}",
-                "note": words.CALIBRATION,
-            }
-        )
-    return tiles
 
 
 def _answer_headlines(data: ReportData) -> list[dict[str, str]]:
@@ -209,8 +209,12 @@ def _figures(data: ReportData) -> dict[str, Any]:
             classes_figure(data), "classes", named["figure"], description
         )
         figures["classes_note"] = named["caption"]
-        if data.aggregator.get("name") in CHECKED:
-            figures["classes_note"] += f" {words.CHECKED}"
+        if data.aggregator.get("name") == "confident":
+            figures["classes_note"] += f" {words.CONFIDENT}"
+        if data.n_reinforced:
+            figures["classes_note"] += (
+                f" {count(data.n_reinforced)} of them are a confident student's own."
+            )
     return figures
 
 
@@ -255,7 +259,7 @@ def _aggregator(data: ReportData) -> dict[str, Any]:
         "scale": plain(data.scale),
         "average": any(group.frequency != 1.0 for group in data.plan.groups.values()),
         "gaussian": name in ("gnmax", "confident", "interactive"),
-        "checked": name in CHECKED,
+        "checked": name in ("confident", "interactive"),
     }
 
 

@@ -101,6 +101,7 @@ RELEASED = {
 ANSWERS = (
     {
         "released": "Labels released",
+        "leave": "labels",
         "many": "Labels",
         "share": "Share of the labels",
         "right": "Labels right",
@@ -111,6 +112,7 @@ ANSWERS = (
     },
     {
         "released": "Histograms released",
+        "leave": "noisy histograms, with their labels,",
         "many": "Histograms",
         "share": "Share of the histograms",
         "right": "Largest noisy count right",
@@ -123,7 +125,7 @@ ANSWERS = (
 )
 """Names of what was released, by whether it is histograms."""
 
-CHECKED = "Classes on which teachers disagree get fewer answers."
+CONFIDENT = "Classes on which teachers disagree get fewer answers."
 
 AUC = (
     "how often a record of a class gets a higher probability of it than one of another class, mean over the "
@@ -136,8 +138,8 @@ CALIBRATION = (
 )
 
 EFFICIENCY = (
-    "Share of all budgets granted (in units of μ, which add up) that this plan can turn into votes; the "
-    "rest is left over with groups whose budget is larger than their influence could use."
+    "This is the share of all budgets granted (in units of μ, which add up) that this plan can turn into "
+    "votes; the rest is left over with groups whose budget is larger than their influence could use."
 )
 
 KEPT_IN_VAULT = (

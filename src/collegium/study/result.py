@@ -165,7 +165,7 @@ def report_data(
     scales = [electorate.ballot(p).scale for p in range(min(len(verdicts), 1000))] or [1.0]
     may_show = result.privacy.may_publish_spending
     return ReportData(
-        title=config.study.name,
+        title=config.title(),
         privacy=result.privacy,
         plan=result.plan,
         aggregator=aggregator.settings(),

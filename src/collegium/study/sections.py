@@ -34,7 +34,7 @@ PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering",
 class Study(Settings):
     """What this is."""
 
-    name: str = setting("study", "Title of the report.")
+    name: str = setting("study", "Title of the report. Left out: what is predicted, and from what.")
     seed: int = setting(
         0,
         "Public randomness: splits, assignment of owners to teachers, training, order of the queries. "
