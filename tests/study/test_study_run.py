@@ -139,7 +139,14 @@ def test_the_vault_is_for_its_owner_only_and_so_is_every_file_in_it(finished):
 
 def test_the_release_holds_labels_student_statement_and_report_and_nothing_else(finished):
     names = {path.name for path in finished[1].folder.release.iterdir()}
-    assert names == {"labels.csv", "student.joblib", "privacy.json", "effects.json", "report.html"}
+    assert names == {
+        "labels.csv",
+        "student.joblib",
+        "privacy.json",
+        "effects.json",
+        "quality.json",
+        "report.html",
+    }
 
 
 def test_labels_name_different_rows_of_the_public_file_and_classes(finished):
