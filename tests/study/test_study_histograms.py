@@ -103,7 +103,8 @@ def test_the_release_holds_the_histograms_exactly_as_the_journal_does(finished):
     release = result.folder.release
     names = {path.name for path in release.iterdir()}
     assert names == {
-        "labels.csv", HISTOGRAMS_FILE, "student.joblib", "privacy.json", "effects.json", "quality.json", "report.html"
+        "labels.csv", HISTOGRAMS_FILE, "student.joblib", "privacy.json", "effects.json", "quality.json",
+        "report.html",
     }  # fmt: skip
     table = pd.read_parquet(release / HISTOGRAMS_FILE)
     outcomes = FileJournal(result.folder.vault / "journal.jsonl").settled()
