@@ -29,6 +29,17 @@ def test_88_percent_right_on_a_table_of_88_percent_is_no_success():
     assert "It names “no” for all 1,000 records" in found.reason
 
 
+def test_a_hospital_student_that_names_one_of_three_classes_for_all_5000_stays():
+    """What became of the diabetes data when 94 labels were asked for: 54 % right, and nothing learnt."""
+    truth = np.repeat(["NO", ">30", "<30"], [2695, 1746, 559])
+    beliefs = np.tile([0.8, 0.15, 0.05], (5000, 1))
+    found = measure_quality(["NO", ">30", "<30"], truth, np.full(5000, "NO"), beliefs)
+    assert found.verdict == "The student is no better than always answering “NO”"
+    assert "It names “NO” for all 5,000 records" in found.reason
+    assert found.accuracy == found.majority_share == pytest.approx(0.539)
+    assert found.balanced_accuracy == pytest.approx(1 / 3) and found.auc == 0.5
+
+
 def test_a_few_other_answers_do_not_make_it_one():
     truth, predicted = imbalanced(), np.full(1000, "no", dtype="U3")
     predicted[[1, 2, 500]] = "yes"  # two of three are right: 88.1 %
