@@ -76,6 +76,10 @@ class PrivacyWarning(UserWarning):
     """A choice is allowed, but weakens or voids somebody's privacy, or may not mean what was meant."""
 
 
+class StudentWarning(UserWarning):
+    """A student is no better than one that always gives the same answer, or looks like one."""
+
+
 class WorkerWarning(UserWarning):
     """A worker ended while it trained or asked teachers; what it was doing is done again."""
 

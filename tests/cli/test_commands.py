@@ -215,7 +215,7 @@ def test_run_shows_the_account_and_where_everything_is(finished):
     assert done.stderr == ""
     for words in ("level", "people", "budget", "spent", "worst-case", "high", "average", "low"):
         assert words in shown
-    assert re.search(r"labels released after \d+ queries, \d+\.\d% of them right", shown)
+    assert re.search(r"labels released after \d+ queries, \d+\.\d % of them right", shown)
     assert "of 60 public test" in shown.replace("\n", " ")
     assert str(path.with_suffix("") / "release" / "report.html") in shown
 

@@ -534,6 +534,8 @@ def go_on(folder: Path, records: Society) -> Entry:
     for key in ("release", "report", "labels", "histograms"):  # where they are
         if key in said:
             assert Path(said.pop(key)).exists()
+    for key in ("verdict", "quality"):  # newer than the record
+        said.pop(key, None)
     code, reported, errors = call(("report", str(out), "--json"))
     assert code == 0, errors
     report = json.loads(reported)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from collegium.accounting.statement import GroupSpending, PrivacyStatement
 from collegium.budgets import Budget
 from collegium.pate.effects import (
@@ -15,6 +17,7 @@ from collegium.pate.effects import (
     influence_shares,
     measure_effects,
 )
+from collegium.pate.quality import Quality, judge_by_answers, measure_quality
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.base import Personalisation
 from collegium.personalisation.plan import Plan
@@ -77,7 +80,7 @@ def make(
         teacher="RandomForestClassifier(n_estimators=50)",
         student="LogisticRegression(C=1.0)",
         label_accuracy=0.957,
-        student_accuracy=0.9312,
+        quality=quality_of(classes),
         n_test=569,
         settings={
             "seed of the assignment": "20240917",
@@ -85,6 +88,19 @@ def make(
         },
         versions={"collegium": "0.1.0", "numpy": "2.1.0", "python": "3.11.9"},
     )
+
+
+def quality_of(classes: tuple[str, ...], n_right: int = 530) -> Quality:
+    """Judge a student by 569 test records, the first of which it gets right."""
+    classes = tuple(dict.fromkeys(classes))
+    truth = np.array([classes[i % len(classes)] for i in range(569)])
+    wrong = np.array([classes[(i + 1) % len(classes)] for i in range(569)])
+    predicted = np.where(np.arange(569) < n_right, truth, wrong)
+    beliefs = np.full((569, len(classes)), 0.3 / len(classes))
+    beliefs[predicted[:, None] == np.array(classes)] += 0.7
+    found = measure_quality(classes, truth, predicted, beliefs)
+    assert found is not None
+    return found
 
 
 def effects_of(plan: Plan, classes: tuple[str, ...], labels: tuple[int, ...]) -> Effects:
@@ -200,11 +216,36 @@ def nothing_released() -> ReportData:
         n_asked=0,
         n_answered=0,
         label_accuracy=None,
-        student_accuracy=None,
+        quality=None,
         n_test=0,
         settings={},
         versions={},
     )
+
+
+def no_better() -> ReportData:
+    """A student that names the larger class for every record."""
+    truth = np.array(["no"] * 880 + ["yes"] * 120)
+    beliefs = np.tile([0.9, 0.1], (1000, 1))
+    found = measure_quality(["no", "yes"], truth, np.full(1000, "no"), beliefs)
+    return replace(make(classes=("no", "yes")), quality=found)
+
+
+def no_truth() -> ReportData:
+    """No public record has a known class."""
+    data = make(classes=("no", "yes"), labels=(60, 20))
+    answers = np.repeat([0, 1], [60, 20])
+    predicted = np.repeat(["no", "yes"], [1500, 500])
+    found = judge_by_answers(["no", "yes"], np.arange(80), answers, None, predicted)
+    effects = measure_effects(data.plan, ["no", "yes"], np.array(["no", "yes"])[answers])
+    return replace(data, quality=found, effects=effects, label_accuracy=None, n_test=0)
+
+
+def histograms() -> ReportData:
+    """Noisy histograms were released, not labels alone."""
+    data = make()
+    released = replace(data.privacy, released="histogram")
+    return replace(data, privacy=released, label_accuracy=0.253)
 
 
 EXAMPLES = {
@@ -217,4 +258,7 @@ EXAMPLES = {
     "eight-groups": eight_groups,
     "close-groups": close_groups,
     "nothing-released": nothing_released,
+    "no-better": no_better,
+    "no-truth": no_truth,
+    "histograms": histograms,
 }

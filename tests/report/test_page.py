@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from html_checks import check
 
+from collegium.accounting.statement import percent
 from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.pate.voting.aggregators import AGGREGATORS
@@ -18,7 +19,10 @@ from examples import (
     DISTINCTIVE,
     EXAMPLES,
     data_dependent,
+    histograms,
     make,
+    no_better,
+    no_truth,
     nothing_released,
     seeded,
     unlimited,
@@ -130,7 +134,6 @@ def test_no_spent_number_leaves_under_a_data_dependent_guarantee(reason):
         assert f"{100 * hidden:.1f} %" not in html
     assert str(spent)[:5] not in html
     assert "kept in the vault" in page.text
-    assert 'class="bar"' not in html
     assert len(page.all("svg")) == 2  # labels by class, and what follows from budgets alone
 
 
@@ -263,3 +266,81 @@ def test_notes_about_the_student_are_on_the_page():
     note = "SVC cannot take soft targets (its fit has no sample_weight): it learns labels only"
     page = check(render_report(replace(make(), student_notes=(note,))))
     assert f"About the student: {note}." in page.text
+
+
+def tones(page):
+    return [
+        element.attributes["class"].split()[1]
+        for element in page.elements
+        if element.attributes.get("class", "").startswith("banner ")
+    ]
+
+
+def tiles(page):
+    """Names of the headline figures, in their order."""
+    return [element.text.strip() for element in page.all("dt")]
+
+
+def test_a_good_student_under_a_good_guarantee_makes_the_page_green():
+    page = check(render_report(make()))
+    assert tones(page) == ["good", "good"]
+    assert "The student is better than always answering “benign”" in page.text
+
+
+def test_a_student_that_names_one_class_makes_no_green_page():
+    page = check(render_report(no_better()))
+    verdict = "The student is no better than always answering “no”"
+    assert tones(page) == ["caution", "plain"]
+    assert verdict in page.all("title")[0].text and page.text.index(verdict) < page.text.index(
+        "Worst-case guarantee"
+    )
+    assert "It names “no” for all 1,000 records." in page.text
+    assert not [e for e in page.elements if "good" in e.attributes.get("class", "").split()]
+
+
+def test_every_accuracy_stands_beside_what_guessing_gives():
+    page = check(render_report(no_better()))
+    first = ["Student accuracy", "Always answering “no”", "Balanced accuracy", "ROC AUC"]
+    assert tiles(page)[:5] == [*first, "Calibration error"]
+    assert "88.0 %" in page.text and "guessing gives 50.0 %" in page.text and "0.500" in page.text
+
+
+def test_without_public_truth_nothing_is_called_right():
+    page = check(render_report(no_truth()))
+    assert tones(page) == ["plain", "plain"]
+    assert "How right the student is is not known" in page.text
+    assert tiles(page)[0] == "Student and released answers agree"
+    assert not {"Student accuracy", "Labels right"} & set(tiles(page))
+
+
+def test_faint_histograms_are_not_called_labels_that_are_seldom_right():
+    page = check(render_report(histograms()))
+    assert {"Histograms released", "Largest noisy count right"} <= set(tiles(page))
+    assert not {"Labels released", "Labels right"} & set(tiles(page))
+    assert "not how right the student is" in page.text
+    assert "One histogram says little by itself" in page.text
+    assert "they can be wrong" not in page.text
+    assert "histograms released, by class of the largest noisy count" in page.text
+
+
+def test_only_an_aggregator_that_checks_is_said_to_pass_over_classes():
+    caption = "Classes on which teachers disagree get fewer answers"
+    assert caption in check(render_report(make())).text
+    other = replace(make(), aggregator={"name": "gnmax", "sigma": 40.0})
+    assert caption not in check(render_report(other)).text
+
+
+def test_efficiency_is_no_headline():
+    page = check(render_report(make()))
+    assert not [name for name in tiles(page) if "fficiency" in name]
+    assert words.EFFICIENCY in page.text
+
+
+@pytest.mark.parametrize("part", [0.99701, 0.9985, 0.9989, 0.9991, 0.6667, 1.0])
+def test_terminal_and_page_write_the_same_share_of_a_budget(part):
+    data = make({"a": Budget(2.0)})
+    rows = tuple(replace(row, epsilon_spent=2.0 * part) for row in data.privacy.groups)
+    data = replace(data, privacy=replace(data.privacy, groups=rows))
+    [told] = percent([row.share for row in rows])
+    assert f"({told})" in row_of(check(render_report(data)), "a")["Spent ε per owner"]
+    assert 100 * part - 1e-6 <= float(told.split()[0]) < 100 * part + 0.1

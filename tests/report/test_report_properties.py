@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import collegium.report
 from collegium.accounting.statement import GroupSpending
 from collegium.budgets import Budget
+from collegium.pate.quality import PUBLIC, RELEASED, TEST
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.uniform import Uniform
 from collegium.report.numbers import clean, display_width, down, interval, shorten, up
@@ -23,6 +24,26 @@ from examples import make
 names = st.text(min_size=1, max_size=30).filter(str.strip)
 epsilons = st.one_of(st.floats(1e-6, 1e6), st.just(math.inf))
 amounts = st.one_of(st.floats(0, 1e12), st.just(math.inf), st.just(math.nan))
+
+
+def qualities(quality):
+    shares, maybe = st.floats(0, 1), st.one_of(st.none(), st.floats(0, 1))
+    return st.builds(
+        replace,
+        st.just(quality),
+        verdict=names,
+        reason=names,
+        better=st.sampled_from([True, False, None]),
+        measured_on=st.sampled_from([TEST, PUBLIC, RELEASED]),
+        n=st.integers(1, 10**7),
+        accuracy=shares,
+        majority=names,
+        majority_share=shares,
+        balanced_accuracy=shares,
+        chance=st.sampled_from([1.0, 0.5, 0.01]),
+        auc=maybe,
+        calibration_error=maybe,
+    )
 
 
 @st.composite
@@ -64,7 +85,7 @@ def reports(draw):
         scale=draw(st.floats(0, 1e6)),
         stop_reason=draw(st.sampled_from(["budget", "queries", "labels", "interrupted"])),
         label_accuracy=draw(st.one_of(st.none(), st.floats(0, 1))),
-        student_accuracy=draw(st.one_of(st.none(), st.floats(0, 1))),
+        quality=draw(st.one_of(st.none(), qualities(data.quality))),
         n_test=draw(st.integers(0, 10**6)),
     )
 

@@ -104,7 +104,7 @@ def test_the_release_holds_the_histograms_exactly_as_the_journal_does(finished):
     names = {path.name for path in release.iterdir()}
     assert names == {
         "labels.csv", HISTOGRAMS_FILE, "student.skops", "privacy.json", "effects.json", "report.html",
-        "digests.json", "README.md",
+        "digests.json", "README.md", "quality.json",
     }  # fmt: skip
     table = pd.read_parquet(release / HISTOGRAMS_FILE)
     outcomes = read_job(result.folder.path)[1]

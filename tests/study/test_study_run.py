@@ -149,7 +149,7 @@ def test_the_release_holds_labels_student_statement_and_report_and_nothing_else(
     names = {path.name for path in finished[1].folder.release.iterdir()}
     assert names == {
         "labels.csv", "student.skops", "privacy.json", "effects.json", "report.html", "digests.json",
-        "README.md",
+        "README.md", "quality.json",
     }  # fmt: skip
 
 

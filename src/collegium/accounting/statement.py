@@ -384,8 +384,11 @@ def _rounded(value: float, decimals: int, direction: str) -> str:
 
 
 def percent(values: Sequence[float]) -> list[str]:
-    """Write shares as percentages with one decimal; '—' for NaN."""
-    return ["—" if math.isnan(value) else f"{100 * value:.1f} %" for value in values]
+    """Write shares that were spent as percentages with one decimal, rounded up; '—' where there is none."""
+    return [
+        f"{math.ceil(1000 * value - 1e-9) / 10:.1f} %" if math.isfinite(value) else "—"
+        for value in values
+    ]
 
 
 def _number(value: float) -> float | str:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from collegium.study.config import StudyConfig
     from collegium.study.result import StudyResult
 
+_STYLES = {"good": "bold green", "caution": "bold yellow", "plain": "bold"}
+"""Of a verdict about the student, by its tone."""
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 StudyFile = Annotated[Path, typer.Argument(help="The study's TOML file.", show_default=False)]
 Out = Annotated[
@@ -238,9 +241,12 @@ def report(
         summary = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read ({error})") from None
+    judged = _published_quality(folder)
     if as_json:
-        print_json(summary)
+        print_json(summary if judged is None else {**summary, "quality": judged})
         return
+    if judged is not None:
+        out.print(f"• {judged['verdict']}. {judged['reason']}", soft_wrap=True)
     for sentence in summary["statement"]:
         out.print(f"• {sentence}", soft_wrap=True)
     out.print(
@@ -250,6 +256,18 @@ def report(
     page = folder / "release" / "report.html"
     if page.exists():
         out.print(f"Report: {page}", soft_wrap=True)
+
+
+def _published_quality(folder: Path) -> dict[str, Any] | None:
+    """Read what a release says of its student; None where it has none, or is older than this file."""
+    path = folder / "release" / "quality.json"
+    if not path.exists():
+        return None
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return {**content, "verdict": content["verdict"], "reason": content["reason"]}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(f"{path} cannot be read ({type(error).__name__}: {error})") from None
 
 
 def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
@@ -295,15 +313,17 @@ def _show(
     as_json: bool,
     comparison: dict[str, tuple[int | None, float | None]] | None = None,
 ) -> None:
-    labels = result.labels
+    labels, quality = result.labels, result.quality
     if as_json:
         content: dict[str, Any] = {
+            "verdict": quality.verdict,
             **result.privacy.to_dict(),
             "queries_asked": labels.n_asked,
             "labels_released": len(labels.labels),
             "stopped_by": labels.stop_reason,
             "label_accuracy": result.label_accuracy,
             "student_accuracy": result.student_accuracy,
+            "quality": quality.to_dict(),
             "notes": list(result.student_notes),
             "release": str(result.folder.release),
             "report": str(result.report),
@@ -317,21 +337,27 @@ def _show(
         return
     if not result.privacy.noise_is_private:
         out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
+    out.print(f"{quality.verdict}.", style=_STYLES[quality.tone], soft_wrap=True)
+    out.print(f"{quality.reason} {_capitalised(quality.figures())}.", soft_wrap=True)
     out.print(privacy_table(result.privacy))
-    right = "" if result.label_accuracy is None else f", {result.label_accuracy:.1%} of them right"
-    out.print(
-        f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries{right}; "
-        f"{STOPPED[labels.stop_reason]}."
-    )
+    out.print(f"{_answers_in_words(result)}; {STOPPED[labels.stop_reason]}.", soft_wrap=True)
     if comparison is not None:
         out.print(_comparison_table(comparison, result.n_test))
-    elif result.student_accuracy is not None:
-        out.print(
-            f"The student is right on {result.student_accuracy:.1%} of {result.n_test:,} public test "
-            "records."
-        )
     out.print(f"Published: {result.folder.release}", soft_wrap=True)
     out.print(f"Report:    {result.report}", soft_wrap=True)
+
+
+def _answers_in_words(result: StudyResult) -> str:
+    """Say how many answers were released, and how many are right, where that says anything."""
+    labels, right = result.labels, result.label_accuracy
+    if result.privacy.released == "histogram":  # each is faint, and the student pools them
+        return f"{len(labels.labels):,} noisy histograms released after {labels.n_asked:,} queries"
+    said = f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries"
+    return said if right is None else f"{said}, {100 * right:.1f} % of them right"
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _comparison_table(comparison: dict[str, tuple[int | None, float | None]], n_test: int) -> Any:
@@ -348,7 +374,7 @@ def _comparison_table(comparison: dict[str, tuple[int | None, float | None]], n_
         table.add_row(
             name,
             "—" if n_labels is None else f"{n_labels:,}",
-            "no label" if accuracy is None else f"{accuracy:.1%}",
+            "no label" if accuracy is None else f"{100 * accuracy:.1f} %",
         )
     table.caption = "Baselines: a second use of the same records, on this public data set only."
     table.caption_justify = "left"

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
@@ -29,7 +30,13 @@ from collegium.data.tables import (
     like_private,
     of_public_types,
 )
-from collegium.errors import InputError, NothingReleasedError, PrivacyWarning, StudentError
+from collegium.errors import (
+    InputError,
+    NothingReleasedError,
+    PrivacyWarning,
+    StudentError,
+    StudentWarning,
+)
 from collegium.parameters import Searchable
 from collegium.pate.classifier_settings import check_settings
 from collegium.pate.effects import (
@@ -41,6 +48,7 @@ from collegium.pate.effects import (
 from collegium.pate.memory import Memory, TrainedTeachers
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun
+from collegium.pate.quality import Quality, beliefs_about, judge_by_answers, measure_quality
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.records import Records
 from collegium.pate.settings import Account, Queries
@@ -167,6 +175,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What the student learnt of them: probabilities from histograms, or one-hot labels.
     histograms_ : NoisyHistograms
         Noisy counts and checks of all queries asked, with ``release="histogram"``.
+    quality_ : Quality
+        What can be said of the student without test records: whether it names one class for everything, and
+        how far it agrees with the released answers. With test records: :meth:`quality`.
     n_queries_ : int
         Queries asked.
     stop_reason_ : {"budget", "queries", "labels"}
@@ -339,6 +350,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         try:
             student = run.teach(released, self.targets_)
             run.try_student(student)
+            self.quality_: Quality = judge_by_answers(
+                self.classes_,
+                released.labels.queries,
+                released.labels.labels,
+                released.histograms,
+                student.predict(run.X_seen),
+                beliefs_about(student, run.X_seen, self.classes_),
+            )
         except NothingReleasedError as error:
             raise NothingReleasedError(f"{error} ({ADVICE})") from None
         except Exception as error:
@@ -349,6 +368,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"`labelled_indices_`: training another student on them costs nothing; {ADVICE}"
             ) from None
         self.student_ = student
+        if self.quality_.tone == "caution":
+            _warn(self.quality_)
         return self
 
     def _recipe(self) -> Recipe:
@@ -417,6 +438,58 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Predict probabilities with the student, shape (n_records, n_classes)."""
         student, prepared = self._ready(X)
         return beliefs_of(student, prepared, self.classes_)
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of right answers; warns where always naming the most frequent class would do as well.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_test, n_features)
+            Test records.
+        y : array-like, shape (n_test,)
+            Their classes.
+        sample_weight : array-like, shape (n_test,), optional
+            Of the records, in the share; the warning counts every record alike.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        found = measure_quality(self.classes_, y, predicted)
+        if found is not None and found.tone == "caution":
+            _warn(found)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def quality(self, X: Any, y: ArrayLike) -> Quality:
+        """Judge the student by test records: beside always giving one answer.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_test, n_features)
+            Public test records.
+        y : array-like, shape (n_test,)
+            Their classes; records whose class is missing are left out.
+
+        Returns
+        -------
+        Quality
+            ``verdict``, ``better``, accuracy beside the most frequent class, balanced accuracy, ROC AUC and
+            calibration; see :mod:`collegium.pate.quality`.
+
+        Raises
+        ------
+        InputError
+            If lengths do not fit, or no class is known.
+        """
+        check_is_fitted(self, "student_")
+        truth = _one_each(y, int(as_records(X, "new").shape[0]), "test records", "classes")
+        student, prepared = self._ready(X)
+        beliefs = beliefs_about(student, prepared, self.classes_)
+        found = measure_quality(self.classes_, truth, student.predict(prepared), beliefs)
+        if found is None:
+            raise InputError("the class of every test record is missing: nothing can be measured")
+        return found
 
     def effects(
         self,
@@ -527,6 +600,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             name for name in vars(self) if name.endswith("_") and not name.startswith("_")
         ]:
             delattr(self, name)
+
+
+def _warn(found: Quality) -> None:
+    warnings.warn(f"{found.verdict}. {found.reason}", StudentWarning, stacklevel=3)
 
 
 def _one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDArray[Any]:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from collegium.accounting.statement import FALSE_ALARMS, GroupSpending
 from collegium.errors import InputError
+from collegium.pate.voting.release import HISTOGRAM
 from collegium.report import words
 from collegium.report.effect_rows import as_context
 from collegium.report.numbers import clean, count, down, interval, plain, share, up, up_of_down
@@ -17,7 +18,7 @@ from collegium.report.plots import MOST_GROUPS, classes_figure, history_figure
 from collegium.report.report_data import ReportData
 from collegium.report.risk_plot import risk_figure
 from collegium.report.svg import inline_svg
-from collegium.report.verdict import banners, spending_of, stop_sentence, verdict
+from collegium.report.verdict import banners, spending_of, stop_sentence
 
 
 def render_report(data: ReportData) -> str:
@@ -29,10 +30,11 @@ def render_report(data: ReportData) -> str:
     """
     _validate(data)
     template = _environment().get_template("page.html.j2")
+    notices = banners(data)
     return template.render(
         title=data.title,
-        verdict=verdict(data.privacy)["heading"],
-        banners=banners(data.privacy),
+        verdict=notices[0]["heading"],
+        banners=notices,
         stop=stop_sentence(data),
         unit=unit(data),
         publishable=data.privacy.may_publish_spending,
@@ -42,6 +44,7 @@ def render_report(data: ReportData) -> str:
         risk=_risk(data),
         headlines=_headlines(data),
         figures=_figures(data),
+        answers=words.ANSWERS[data.privacy.released == HISTOGRAM],
         effects=as_context(data.effects),
         student_notes=[clean(note) for note in data.student_notes],
         aggregator=_aggregator(data),
@@ -142,34 +145,73 @@ def _risk(data: ReportData) -> dict[str, Any]:
 
 
 def _headlines(data: ReportData) -> list[dict[str, str]]:
-    released = sum(data.labels_per_class)
-    student = "of the student, on public test records"
-    if data.student_accuracy is None:
-        student = "of the student: no public truth to compare with"
-    elif data.n_test > 0:
-        low, high = interval(min(1.0, max(0.0, data.student_accuracy)), data.n_test)
-        student += f" (n = {count(data.n_test)}; 95 % interval {share(low)} to {share(high)})"
-    known = data.label_accuracy is not None
+    return [*_student_headlines(data), *_answer_headlines(data)]
+
+
+def _student_headlines(data: ReportData) -> list[dict[str, str]]:
+    """Figures of the student, with what guessing and always giving one answer would give beside them."""
+    quality = data.quality
+    if quality is None:
+        return []
+    where = f"of {count(quality.n)} {quality.measured_on}"
+    low, high = interval(quality.accuracy, quality.n)
+    known = quality.truth_is_known
+    right = {
+        "name": "Student accuracy",
+        "value": share(quality.accuracy),
+        "note": f"{where} (n = {count(quality.n)}; 95 % interval {share(low)} to {share(high)})",
+    }
+    if not known:
+        right = {
+            "name": "Student and released answers agree",
+            "value": share(quality.accuracy),
+            "note": f"{where}, from which it learnt: not how often it is right, which is not known",
+        }
+    beyond = {}
+    if quality.chance < 1:
+        beyond["Balanced accuracy"] = (
+            share(quality.balanced_accuracy),
+            "mean over the classes of the share of their records that the student gets right; guessing "
+            f"gives {share(quality.chance)}",
+        )
+    if quality.auc is not None:
+        beyond["ROC AUC"] = (f"{quality.auc:.3f}", words.AUC)
+    if quality.calibration_error is not None:
+        beyond["Calibration error"] = (f"{quality.calibration_error:.3f}", words.CALIBRATION)
     return [
+        right,
         {
-            "name": "Labels released",
-            "value": count(released),
-            "note": f"from {count(data.n_asked)} queries; {count(data.n_public)} public records",
-        },
-        {
-            "name": "Label accuracy",
-            "value": share(data.label_accuracy),
-            "note": "released labels that agree with public truth"
+            "name": f"Always answering “{quality.majority}”",
+            "value": share(quality.majority_share),
+            "note": f"{where}: what a student must be better than"
             if known
-            else "no public truth to compare with",
+            else f"{where}: the most frequent one",
         },
-        {"name": "Student accuracy", "value": share(data.student_accuracy), "note": student},
-        {
-            "name": "Efficiency of the plan",
-            "value": share(data.plan.efficiency),
-            "note": words.EFFICIENCY,
-        },
+        *(
+            {
+                "name": name if known else f"{name} against released answers",
+                "value": value,
+                "note": note,
+            }
+            for name, (value, note) in beyond.items()
+        ),
     ]
+
+
+def _answer_headlines(data: ReportData) -> list[dict[str, str]]:
+    names = words.ANSWERS[data.privacy.released == HISTOGRAM]
+    tiles = [
+        {
+            "name": names["released"],
+            "value": count(sum(data.labels_per_class)),
+            "note": f"from {count(data.n_asked)} queries; {count(data.n_public)} public records",
+        }
+    ]
+    if data.label_accuracy is not None:
+        tiles.append(
+            {"name": names["right"], "value": share(data.label_accuracy), "note": names["note"]}
+        )
+    return tiles
 
 
 def _figures(data: ReportData) -> dict[str, Any]:
@@ -190,13 +232,22 @@ def _figures(data: ReportData) -> dict[str, Any]:
         )
     if sum(data.labels_per_class):
         counts = list(data.labels_per_class)
+        named = words.ANSWERS[data.privacy.released == HISTOGRAM]
         description = (
-            f"{count(sum(counts))} labels in {len(counts)} classes; between {count(min(counts))} and "
-            f"{count(max(counts))} per class. All counts are in a table further down."
+            f"{named['many']}: {count(sum(counts))} in {len(counts)} classes; between "
+            f"{count(min(counts))} and {count(max(counts))} per class. "
+            "All counts are in a table further down."
         )
         figures["classes"] = inline_svg(
-            classes_figure(data), "classes", "Labels released, by class", description
+            classes_figure(data), "classes", named["figure"], description
         )
+        figures["classes_note"] = named["caption"]
+        if data.aggregator.get("name") == "confident":
+            figures["classes_note"] += f" {words.CONFIDENT}"
+        if data.n_reinforced:
+            figures["classes_note"] += (
+                f" {count(data.n_reinforced)} of them are a confident student's own."
+            )
     return figures
 
 
@@ -258,6 +309,7 @@ def _personalisation(data: ReportData) -> dict[str, Any]:
         "n_teachers": count(plan.n_teachers),
         "mixed": plan.mixed,
         "efficiency": share(plan.efficiency),
+        "efficiency_words": words.EFFICIENCY,
     }
 
 

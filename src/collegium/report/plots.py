@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from collegium.errors import InputError
+from collegium.pate.voting.release import HISTOGRAM
 from collegium.report.numbers import count, display_width, down, shorten, up_of_down
 from collegium.report.report_data import ReportData
 from collegium.report.svg import INK, MUTED, SERIES, plot_style
+from collegium.report.words import ANSWERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -201,7 +203,8 @@ def _named_classes(data: ReportData) -> Figure:
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(length=0)
-    figure.text(0.012, 1 - 0.06 / height, "labels released, by class", va="top", color=MUTED)
+    title = ANSWERS[data.privacy.released == HISTOGRAM]["figure"]
+    figure.text(0.012, 1 - 0.06 / height, title, va="top", color=MUTED)
     return figure
 
 
@@ -222,10 +225,11 @@ def _many_classes(data: ReportData) -> Figure:
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("class, in the order of the public list")
     top = max(range(len(counts)), key=lambda i: counts[i])
+    title = ANSWERS[data.privacy.released == HISTOGRAM]["figure"]
     figure.text(
         0.012,
         0.985,
-        f"labels released, by class\nmost: {shorten(data.class_names[top], 40)}, {count(counts[top])}",
+        f"{title}\nmost: {shorten(data.class_names[top], 40)}, {count(counts[top])}",
         va="top",
         color=MUTED,
         parse_math=False,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.pate.effects import Effects
+from collegium.pate.quality import Quality
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.plan import Plan
 
@@ -26,8 +27,9 @@ class ReportData:
         crash.
     ``effects``: what became of each class and group.
     ``history``: empty under a data-dependent guarantee.
-    ``label_accuracy``, ``student_accuracy``: against public truth, where it is known.
-    ``n_test``: public test records behind ``student_accuracy``.
+    ``label_accuracy``: against public truth, where it is known.
+    ``quality``: the student beside one that always gives one answer; None where there is no student.
+    ``n_test``: public test records.
     ``student_notes``: what the user should know about how the student was trained.
     ``settings``: further public settings, in the order in which they are shown.
     """
@@ -48,10 +50,10 @@ class ReportData:
     teacher: str
     student: str
     label_accuracy: float | None
-    student_accuracy: float | None
     n_test: int
     settings: Mapping[str, str]
     versions: Mapping[str, str]
+    quality: Quality | None
     student_notes: Sequence[str] = ()
 
     @property

@@ -1,12 +1,18 @@
-"""What a report says first: does a guarantee hold, for whom, and why the voting stopped."""
+"""What a report says first: does a guarantee hold, for whom, is the student any good, why voting stopped."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from collegium.accounting.statement import MEANING, GroupSpending, PrivacyStatement, budget_and_cost
-from collegium.report.numbers import count, down, share, up, up_of_down
+from collegium.accounting.statement import (
+    MEANING,
+    GroupSpending,
+    PrivacyStatement,
+    budget_and_cost,
+    percent,
+)
+from collegium.pate.quality import Quality
+from collegium.report.numbers import count, down, up, up_of_down
 from collegium.report.report_data import ReportData
 from collegium.report.words import KEPT_IN_VAULT
 
@@ -18,7 +24,7 @@ _STOPS = {
 
 
 def verdict(privacy: PrivacyStatement) -> dict[str, str]:
-    """Sum up the guarantee: ``tone`` (good, caution or danger), ``heading`` and ``text``."""
+    """Sum up the guarantee: ``tone`` (good, plain, caution or danger), ``heading`` and ``text``."""
     if not privacy.noise_is_private:
         return {
             "tone": "danger",
@@ -56,10 +62,29 @@ def verdict(privacy: PrivacyStatement) -> dict[str, str]:
     }
 
 
-def banners(privacy: PrivacyStatement) -> list[dict[str, str]]:
-    """Put together the verdict and all notices, the alarming ones first."""
-    order = ("danger", "good", "caution")
-    return sorted([verdict(privacy), *notices(privacy)], key=lambda item: order.index(item["tone"]))
+def banners(data: ReportData) -> list[dict[str, str]]:
+    """Put together what is said of guarantee and student, and all notices, the alarming ones first.
+
+    Only where nothing is wrong with either of the two is the page green.
+    """
+    guarantee, student = verdict(data.privacy), student_verdict(data.quality)
+    found = [guarantee, student]
+    if not (guarantee["tone"] == student["tone"] == "good"):
+        found = [{**one, "tone": one["tone"].replace("good", "plain")} for one in found[::-1]]
+    found += notices(data.privacy)
+    return sorted(found, key=lambda item: item["tone"] != "danger")
+
+
+def student_verdict(quality: Quality | None) -> dict[str, str]:
+    """Say whether the student is better than always giving one answer; form as of :func:`verdict`."""
+    if quality is None:
+        return {"tone": "plain", "heading": "There is no student", "text": "No label was released."}
+    figures = quality.figures()
+    return {
+        "tone": quality.tone,
+        "heading": quality.verdict,
+        "text": f"{quality.reason} {figures[:1].upper()}{figures[1:]}{'.' * bool(figures)}",
+    }
 
 
 def notices(privacy: PrivacyStatement) -> list[dict[str, str]]:
@@ -102,22 +127,19 @@ def notices(privacy: PrivacyStatement) -> list[dict[str, str]]:
 
 
 def spending_of(row: GroupSpending, privacy: PrivacyStatement) -> dict[str, Any]:
-    """Give ``epsilon`` of a group, and ``spent``, ``share``, ``bar`` (0 to 100): None where sensitive.
+    """Give ``epsilon`` of a group, and ``spent``, ``share`` (of the budget): None where sensitive.
 
     ``privacy``: decides whether the amount may be shown.
     """
     if not privacy.may_publish_spending:
         # Not even the number of digits may depend on what was spent.
-        hidden = dict.fromkeys(("spent", "share", "bar"))
+        hidden = dict.fromkeys(("spent", "share"))
         return {"epsilon": down(row.budget.epsilon), **hidden, "reason": KEPT_IN_VAULT}
-    part = row.share
-    known = math.isfinite(part)
     granted, paid = budget_and_cost(row.budget.epsilon, row.epsilon_spent)
     return {
         "epsilon": granted,
         "spent": paid,
-        "share": share(math.ceil(1000 * part) / 1000 if known else None),
-        "bar": round(100 * min(1.0, max(0.0, part)), 2) if known else None,
+        "share": percent([row.share])[0],
         "reason": "",
     }
 

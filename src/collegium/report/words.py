@@ -115,9 +115,48 @@ RELEASED = {
     "histogram": "the noisy counts of all classes, and the noisy value of each check",
 }
 
+ANSWERS = (
+    {
+        "released": "Labels released",
+        "leave": "labels",
+        "many": "Labels",
+        "share": "Share of the labels",
+        "right": "Labels right",
+        "figure": "labels released, by class",
+        "caption": "Labels are noisy: they can be wrong.",
+        "note": "of the released labels, beside public truth: what the student learnt from, on other records "
+        "than those on which it is judged",
+    },
+    {
+        "released": "Histograms released",
+        "leave": "noisy histograms, with their labels,",
+        "many": "Histograms",
+        "share": "Share of the histograms",
+        "right": "Largest noisy count right",
+        "figure": "histograms released, by class of the largest noisy count",
+        "caption": "Of each released histogram, the class whose noisy count is the largest. One histogram "
+        "says little by itself; the student reads all counts of all of them together.",
+        "note": "of single histograms, each of which is faint: not how right the student is, which reads all "
+        "of them together",
+    },
+)
+"""Names of what was released, by whether it is histograms."""
+
+CONFIDENT = "Classes on which teachers disagree get fewer answers."
+
+AUC = (
+    "how often a record of a class gets a higher probability of it than one of another class, mean over the "
+    "classes; guessing gives 0.5"
+)
+
+CALIBRATION = (
+    "how far, on average, the probability that the student gives its answer is from how often such answers "
+    "are right; 0 is best"
+)
+
 EFFICIENCY = (
-    "Share of all budgets granted (in units of μ, which add up) that this plan can turn into votes; the "
-    "rest is left over with groups whose budget is larger than their influence could use."
+    "This is the share of all budgets granted (in units of μ, which add up) that this plan can turn into "
+    "votes; the rest is left over with groups whose budget is larger than their influence could use."
 )
 
 KEPT_IN_VAULT = (

@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.pate.effects import Effects, StudentAnswers, measure_effects
+from collegium.pate.pipeline import Released
+from collegium.pate.quality import (
+    PUBLIC,
+    Quality,
+    beliefs_about,
+    judge_by_answers,
+    measure_quality,
+)
 from collegium.pate.recipe import Recipe
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.history import spending_history
@@ -36,6 +44,7 @@ class StudyResult:
     ``label_accuracy``, ``student_accuracy``: against public truth, where it is known.
     ``n_test``: public test records behind ``student_accuracy``.
     ``effects``: what the budgets did to classes and groups.
+    ``quality``: the student beside one that always gives one answer, with the verdict.
     ``student_notes``: what the user should know about how the student was trained.
     """
 
@@ -47,6 +56,7 @@ class StudyResult:
     student_accuracy: float | None
     n_test: int
     effects: Effects
+    quality: Quality
     student_notes: tuple[str, ...] = ()
 
     @property
@@ -55,17 +65,23 @@ class StudyResult:
         return self.folder.release / "report.html"
 
 
-def measured_effects(
-    recipe: Recipe, plan: Plan, data: StudyData, labels: Labels, student: Any
-) -> tuple[Effects, float | None, float | None]:
-    """Compare labels and student with public truth, where it is known.
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Labels and student beside public truth, as far as it is known; fields as in :class:`StudyResult`."""
 
-    Returns ``effects``: by class and by group.
-    Returns ``label_accuracy, student_accuracy``: share of the released labels, and of the student's
-        predictions on test records, that are right.
-    """
+    effects: Effects
+    label_accuracy: float | None
+    student_accuracy: float | None
+    quality: Quality
+
+
+def measure(
+    recipe: Recipe, plan: Plan, data: StudyData, released: Released, student: Any
+) -> Measured:
+    """Compare labels and student with public truth, where it is known."""
+    labels = released.labels
     named = data.classes[labels.labels]
-    truth = label_accuracy = answers = student_accuracy = None
+    truth = label_accuracy = answers = student_accuracy = quality = None
     if data.y_public is not None:
         truth = data.y_public[labels.queries]
         known = ~pd.isna(truth)
@@ -74,11 +90,30 @@ def measured_effects(
         predicted = np.asarray(student.predict(data.X_test))
         answers = StudentAnswers(data.y_test, predicted, data.test_groups)
         student_accuracy = float(np.mean(predicted == data.y_test))
+        beliefs = beliefs_about(student, data.X_test, data.classes)
+        quality = measure_quality(data.classes, data.y_test, predicted, beliefs)
+    if quality is None:
+        quality = _quality_on_public_records(data, released, student)
     shares = recipe.class_shares("student", data.classes)
     if shares is None:
         shares = recipe.class_shares("teacher", data.classes)
     effects = measure_effects(plan, data.classes, named, truth, answers, shares)
-    return effects, label_accuracy, student_accuracy
+    return Measured(effects, label_accuracy, student_accuracy, quality)
+
+
+def _quality_on_public_records(data: StudyData, released: Released, student: Any) -> Quality:
+    """Judge the student where there is no test set: by public classes, or else by what was released."""
+    predicted = np.asarray(student.predict(data.X_public))
+    beliefs = beliefs_about(student, data.X_public, data.classes)
+    found = None
+    if data.y_public is not None:
+        found = measure_quality(data.classes, data.y_public, predicted, beliefs, PUBLIC)
+    if found is not None:
+        return found
+    labels = released.labels
+    return judge_by_answers(
+        data.classes, labels.queries, labels.labels, released.histograms, predicted, beliefs
+    )
 
 
 def notes_on_test_records(plan: Plan, data: StudyData) -> list[str]:
@@ -130,7 +165,7 @@ def report_data(
     scales = [electorate.ballot(p).scale for p in range(min(len(verdicts), 1000))] or [1.0]
     may_show = result.privacy.may_publish_spending
     return ReportData(
-        title=config.study.name,
+        title=config.title(),
         privacy=result.privacy,
         plan=result.plan,
         aggregator=aggregator.settings(),
@@ -146,7 +181,7 @@ def report_data(
         teacher=_in_words(config, "teachers"),
         student=_in_words(config, "student"),
         label_accuracy=result.label_accuracy,
-        student_accuracy=result.student_accuracy,
+        quality=result.quality,
         n_test=result.n_test,
         student_notes=result.student_notes,
         settings=_settings(config),

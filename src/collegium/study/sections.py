@@ -34,7 +34,7 @@ PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering",
 class Study(Settings):
     """What this is."""
 
-    name: str = setting("study", "Title of the report.")
+    name: str = setting("study", "Title of the report. Left out: what is predicted, and from what.")
     seed: int = setting(
         0,
         "Public randomness: splits, assignment of owners to teachers, training, order of the queries. "
@@ -53,7 +53,7 @@ class Data(Settings):
         None,
         "A named data set instead of files of your own.",
         kind="text",
-        choices=("digits", "mnist", "adult", "diabetes130"),
+        choices=("digits", "mnist", "adult", "diabetes130", "diabetes130-readmitted"),
         example='"adult"',
     )
     private: str | None = setting(

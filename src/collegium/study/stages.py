@@ -23,7 +23,7 @@ from collegium.study.notes import KeptNotes
 from collegium.study.published import write_release
 from collegium.study.result import (
     StudyResult,
-    measured_effects,
+    measure,
     notes_on_test_records,
     report_data,
 )
@@ -136,22 +136,23 @@ def _report(
     notes: tuple[str, ...],
 ) -> StudyResult:
     run.observer.stage("report")
-    with one_line_about("student.model", "asked about the test records"):
-        effects, label_accuracy, student_accuracy = measured_effects(
-            run.recipe, run.plan, data, released.labels, student
-        )
+    asked = "test" if data.X_test is not None else "public"
+    with one_line_about("student.model", f"asked about the {asked} records"):
+        measured = measure(run.recipe, run.plan, data, released, student)
     result = StudyResult(
         folder=folder,
         privacy=released.privacy,
         plan=run.plan,
         labels=released.labels,
-        label_accuracy=label_accuracy,
-        student_accuracy=student_accuracy,
+        label_accuracy=measured.label_accuracy,
+        student_accuracy=measured.student_accuracy,
         n_test=0 if data.X_test is None else len(data.X_test),
-        effects=effects,
+        effects=measured.effects,
+        quality=measured.quality,
         student_notes=notes,
     )
-    folder.write_json(folder.release / "effects.json", effects.to_dict())
+    folder.write_json(folder.release / "effects.json", measured.effects.to_dict())
+    folder.write_json(folder.release / "quality.json", measured.quality.to_dict())
     card = model_card(result, config, data)
     folder.write_bytes(folder.release / MODEL_CARD, card.encode())
     page = report_data(result, config, data, run.aggregator, run.electorate)

@@ -70,6 +70,14 @@ class StudyConfig:
             if section != Run.section
         }
 
+    def title(self) -> str:
+        """Name the report: as the user did, or else by what is predicted and from what."""
+        if self.study.name != Study.name:
+            return self.study.name
+        data = self.data
+        records = data.dataset or Path(data.private or "").name
+        return f"Predicting {data.target} ({records})" if data.target else f"Study of {records}"
+
     def policy(self) -> Policy | None:
         """Read the levels; None where people gave ε as a number."""
         levels = self.privacy.levels

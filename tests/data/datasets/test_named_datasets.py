@@ -94,6 +94,14 @@ class TestPublished:
         assert (diabetes.X["max_glu_serum"] == "None").sum() == 96_420
         assert not diabetes.X.isna().any(axis=None)
 
+    def test_whether_patients_come_back(self, data_dir):
+        stays = load_dataset("diabetes130", data_dir, download=False)
+        readmitted = load_dataset("diabetes130-readmitted", data_dir, download=False)
+        check_consistent(readmitted)
+        assert readmitted.classes == ("no", "yes")
+        assert ((readmitted.y == "no") == (stays.y == "NO")).all()
+        assert (readmitted.owners == stays.owners).all() and readmitted.X.equals(stays.X)
+
     def test_plain_files_do_as_well(self, data_dir, tmp_path):
         (tmp_path / "adult").mkdir()
         for name in ("adult.data", "adult.test"):
@@ -133,7 +141,7 @@ class TestRefusals:
         with pytest.raises(InputError, match="'adult' only"):
             load_dataset("digits", drop_missing=True)
 
-    @pytest.mark.parametrize("name", ["mnist", "adult", "diabetes130"])
+    @pytest.mark.parametrize("name", ["mnist", "adult", "diabetes130", "diabetes130-readmitted"])
     def test_missing_files(self, tmp_path, name):
         with pytest.raises(InputError, match=r"downloading is off.*--data-dir") as caught:
             load_dataset(name, tmp_path, download=False)
@@ -143,7 +151,8 @@ class TestRefusals:
 
 class TestFolder:
     def test_names(self):
-        assert set(dataset_names()) == {"digits", "mnist", "adult", "diabetes130"}
+        assert dataset_names()[:4] == ("digits", "adult", "mnist", "diabetes130")
+        assert dataset_names()[4:] == ("diabetes130-readmitted",)
 
     def test_where(self, tmp_path, monkeypatch):
         monkeypatch.setenv("COLLEGIUM_DATA", str(tmp_path / "here"))

@@ -1,13 +1,14 @@
 """Data sets by name, as their sources published them, with the unit of privacy where it is known.
 
-======================  =======  =======================  ==================================
-name                    records  owner                    source, licence
-======================  =======  =======================  ==================================
-``digits``                1,797  each record its own      scikit-learn (UCI), CC BY 4.0
-``mnist``                70,000  each record its own      OpenML (LeCun, Cortes, Burges)
-``adult``                48,842  each record its own      UCI, CC BY 4.0
-``diabetes130``         101,766  the patient (71,518)     UCI, CC BY 4.0
-======================  =======  =======================  ==================================
+==========================  =======  =======================  ==================================
+name                        records  owner                    source, licence
+==========================  =======  =======================  ==================================
+``digits``                    1,797  each record its own      scikit-learn (UCI), CC BY 4.0
+``mnist``                    70,000  each record its own      OpenML (LeCun, Cortes, Burges)
+``adult``                    48,842  each record its own      UCI, CC BY 4.0
+``diabetes130``             101,766  the patient (71,518)     UCI, CC BY 4.0
+``diabetes130-readmitted``  101,766  the patient (71,518)     the same; come back, or not
+==========================  =======  =======================  ==================================
 """
 
 import io
@@ -119,7 +120,7 @@ def dataset_names() -> tuple[str, ...]:
     Examples
     --------
     >>> dataset_names()
-    ('digits', 'adult', 'mnist', 'diabetes130')
+    ('digits', 'adult', 'mnist', 'diabetes130', 'diabetes130-readmitted')
     """
     return tuple(_LOADERS)
 
@@ -148,7 +149,7 @@ def load_dataset(
 
     Parameters
     ----------
-    name : {"digits", "adult", "mnist", "diabetes130"}
+    name : {"digits", "adult", "mnist", "diabetes130", "diabetes130-readmitted"}
         Which one.
     data_dir : str or path-like, optional
         The folder with ``adult/adult.data`` and ``adult.test``, ``diabetes130/diabetic_data.csv``,
@@ -175,7 +176,8 @@ def load_dataset(
     - ``digits``: Alpaydin & Kaynak (1998), doi 10.24432/C50P49, CC BY 4.0, as in scikit-learn.
     - ``mnist``: LeCun, Cortes & Burges (1998), *The MNIST database of handwritten digits*.
     - ``adult``: Becker & Kohavi (1996), doi 10.24432/C5XW20, CC BY 4.0.
-    - ``diabetes130``: Clore, Cios, DeShazo & Strack (2014), doi 10.24432/C5230J, CC BY 4.0.
+    - ``diabetes130`` (and ``-readmitted``): Clore, Cios, DeShazo & Strack (2014), doi
+      10.24432/C5230J, CC BY 4.0.
 
     Examples
     --------
@@ -275,6 +277,18 @@ def _load_diabetes(folder: Path, download: bool) -> Dataset:
     )
 
 
+def _load_readmitted(folder: Path, download: bool) -> Dataset:
+    stays = _load_diabetes(folder, download)
+    return replace(
+        stays,
+        name="diabetes130-readmitted",
+        y=np.where(stays.y == "NO", "no", "yes"),
+        classes=("no", "yes"),
+        description="Hospital stays of diabetes patients in the USA, 1999-2008; whether they come "
+        "back at any later time is predicted; '?' is unknown; the owner is the patient.",
+    )
+
+
 def _without_missing(dataset: Dataset) -> Dataset:
     frame = dataset.X
     keep = ~(frame == "?").any(axis=1)
@@ -286,4 +300,5 @@ _LOADERS: dict[str, Callable[[Path, bool], Dataset]] = {
     "adult": _load_adult,
     "mnist": _load_mnist,
     "diabetes130": _load_diabetes,
+    "diabetes130-readmitted": _load_readmitted,
 }

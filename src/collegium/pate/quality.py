@@ -1,0 +1,351 @@
+"""How good a student is, beside one that always gives the same answer, and what may be said of it in a line.
+
+A share of right answers says little where one class is frequent: whoever always names it is as often right.
+So every result stands beside that share, and :func:`measure_quality` says which of the two it is. Three
+grounds, the best there is: public records with a known class that the student never saw (a test set), public
+records that it learnt from but whose class it was not told, or else the released answers, with their noise.
+Made of public and released things only.
+
+A student is *better than always answering X* (the most frequent class of the records that it is judged by)
+
+- if it is more often right: of the records on which exactly one of the two is right, more are its own than a
+  fair coin would give it (one-sided sign test at 2.5 %), or
+- if it tells classes apart: its balanced accuracy is at least a twentieth of the way from chance, 1/C, to 1,
+  and it names some class on records of that class more often than if its answers were dealt anew among the
+  records (one-sided Fisher test for each class, at 2.5 % for all classes together).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom, hypergeom
+
+from collegium.pate.students.supervised import beliefs_of
+from collegium.pate.voting.histograms import NoisyHistograms
+
+Floats = NDArray[np.float64]
+
+TEST, PUBLIC, RELEASED = "test records", "public records", "released answers"
+_IN_WORDS = {
+    TEST: "public test records",
+    PUBLIC: "public records (which it learnt from, but not their true classes)",
+    RELEASED: "released answers (which are noisy, and which it learnt from)",
+}
+_LEVEL = 0.025
+_APART = 0.05
+"""Of the way from chance to 1: a balanced accuracy below it is taken for guessing."""
+_SAME = 0.95
+"""Share of one class in a student's answers from which on it is pointed out, where no truth is known."""
+_ORDERED = 0.6
+_BINS = 10
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What a student is worth. Made by :func:`measure_quality`; nothing in it needs a budget.
+
+    ``verdict``, ``reason``: for the user; a line, and a few sentences.
+    ``better``: than always answering ``majority``; None where that cannot be told.
+    ``measured_on``: "test records", "public records" or "released answers".
+    ``n``: how many of them.
+    ``accuracy``: share of its answers that are right; of released answers, the share (of histograms: of
+        the votes, on average over the noise) that say the same.
+    ``majority``, ``majority_share``: the class that most of these records are of, and how many are.
+    ``balanced_accuracy``: mean over the classes of the share of their records that it gets right; ``chance``:
+        what guessing gives.
+    ``auc``: area under the ROC curve, one class against the rest, mean over the classes; None without
+        probabilities.
+    ``calibration_error``: how far the probability of the most probable class is from how often that is right:
+        mean absolute difference over ten bins, weighted with their records; None without probabilities.
+    ``named``, ``n_named``, ``n_asked``: the class that it names most often, on how many of how many records.
+    """
+
+    verdict: str
+    reason: str
+    better: bool | None
+    measured_on: str
+    n: int
+    accuracy: float
+    majority: str
+    majority_share: float
+    balanced_accuracy: float
+    chance: float
+    auc: float | None
+    calibration_error: float | None
+    named: str
+    n_named: int
+    n_asked: int
+
+    @property
+    def tone(self) -> str:
+        """How to show the verdict: "good", "caution" or "plain"."""
+        if self.better is None:
+            return "caution" if self.names_one_class else "plain"
+        return "good" if self.better else "caution"
+
+    @property
+    def names_one_class(self) -> bool:
+        """Whether nearly all of its answers are one class."""
+        return self.n_named >= _SAME * self.n_asked
+
+    @property
+    def truth_is_known(self) -> bool:
+        """Whether it was compared with true classes, rather than with released answers."""
+        return self.measured_on != RELEASED
+
+    def figures(self) -> str:
+        """Write the figures beside the share of right answers, in a line."""
+        parts = []
+        if self.chance < 1:
+            balanced, chance = _percent(self.balanced_accuracy), _percent(self.chance)
+            parts.append(f"balanced accuracy {balanced} (chance: {chance})")
+        if self.auc is not None:
+            parts.append(f"ROC AUC {self.auc:.3f} (chance: 0.5)")
+        if self.calibration_error is not None:
+            parts.append(f"calibration error {self.calibration_error:.3f}")
+        against = "" if self.truth_is_known else "against these answers, not the truth: "
+        return against + ", ".join(parts) if parts else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make a dictionary for JSON."""
+        return asdict(self)
+
+
+def measure_quality(
+    classes: ArrayLike,
+    truth: ArrayLike,
+    predicted: ArrayLike,
+    beliefs: Floats | None = None,
+    measured_on: str = TEST,
+) -> Quality | None:
+    """Judge a student by records whose class is known.
+
+    ``classes`` (n_classes,): the public class list.
+    ``truth``, ``predicted`` (n,): true and predicted classes; records whose true class is missing are left
+        out.
+    ``beliefs`` (n, n_classes): the student's probabilities, if it gives any.
+    ``measured_on``: what these records are.
+    Returns: None where no class is known.
+
+    Examples
+    --------
+    >>> truth = ["no"] * 88 + ["yes"] * 12
+    >>> found = measure_quality(["no", "yes"], truth, ["no"] * 100)
+    >>> print(found.verdict)
+    The student is no better than always answering “no”
+    >>> print(found.reason)
+    It names “no” for all 100 records. It is right on 88.0 % of 100 public test records; always
+    answering “no” would be right on 88.0 %.
+    """
+    names, true, given = np.asarray(classes), np.asarray(truth), np.asarray(predicted)
+    known = ~pd.isna(true)
+    if not known.any():
+        return None
+    true, given = true[known], given[known]
+    beliefs = None if beliefs is None else beliefs[known]
+    numbers = pd.Index(names)
+    actual, named = numbers.get_indexer(pd.Index(true)), numbers.get_indexer(pd.Index(given))
+    shares = np.zeros((len(true), len(names)))
+    inside = actual >= 0
+    shares[inside, actual[inside]] = 1.0
+    better = _is_better(actual, named)
+    return _quality(names, shares, named, beliefs, measured_on, better, named)
+
+
+def judge_by_answers(
+    classes: ArrayLike,
+    queries: NDArray[np.intp],
+    labels: NDArray[np.intp],
+    histograms: NoisyHistograms | None,
+    predicted: ArrayLike,
+    beliefs: Floats | None = None,
+) -> Quality:
+    """Judge a student by what it learnt from: where no class of a public record is known.
+
+    Whether it is right cannot be told so. What can be told is whether it gives one answer for everything,
+    and whether it says what the teachers said. Every figure is made of sums over answers, so a histogram
+    counts as the shares of the votes that it shows, and noise averages out over many.
+
+    ``classes`` (n_classes,): the public class list.
+    ``queries``, ``labels`` (n_labels,): released class numbers of public records; at least one.
+    ``histograms``: what was released besides.
+    ``predicted`` (n_public,): what the student says of all public records.
+    ``beliefs`` (n_public, n_classes): its probabilities, if it gives any.
+    """
+    names = np.asarray(classes)
+    named = pd.Index(names).get_indexer(pd.Index(np.asarray(predicted)))
+    shares = np.eye(len(names))[labels]
+    if histograms is not None and histograms.answered.any():
+        shown = histograms.rows(histograms.labelled)
+        shares[shown.answered] = (shown.counts / shown.totals[:, None])[shown.answered]
+    believed = None if beliefs is None else beliefs[queries]
+    return _quality(names, shares, named[queries], believed, RELEASED, None, named)
+
+
+def beliefs_about(student: Any, X: Any, classes: ArrayLike) -> Floats | None:
+    """Ask a student for probabilities; None where it gives none that can be read.
+
+    Returns (n, n_classes).
+    """
+    if not hasattr(student, "predict_proba"):
+        return None
+    try:
+        beliefs = beliefs_of(student, X, classes)
+    except Exception:  # a model of the user's own: its answers are judged all the same
+        return None
+    return beliefs if np.isfinite(beliefs).all() else None
+
+
+def _is_better(actual: NDArray[np.intp], named: NDArray[np.intp]) -> bool | None:
+    """Tell whether answers are better than always the most frequent class; None where there is no other.
+
+    ``actual``, ``named`` (n,): class numbers; -1 for what is not on the list.
+    """
+    codes, records = np.unique(actual[actual >= 0], return_counts=True)
+    if len(codes) < 2:
+        return None
+    right, frequent = named == actual, actual == codes[records.argmax()]
+    right &= actual >= 0
+    won, lost = int((right & ~frequent).sum()), int((~right & frequent).sum())
+    if binom.sf(won - 1, won + lost, 0.5) <= _LEVEL:
+        return True
+    hits = np.array([int((right & (actual == code)).sum()) for code in codes.tolist()])
+    answers = np.array([int((named == code).sum()) for code in codes.tolist()])
+    chance = 1 / len(codes)
+    apart = (np.mean(hits / records) - chance) / (1 - chance)
+    dealt_anew = hypergeom.sf(hits - 1, len(actual), records, answers)
+    return bool(apart >= _APART and dealt_anew.min() * len(codes) <= _LEVEL)
+
+
+def _quality(
+    names: NDArray[Any],
+    shares: Floats,
+    named: NDArray[np.intp],
+    beliefs: Floats | None,
+    measured_on: str,
+    better: bool | None,
+    all_named: NDArray[np.intp],
+) -> Quality:
+    """Put figures and words together.
+
+    ``shares`` (n, n_classes): one-hot true classes, or shares of votes, whose noise may make them negative.
+    ``named`` (n,): the student's answers; ``all_named``: also those about records of which nothing is known.
+    """
+    n, n_classes = shares.shape
+    rows, on_list = np.arange(n), named >= 0
+    hits = np.where(on_list, shares[rows, named], 0.0)
+    of_class = shares.sum(axis=0)
+    present = np.flatnonzero(of_class > 0)
+    right = np.bincount(named[on_list], weights=hits[on_list], minlength=n_classes)
+    answers = np.bincount(all_named[all_named >= 0], minlength=n_classes)
+    auc = error = None
+    if beliefs is not None:
+        # Of two classes each gives the same area.
+        areas = [_auc(beliefs[:, code], shares[:, code]) for code in present.tolist()]
+        told = [area for area in areas if area is not None]
+        auc = _within(np.mean(told)) if told else None
+        top = beliefs.argmax(axis=1)
+        error = _calibration_error(beliefs[rows, top], shares[rows, top])
+    majority, most = int(of_class.argmax()), int(answers.argmax())
+    quality = Quality(
+        verdict="",
+        reason="",
+        better=better,
+        measured_on=measured_on,
+        n=n,
+        accuracy=_within(hits.mean()),
+        majority=str(names[majority]),
+        majority_share=_within(of_class[majority] / n),
+        balanced_accuracy=_within(np.mean(right[present] / of_class[present])),
+        chance=1 / len(present),
+        auc=auc,
+        calibration_error=error,
+        named=str(names[most]),
+        n_named=int(answers[most]),
+        n_asked=len(all_named),
+    )
+    return replace(quality, verdict=_verdict(quality), reason=" ".join(_reasons(quality)))
+
+
+def _auc(scores: Floats, weights: Floats) -> float | None:
+    """Area under the ROC curve: how often a record of the class scores above another one; ties count half."""
+    others = 1 - weights
+    total = weights.sum() * others.sum()
+    if weights.sum() <= 0 or others.sum() <= 0:
+        return None
+    values, place = np.unique(scores, return_inverse=True)
+    own = np.bincount(place, weights=weights, minlength=len(values))
+    other = np.bincount(place, weights=others, minlength=len(values))
+    return float(own @ (np.cumsum(other) - other / 2) / total)
+
+
+def _calibration_error(confidence: Floats, right: Floats) -> float:
+    place = np.minimum((confidence * _BINS).astype(np.intp), _BINS - 1)
+    gaps = np.bincount(place, weights=confidence - right, minlength=_BINS)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def _within(share: Any) -> float:
+    """Cut a share at 0 and 1, beyond which the noise of few histograms may put it."""
+    return float(min(1.0, max(0.0, share)))
+
+
+def _verdict(found: Quality) -> str:
+    majority = f"“{found.majority}”"
+    if found.better:
+        if found.accuracy > found.majority_share:
+            return f"The student is better than always answering {majority}"
+        return (
+            "The student tells classes apart, but is not more often right than always answering "
+            f"{majority}"
+        )
+    if found.better is not None:
+        return f"The student is no better than always answering {majority}"
+    if found.truth_is_known:
+        return f"How good the student is cannot be told: all {found.measured_on} are of class {majority}"
+    if found.names_one_class:
+        return (
+            f"The student names one class, “{found.named}”, for {_of(found.n_named, found.n_asked)} public "
+            "records; whether that is right is not known"
+        )
+    return "How right the student is is not known: no public record has a known class"
+
+
+def _reasons(found: Quality) -> list[str]:
+    majority, sentences = f"“{found.majority}”", []
+    where = f"{found.n:,} {_IN_WORDS[found.measured_on]}"
+    if not found.truth_is_known:
+        return [
+            f"It says the same as {_percent(found.accuracy)} of the {where}; {majority} has "
+            f"{_percent(found.majority_share)} of them.",
+            f"It names “{found.named}” for {_of(found.n_named, found.n_asked)} public records.",
+        ]
+    if not found.better and found.names_one_class:
+        sentences.append(
+            f"It names “{found.named}” for {_of(found.n_named, found.n_asked)} records."
+        )
+    sentences.append(
+        f"It is right on {_percent(found.accuracy)} of {where}; always answering {majority} would be "
+        f"right on {_percent(found.majority_share)}."
+    )
+    if found.better is False and found.accuracy > found.majority_share:
+        sentences.append("So small a difference can be chance.")
+    if found.better is False and found.auc is not None and found.auc >= _ORDERED:
+        sentences.append(
+            "Its probabilities do put the records in order (ROC AUC): a threshold of your own makes better "
+            "answers of them than naming the most probable class."
+        )
+    return sentences
+
+
+def _of(some: int, n: int) -> str:
+    return f"all {n:,}" if some == n else f"{some:,} of {n:,}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
