@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.checks import exact_float, exact_floats
 from collegium.errors import InputError, PrivacyWarning
 
 DEFAULT_DELTA = 1e-5
@@ -287,13 +288,12 @@ class Budgets:
         {'ε=0.5': 1, 'ε=1': 1, 'ε=2': 2}
         """
         column = _one_dimensional(epsilons, "privacy budgets")
-        try:
-            values = np.asarray(column, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
+        values = exact_floats(column)
+        if values is None:
             raise InputError(
                 "privacy budgets must be numbers, got text (or more digits than can be computed with): give "
                 "ε per record, or name the levels in a policy"
-            ) from None
+            )
         bad = np.flatnonzero(np.isnan(values) | (values <= 0))
         if bad.size:
             raise InputError(
@@ -404,7 +404,7 @@ def _as_float(value: Any, name: str) -> float:
     if isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name} must be a number, got {value!r}")
     try:
-        return float(value)
+        return exact_float(value)
     except OverflowError:
         raise InputError(
             f"{name} is larger than any number that can be computed with: give a smaller one, or inf"

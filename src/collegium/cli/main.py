@@ -6,11 +6,10 @@ import sys
 from typing import Any, NoReturn
 
 import typer
-from rich.text import Text
 
 from collegium.cli import account, audit, studies
 from collegium.cli import label as votes
-from collegium.cli.console import err, show_warnings
+from collegium.cli.console import err, say, show_warnings
 from collegium.errors import CollegiumError
 
 _INTERRUPTED = 130
@@ -79,5 +78,5 @@ def run(commands: typer.Typer) -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
-    err.print(Text.assemble(("error:", "red"), " ", " ".join(message.split())), soft_wrap=True)
+    say("error:", "red", message)
     sys.exit(2)

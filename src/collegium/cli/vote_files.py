@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from collegium.budgets import Budget
 from collegium.data.datasets import read_any
+from collegium.data.datasets.raw import MOST_COLUMNS, UNREADABLE, open_raw, reason_of
 from collegium.errors import InputError
 from collegium.pate.voting.vote_table import VoteTable
 
@@ -191,9 +192,14 @@ def read_matrix(path: Path) -> NDArray[Any]:
         if not path.exists():
             raise InputError(f"there is no file {path}: give .npy or .csv")
         try:
-            table = pd.read_csv(path, header=None)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path} cannot be read as CSV ({error})") from None
+            with open_raw(path) as stream:
+                columns = stream.readline().count(b",") + 1
+            if columns > MOST_COLUMNS:
+                raise ValueError(f"{columns:,} columns, more than {MOST_COLUMNS:,}: give .npy")
+            with open_raw(path) as stream:
+                table = pd.read_csv(stream, header=None)
+        except (ValueError, *UNREADABLE) as error:
+            raise InputError(f"{path} cannot be read as CSV ({reason_of(error)})") from None
         return _all_numbers(table, f"{path} must hold numbers only, without a header")
     loaded = read_any(path)
     only = f"{path} must hold numbers only"

@@ -16,11 +16,14 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from collegium.checks import shown
 from collegium.durable import check_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
+from collegium.json_files import read_json
 from collegium.study.sections import RENAMED
 
 FORMAT = 1
+_MANIFEST = {"format": int, "config": dict, "inputs": dict}
 HISTOGRAMS_FILE = "histograms.parquet"
 _RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json", "student.joblib")
 
@@ -78,8 +81,8 @@ class StudyFolder:
     ) -> bool:
         """Tell whether the folder holds this very study, begun before; nothing is written."""
         try:
-            known = json.loads((self.vault / "manifest.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            known = read_json(self.vault / "manifest.json", _MANIFEST)
+        except StudyMismatchError:
             return False
         now = {"format": FORMAT, "config": config, "inputs": inputs}
         return not _first_difference(known, now, free_keys, free_inputs)
@@ -114,12 +117,8 @@ class StudyFolder:
                 )
             self.write_json(path, {**manifest, "versions": versions()})
             return
-        try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            raise StudyMismatchError(
-                f"{path} is damaged: nothing was changed; restore it, or choose another folder with --out"
-            ) from None
+        advice = "nothing was changed; restore it, or choose another folder with --out"
+        known = read_json(path, _MANIFEST, advice)
         difference = _first_difference(known, manifest, free_keys, free_inputs)
         if difference:
             raise StudyMismatchError(
@@ -162,17 +161,17 @@ def _first_difference(
     free_keys: Collection[str],
     free_inputs: Collection[str],
 ) -> str:
-    if known.get("format") != now["format"]:
-        return f"format {known.get('format')} instead of {now['format']}"
-    before = {RENAMED.get(k, k): v for k, v in _flat(known.get("config", {})).items()}
+    if known["format"] != now["format"]:
+        return f"format {known['format']} instead of {now['format']}"
+    before = {RENAMED.get(k, k): v for k, v in _flat(known["config"]).items()}
     after = _flat(now["config"])
     for key in sorted({*before, *after}):
         if key in free_keys or key.split(".")[0] in free_keys:
             continue
         if before.get(key) != after.get(key):
             return f"{key} was {_shown(before.get(key))}, now {_shown(after.get(key))}"
-    for name in sorted({*known.get("inputs", {}), *now["inputs"]} - set(free_inputs)):
-        if known.get("inputs", {}).get(name) != now["inputs"].get(name):
+    for name in sorted({*known["inputs"], *now["inputs"]} - set(free_inputs)):
+        if known["inputs"].get(name) != now["inputs"].get(name):
             return f"the {name} records are not the same file as before"
     return ""
 
@@ -188,4 +187,4 @@ def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    return "not set" if value is None else repr(value)
+    return "not set" if value is None else shown(value)

@@ -158,7 +158,7 @@ class FileJournal:
                 checksum, text = line.split(b" ", 1)
                 _require(checksum == b"%08x" % zlib.crc32(text))
                 self._take(json.loads(text))
-            except (ValueError, KeyError, TypeError, IndexError):
+            except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
                 raise StudyMismatchError(
                     f"the journal {self._path} is damaged in line {number}: nothing was asked or charged; "
                     "restore the file from a backup"

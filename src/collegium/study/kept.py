@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.errors import StudyMismatchError
+from collegium.json_files import read_json
 from collegium.pate.memory import Memory
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.labelling import Labels
@@ -104,8 +104,8 @@ class FolderMemory(Memory):
         path = self._study.voting_ended
         if not path.exists():
             return None
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return int(known["asked"]), str(known["stop_reason"])
+        known = read_json(path, {"asked": int, "stop_reason": str})
+        return known["asked"], known["stop_reason"]
 
     def begin(self, aggregator: Aggregator, electorate: Electorate, **terms: Any) -> None:
         """Keep the public terms of the questions, before the first one."""

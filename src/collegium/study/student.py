@@ -7,6 +7,7 @@ from typing import Any
 
 from collegium.data.tables import take_rows
 from collegium.errors import NothingReleasedError
+from collegium.json_files import read_json
 from collegium.models.trial import one_line_about
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.rehearsal import telling_rows
@@ -15,6 +16,9 @@ from collegium.study.folder import StudyFolder
 from collegium.study.frozen import without_defaults
 from collegium.study.notes import KeptNotes
 from collegium.study.stored_models import load_model
+
+_KNOWN = ({"recipe": (str, type(None)), "notes": [str]}, str)  # or as it once was
+_STATEMENT = {"config": {"student": dict}}
 
 
 class StudentStage:
@@ -42,13 +46,13 @@ class StudentStage:
         """
         path, told = self._folder.release / "student.joblib", self._folder.vault / "student.json"
         recipe = json.dumps(without_defaults(self._config.public())["student"], sort_keys=True)
-        known = json.loads(told.read_text("utf-8")) if told.exists() else {}
+        known = read_json(told, _KNOWN, "delete it and run again") if told.exists() else {}
         if not isinstance(known, dict):  # as it once was, without notes
-            known = {"recipe": known}
+            known = {"recipe": known, "notes": []}
         if path.exists() and known.get("recipe") == recipe:
             self._run.observer.skipped("student")
             student = load_model(path, self._folder.write_model)
-            return student, tuple(known.get("notes", ()))
+            return student, tuple(known["notes"])
         self._run.observer.stage("student")
         with self._notes.apart() as notes:
             student = self._trained(released)
@@ -77,12 +81,12 @@ class StudentStage:
         statement = self._folder.release / "privacy.json"
         if not (self._folder.release / "student.joblib").exists() or not statement.exists():
             return None
-        known = json.loads(statement.read_text("utf-8")).get("config", {}).get("student")
-        return known if isinstance(known, dict) else None
+        settings: dict[str, Any] = read_json(statement, _STATEMENT)["config"]["student"]
+        return settings
 
     def _record_settings(self) -> None:
         """Write into the release which student this is."""
         statement = self._folder.release / "privacy.json"
-        content = json.loads(statement.read_text("utf-8"))
+        content = read_json(statement, _STATEMENT)
         content["config"]["student"] = self._config.public()["student"]
         self._folder.write_json(statement, content)

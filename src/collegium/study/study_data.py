@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.budgets import Budgets, epsilon_group
+from collegium.checks import listed
 from collegium.data.datasets import load_dataset, read_any, sha256_of
 from collegium.data.tables import (
     as_records,
@@ -152,7 +153,7 @@ def truth_about(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDA
         spelling = other_spelling(y, classes) or ": write both in the same way"
         raise InputError(
             f"no label of the {role} records is among the classes "
-            f"{', '.join(map(str, classes.tolist()))}{spelling}"
+            f"{listed(classes.tolist())}{spelling}"
         )
     return y
 
@@ -218,7 +219,7 @@ def _column(table: pd.DataFrame, name: str, what: str) -> pd.Series:
     if name not in table.columns:
         raise InputError(
             f"{what} names column {name!r}, which is not there: the columns are "
-            f"{', '.join(map(str, table.columns))}"
+            f"{listed(table.columns)}"
         )
     return table[name]
 

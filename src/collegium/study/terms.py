@@ -6,7 +6,6 @@ Terms and journal together say what was spent and what is left, also while the j
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from collegium.accounting.bookkeeping import as_json, from_json
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError
+from collegium.json_files import read_json
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.pate.voting.labelling import Outcome
 from collegium.personalisation.electorate import Electorate, Participation
@@ -24,6 +24,7 @@ from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 
 FORMAT = 1
+_ADVICE = "restore it from a backup"
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +137,7 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
                 f"{path} holds no labelling job that was begun: there is no {source}; `collegium run` and "
                 "`collegium label` make one"
             )
-        terms = JobTerms.from_json(json.loads(source.read_text(encoding="utf-8")))
+        terms = JobTerms.from_json(read_json(source, dict, _ADVICE, InputError))
         journal = folder.vault / "journal.jsonl"
         return terms, FileJournal(journal).settled() if journal.exists() else []
     except CollegiumError:
@@ -145,5 +146,13 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
         raise InputError(
             f"{path} cannot be read ({error.strerror}): it is for its owner only"
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{source} is damaged: restore it from a backup") from None
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+        MemoryError,
+    ):
+        raise InputError(f"{source} is damaged: {_ADVICE}") from None

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from collegium import json_files
 from collegium.durable import write_durably
 from collegium.errors import InputError
 
@@ -20,22 +21,17 @@ def write_json(path: Path, content: Any) -> None:
         write_durably(path, text.encode(), private=True)
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON back."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read ({type(error).__name__}): delete {path.parent} and run again"
-        ) from None
-
-
 def private_folder(path: Path) -> Path:
     """Make a folder for its owner's eyes only (mode 0700)."""
     with disk_trouble(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
     return path
+
+
+def read_json(path: Path, shape: Any) -> Any:
+    """Read JSON back, in the shape in which it was written."""
+    return json_files.read_json(path, shape, f"delete {path.parent} and run again", InputError)
 
 
 @contextlib.contextmanager

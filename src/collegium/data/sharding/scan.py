@@ -17,12 +17,11 @@ from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.owners import OWNER, OwnerRegister, different_owners
 from collegium.data.sharding.roles import Roles, second_hashes
 from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, values_of
-from collegium.data.tables import encode_classes, outside_the_classes
+from collegium.data.tables import MOST_CLASSES, encode_classes, outside_the_classes
 from collegium.errors import InputError, PrivacyWarning
 from collegium.personalisation.partition import owner_hashes
 
 Progress = Callable[[int, int], None]
-_MOST_CLASSES = 10_000
 
 
 class CountedBudgets(Budgets):
@@ -225,9 +224,9 @@ def _labels(column: NDArray[Any], rows: NDArray[np.intp], classes: ArrayLike | N
 
 
 def _refuse_too_many(labels: set[Any]) -> None:
-    if len(labels) > _MOST_CLASSES:
+    if len(labels) > MOST_CLASSES:
         raise InputError(
-            f"the target has more than {_MOST_CLASSES:,} different values: Collegium classifies; give a "
+            f"the target has more than {MOST_CLASSES:,} different values: Collegium classifies; give a "
             "column of classes"
         )
 

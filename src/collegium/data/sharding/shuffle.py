@@ -68,7 +68,7 @@ def sort_piece(sorting: Sorting, piece: Piece, folder: Path) -> dict[str, int]:
     """
     done = folder / f"piece-{piece.number:06d}.json"
     if done.exists():
-        counted: dict[str, int] = read_json(done)
+        counted: dict[str, int] = read_json(done, {"files": int, "records": int})
         return counted
     files = records = 0
     for rows, table in _large(_placed(sorting, piece)):

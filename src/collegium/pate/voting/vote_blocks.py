@@ -156,8 +156,8 @@ class _Rows:
     def _known(self) -> int:
         if not (self._counted.exists() and self._partial.exists()):
             return 0
-        known = read_json(self._counted)
-        done = int(known.get("done", 0))
+        known = read_json(self._counted, {"done": int})
+        done = known["done"]
         enough = self._partial.stat().st_size >= len(self._header) + done * self._row_bytes
         return done if enough and {k: known.get(k) for k in self._about} == self._about else 0
 
