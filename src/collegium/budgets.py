@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.checks import exact_float, exact_floats
+from collegium.checks import exact_float, exact_floats, is_number
 from collegium.errors import InputError, PrivacyWarning
 
 DEFAULT_DELTA = 1e-5
@@ -389,10 +389,17 @@ class Budgets:
         return Budgets({"everybody": least}, np.zeros(self.n_records, dtype=np.intp), owners)
 
 
-def as_budgets(given: Any, delta: float = DEFAULT_DELTA) -> Budgets:
-    """Accept :class:`Budgets`, or one ε per record."""
+def as_budgets(given: Any, delta: float = DEFAULT_DELTA, n_records: int | None = None) -> Budgets:
+    """Accept :class:`Budgets`, one ε per record, or one ε or :class:`Budget` for everybody.
+
+    ``n_records``: how many records everybody has together; default: a single ε is refused.
+    """
     if isinstance(given, Budgets):
         return given
+    if n_records is not None and isinstance(given, Budget):
+        return Budgets({epsilon_group(given.epsilon): given}, np.zeros(n_records, dtype=np.intp))
+    if n_records is not None and np.ndim(given) == 0 and is_number(np.asarray(given)[()]):
+        given = np.full(n_records, float(given))
     if given is None:
         raise InputError(
             "budgets are missing: pass budgets=policy.assign(column), or one ε per record"

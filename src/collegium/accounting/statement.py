@@ -78,6 +78,8 @@ class PrivacyStatement:
         One for each group with members.
     released : str
         What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
+    provisos : tuple of str
+        What else was allowed and weakens it, one sentence each.
     """
 
     guarantee: str
@@ -85,6 +87,7 @@ class PrivacyStatement:
     noise_is_private: bool
     groups: tuple[GroupSpending, ...]
     released: str = "labels"
+    provisos: tuple[str, ...] = ()
 
     @property
     def may_publish_spending(self) -> bool:
@@ -146,6 +149,7 @@ class PrivacyStatement:
             )
         lines.append(f"Guarantee: {self.guarantee}; {MEANING[self.guarantee]}.")
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
+        lines += [f"{proviso}." for proviso in self.provisos]
         for row in self.groups:
             budget = row.budget
             who = f"Each of the {row.owners} owner(s) of group {row.group!r}"

@@ -19,8 +19,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from collegium.accounting.statement import PrivacyStatement
-from collegium.budgets import Budgets, as_budgets
+from collegium.budgets import Budget, Budgets, as_budgets
 from collegium.data.class_shares import as_class_shares
+from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
 from collegium.data.tables import as_records, encode_classes, like_private
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning, StudentError
 from collegium.parameters import Searchable
@@ -121,6 +122,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     assignment : {"hash", "balanced"}
         ``hash``: adding or removing an owner changes that owner's teachers only. ``balanced``: shards of
         equal size, protecting against replacement only.
+    public_may_overlap : bool, default=False
+        Whether public records may equal private ones. By default more than a handful are refused; if it is
+        allowed, the statement says so.
     noise_seed : int, optional
         Seeded noise for experiments: **the result is not private**. Default: noise from the operating
         system.
@@ -175,11 +179,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Preprocessing belongs into ``teacher`` or ``preprocessing``. The earlier steps of a scikit-learn
-    ``Pipeline`` around a ``PATEClassifier`` would be fitted on all private records together, which no
-    account covers, and would not be applied to ``X_public``. Searching parameters with
-    ``GridSearchCV`` on private records is not accounted for, either: each fit is a release of its own. It
-    also cuts whatever has as many rows as ``X``: give it an ``X_public`` of another length.
+    Preprocessing belongs into ``teacher`` or ``preprocessing``: ``PATEClassifier(preprocessing=
+    StandardScaler())`` fits the scaler on the public records and applies it to all. The earlier steps of a
+    scikit-learn ``Pipeline`` around a ``PATEClassifier``, as in ``make_pipeline(StandardScaler(),
+    PATEClassifier())``, are fitted on all private records together, which no account covers, and are not
+    applied to ``X_public``: where that gives both another scale, ``fit`` refuses them. Searching
+    parameters with ``GridSearchCV`` on private records is not accounted for, either: each fit is a release
+    of its own. It also cuts whatever has as many rows as ``X``: give it an ``X_public`` of another length.
 
     Examples
     --------
@@ -212,6 +218,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         teacher_class_shares: Mapping[Any, float] | ArrayLike | None = None,
         student_class_shares: Mapping[Any, float] | ArrayLike | None = None,
         assignment: str = "hash",
+        public_may_overlap: bool = False,
         noise_seed: int | None = None,
         random_state: Any = None,
         keep_sensitive: bool = False,
@@ -232,6 +239,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.teacher_class_shares = teacher_class_shares
         self.student_class_shares = student_class_shares
         self.assignment = assignment
+        self.public_may_overlap = public_may_overlap
         self.noise_seed = noise_seed
         self.random_state = random_state
         self.keep_sensitive = keep_sensitive
@@ -266,7 +274,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return _DEFAULTS.get(name) if given is None else given
 
     def fit(
-        self, X: Any, y: ArrayLike, *, budgets: Budgets | ArrayLike, X_public: Any
+        self, X: Any, y: ArrayLike, *, budgets: Budgets | Budget | ArrayLike, X_public: Any
     ) -> PATEClassifier:
         """Train teachers, let them vote, and train the student.
 
@@ -276,8 +284,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Private records.
         y : array-like, shape (n_records,)
             Their labels.
-        budgets : Budgets or array-like of float, shape (n_records,)
-            From :meth:`Policy.assign <collegium.Policy.assign>`, or one ε per record.
+        budgets : Budgets, array-like of float of shape (n_records,), float or Budget
+            From :meth:`Policy.assign <collegium.Policy.assign>`, or one ε per record, or the same for
+            everybody.
         X_public : array-like or DataFrame, shape (n_public, n_features)
             Public records without labels.
 
@@ -364,19 +373,34 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _records(
-        self, X: Any, y: ArrayLike, budgets: Budgets | ArrayLike, X_public: Any, delta: float
+        self,
+        X: Any,
+        y: ArrayLike,
+        budgets: Budgets | Budget | ArrayLike,
+        X_public: Any,
+        delta: float,
     ) -> Records:
         private = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), private)
+        refuse_other_scale(private, public)
+        if not self.public_may_overlap:
+            refuse_overlap(private, public, key="public_may_overlap=True")
         self.classes_, codes = encode_classes(y, self.classes)
-        granted = as_budgets(budgets, delta)
+        granted = as_budgets(budgets, delta, private.shape[0])
         for what, length in (("labels", len(codes)), ("budgets", len(granted))):
             if length != private.shape[0]:
                 raise InputError(
                     f"{private.shape[0]} private records, but {length} {what}: give one per record"
                 )
         self._remember_features(X, private)
-        return Records(private, codes, granted, self.classes_, public)
+        return Records(
+            private,
+            codes,
+            granted,
+            self.classes_,
+            public,
+            public_may_overlap=bool(self.public_may_overlap),
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict with the student.

@@ -68,6 +68,8 @@ class Records:
         Public records.
     y_public : ndarray or None
         Their true classes, where they are known: only measured with, never learnt from.
+    public_may_overlap : bool
+        Whether public records were allowed to equal private ones.
     """
 
     X: Any
@@ -76,6 +78,7 @@ class Records:
     classes: NDArray[Any]
     X_public: Any
     y_public: NDArray[Any] | None = None
+    public_may_overlap: bool = False
 
     def votes(self, teaching: Teaching) -> VoteTable:
         """Train teachers on their shards, and let them vote. **Sensitive.**

@@ -17,11 +17,13 @@ FORMER_DEFAULTS: dict[str, Any] = {
     "aggregation.release": LABELS,
     "aggregation.query_order": RANDOM,
     "student.preprocessing": "same",
+    "data.public_may_overlap": False,
+    "data.not_people": [],
 }
 
 
 #: What only measures or names: it changes nothing that was released.
-FREE_KEYS = frozenset({"study.name", "data.test", "data.test_labels"})
+FREE_KEYS = frozenset({"study.name", "data.test", "data.test_labels", "data.not_people"})
 FREE_INPUTS = frozenset({"test", "test labels"})
 
 

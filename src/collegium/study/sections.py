@@ -90,12 +90,22 @@ class Data(Settings):
     test_labels: str | None = setting(
         None, "Labels of the test records.", kind="path", example='"test-labels.npy"'
     )
+    public_may_overlap: bool = setting(
+        False,
+        "Whether public and test records may equal private ones. By default more than a handful are refused; "
+        "if it is allowed, the statement of the guarantee says so.",
+    )
     target: str | None = setting(None, "Column to predict.", kind="text", example='"income"')
     owner: str | None = setting(
         None,
         "Column that says whose record it is. Left out: every record has an owner of its own.",
         kind="text",
         example='"patient_id"',
+    )
+    not_people: Sequence[str] = setting(
+        [],
+        "Columns whose values repeat as those of a person's name do, and are none: they are not asked about.",
+        items=("text",),
     )
     exclude: Sequence[str] = setting([], "Columns that are not features.", items=("text",))
     classes: Sequence[Any] | None = setting(

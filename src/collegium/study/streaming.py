@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from collegium.data.public_is_public import row_hashes
 from collegium.data.sharding import (
     Granted,
     ParquetSource,
@@ -25,6 +26,7 @@ from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
 from collegium.study.config import StudyConfig
 from collegium.study.study_data import (
+    OVERLAP_KEY,
     MarkedMissing,
     StudyData,
     groups_of_test_records,
@@ -162,7 +164,13 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     key = str(config.study.seed).encode()
     granted = Granted(config.policy(), config.privacy.delta)
     classes = config.data.classes
-    scanned = scan(source, roles, granted, key, classes, _jobs_here(config))
+    given = {"public": X_public, "test": X_test}
+    compared = {role: row_hashes(X) for role, X in given.items() if X is not None}
+    if config.data.public_may_overlap:
+        compared = {}
+    scanned = scan(source, roles, granted, key, classes, _jobs_here(config), compared=compared)
+    for role, hashes in compared.items():
+        scanned.sensitive_equal[role].check(hashes, role, OVERLAP_KEY)
     warn_of_private_classes(classes)
     if test is not None:
         y_test = truth_about(test.y, scanned.classes, "test")
@@ -172,6 +180,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         budgets=scanned.budgets,
         classes=scanned.classes,
         X_public=X_public,
+        public_may_overlap=config.data.public_may_overlap,
         y_public=truth_about(public.y, scanned.classes, "public"),
         X_test=X_test,
         y_test=y_test,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from collegium.budgets import Budgets, epsilon_group
 from collegium.checks import listed
 from collegium.data.datasets import load_dataset, read_any, sha256_of
+from collegium.data.public_is_public import refuse_overlap
 from collegium.data.tables import (
     as_records,
     encode_classes,
@@ -26,6 +27,9 @@ from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
+from collegium.study.people import ask_about_people
+
+OVERLAP_KEY = "data.public_may_overlap = true"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -106,13 +110,19 @@ def load_study_data(config: StudyConfig) -> StudyData:
     known_classes, codes = encode_classes(private.y, classes)
     warn_of_private_classes(classes)
     X = as_records(private.X, "private")
+    X_public = like_private(as_records(public.X, "public"), X)
     X_test = None if judged is None else like_private(as_records(judged.X, "test"), X, "test")
+    may_overlap = config.data.public_may_overlap
+    for role, records in (("public", X_public), ("test", X_test)):
+        if config[f"data.{role}"] is not None and records is not None and not may_overlap:
+            refuse_overlap(X, records, role, OVERLAP_KEY)
     return StudyData(
         X=X,
         codes=codes,
         budgets=_budgets(config, private, fingerprints),
         classes=known_classes,
-        X_public=like_private(as_records(public.X, "public"), X),
+        X_public=X_public,
+        public_may_overlap=may_overlap,
         y_public=truth_about(public.y, known_classes, "public"),
         X_test=X_test,
         y_test=None if judged is None else truth_about(judged.y, known_classes, "test"),
@@ -208,6 +218,8 @@ def read_records(
     rows = np.arange(len(table), dtype=np.intp)
     records = _Records(table, y, owners, levels, rows, len(table))
     if isinstance(table, pd.DataFrame):
+        if is_private:
+            ask_about_people(table, config.data)
         special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
         strays = [c for c in config.data.exclude if c in table.columns or is_private]

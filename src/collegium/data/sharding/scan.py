@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import joblib
@@ -13,10 +13,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.budgets import Budgets
+from collegium.data.public_is_public import Hashes, RowsSeen, row_hashes
 from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.owners import OWNER, OwnerRegister, different_owners
 from collegium.data.sharding.roles import Roles, second_hashes
-from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, values_of
+from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, as_frame, values_of
 from collegium.data.tables import MOST_CLASSES, encode_classes, outside_the_classes
 from collegium.errors import InputError, PrivacyWarning
 from collegium.personalisation.partition import owner_hashes
@@ -70,6 +71,7 @@ class Scanned:
     ``classes``: the public list of classes.
     ``sensitive_seen``: numbers of the classes that some record has.
     ``features``: the columns that teachers learn from.
+    ``sensitive_equal``: what was found of the records that were to be compared.
     """
 
     budgets: CountedBudgets
@@ -77,6 +79,7 @@ class Scanned:
     classes: NDArray[Any]
     sensitive_seen: NDArray[np.intp]
     features: tuple[str, ...]
+    sensitive_equal: dict[str, RowsSeen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class _Seen:
     levels: NDArray[Any]
     records_per_level: NDArray[np.intp]
     labels: NDArray[Any]
+    equal: dict[str, RowsSeen]
 
 
 def scan(
@@ -97,6 +101,7 @@ def scan(
     classes: ArrayLike | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    compared: Mapping[str, Hashes] | None = None,
 ) -> Scanned:
     """Read owners, levels and classes of all records once; check them and count them.
 
@@ -106,6 +111,7 @@ def scan(
     ``classes``: the public list of classes. Default: those that occur, which are thereby treated as
         public.
     ``progress``: called with (rows read, rows in all).
+    ``compared``: by name, hashes of other records to look for among the private ones.
     """
     features = roles.features(source)
     register = OwnerRegister()
@@ -115,10 +121,20 @@ def scan(
     done = 0
     tasks = (
         joblib.delayed(_look)(
-            source.reader, piece, roles, granted, key, features, source.categorical, classes
+            source.reader,
+            piece,
+            roles,
+            granted,
+            key,
+            features,
+            source.categorical,
+            classes,
+            compared or {},
+            source.n_rows,
         )
         for piece in source.pieces
     )
+    equal: list[dict[str, RowsSeen]] = []
     found = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     for piece, seen in zip(source.pieces, found, strict=True):
         for level in seen.levels.tolist():
@@ -134,6 +150,7 @@ def scan(
             register.add(owners)
         labels.update(seen.labels.tolist())
         _refuse_too_many(labels)
+        equal.append(seen.equal)
         done += piece.n_rows
         if progress is not None:
             progress(done, source.n_rows)
@@ -150,6 +167,9 @@ def scan(
         classes=known,
         sensitive_seen=np.unique(codes),
         features=features,
+        sensitive_equal={
+            role: RowsSeen.together([part[role] for part in equal]) for role in compared or {}
+        },
     )
 
 
@@ -162,11 +182,14 @@ def _look(
     features: Sequence[str],
     categorical: Sequence[str],
     classes: ArrayLike | None,
+    compared: Mapping[str, Hashes],
+    n_rows: int,
 ) -> _Seen:
     """Read the owners, levels and labels of one piece."""
     needed = [name for name in (roles.owner, roles.level, roles.target) if name is not None]
-    if roles.unwanted is not None:
+    if roles.unwanted is not None or compared:
         needed += features
+    hashes: list[Hashes] = []
     owners: list[NDArray[np.void]] = []
     index: dict[Any, int] = {}
     counts: list[int] = []
@@ -181,6 +204,8 @@ def _look(
         codes = np.array([index[level] for level in levels.tolist()], dtype=np.intp)[codes]
         for code, number in enumerate(np.bincount(codes, minlength=len(counts)).tolist()):
             counts[code] += number
+        if compared:
+            hashes.append(row_hashes(as_frame(table.select(features), categorical)))
         names = roles.names(table, rows)
         if roles.owner is not None:
             owners.append(_identities(names, codes, key))
@@ -191,6 +216,10 @@ def _look(
         levels=np.array(list(index), _kind(index)),
         records_per_level=np.array(counts, dtype=np.intp),
         labels=np.array(list(labels), _kind(labels)),
+        equal={
+            role: RowsSeen.of(np.concatenate([np.empty(0, np.uint64), *hashes]), public, n_rows)
+            for role, public in compared.items()
+        },
     )
 
 
