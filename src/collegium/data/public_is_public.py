@@ -169,7 +169,8 @@ def refuse_other_scale(X: Any, X_public: Any) -> None:
         raise InputError(
             "the numeric features have another scale in the private records than in the public ones "
             f"({off} of {telling} by far): were the private ones scaled before (by an earlier step of a "
-            f"Pipeline, say, which learns from all private records together, and leaves X_public as it is)? {_RIGHT_WAY}"
+            "Pipeline, say, which learns from all private records together, and leaves X_public as it is)? "
+            f"{_RIGHT_WAY}"
         )
     if centred:
         warnings.warn(

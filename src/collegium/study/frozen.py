@@ -17,8 +17,6 @@ FORMER_DEFAULTS: dict[str, Any] = {
     "aggregation.release": LABELS,
     "aggregation.query_order": RANDOM,
     "student.preprocessing": "same",
-    "data.public_may_overlap": False,
-    "data.not_people": [],
 }
 
 

@@ -23,7 +23,7 @@ def ask_about_people(table: pd.DataFrame, data: Data) -> None:
 
     ``table``: private records, as they were read.
     """
-    known = {data.target, data.owner, *data.not_people}
+    known = {data.target, data.owner, *(data.not_people or ())}
     asked = [
         str(name)
         for name in table.columns

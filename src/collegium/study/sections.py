@@ -90,10 +90,12 @@ class Data(Settings):
     test_labels: str | None = setting(
         None, "Labels of the test records.", kind="path", example='"test-labels.npy"'
     )
-    public_may_overlap: bool = setting(
-        False,
+    public_may_overlap: bool | None = setting(
+        None,
         "Whether public and test records may equal private ones. By default more than a handful are refused; "
         "if it is allowed, the statement of the guarantee says so.",
+        kind="yes/no",
+        example="true",
     )
     target: str | None = setting(None, "Column to predict.", kind="text", example='"income"')
     owner: str | None = setting(
@@ -102,9 +104,11 @@ class Data(Settings):
         kind="text",
         example='"patient_id"',
     )
-    not_people: Sequence[str] = setting(
-        [],
+    not_people: Sequence[str] | None = setting(
+        None,
         "Columns whose values repeat as those of a person's name do, and are none: they are not asked about.",
+        kind="list",
+        example='["postcode"]',
         items=("text",),
     )
     exclude: Sequence[str] = setting([], "Columns that are not features.", items=("text",))

@@ -180,7 +180,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         budgets=scanned.budgets,
         classes=scanned.classes,
         X_public=X_public,
-        public_may_overlap=config.data.public_may_overlap,
+        public_may_overlap=bool(config.data.public_may_overlap),
         y_public=truth_about(public.y, scanned.classes, "public"),
         X_test=X_test,
         y_test=y_test,

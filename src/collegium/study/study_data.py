@@ -112,7 +112,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
     X = as_records(private.X, "private")
     X_public = like_private(as_records(public.X, "public"), X)
     X_test = None if judged is None else like_private(as_records(judged.X, "test"), X, "test")
-    may_overlap = config.data.public_may_overlap
+    may_overlap = bool(config.data.public_may_overlap)
     for role, records in (("public", X_public), ("test", X_test)):
         if config[f"data.{role}"] is not None and records is not None and not may_overlap:
             refuse_overlap(X, records, role, OVERLAP_KEY)
