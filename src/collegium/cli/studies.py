@@ -22,7 +22,6 @@ from collegium.cli.console import (
 )
 from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
-from collegium.json_files import read_json
 
 if TYPE_CHECKING:
     from collegium.study.config import StudyConfig
@@ -240,6 +239,8 @@ def report(
 
     Example: collegium report study/
     """
+    from collegium.json_files import read_json
+
     path = folder / "release" / "privacy.json"
     if not path.exists():
         raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,6 +25,8 @@ from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.stored_teachers import StoredTeachers
 from collegium.study.terms import JobTerms, keep_terms
+
+_ONE_PRESS_S = 1.0
 
 
 class StudyInterrupted(KeyboardInterrupt):
@@ -137,19 +140,24 @@ class FolderMemory(Memory):
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a question that is asked between two queries; a second one interrupts.
+    """Turn the first Ctrl-C into a question that is asked between two queries; one after that interrupts.
 
-    What had been reserved by then is charged and counts as lost, as after a crash.
+    Several within a second are one. What had been reserved by then is charged and counts as lost, as after
+    a crash.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     asked_to_stop = threading.Event()
+    first = 0.0
 
     def interrupt(*_: object) -> None:
-        if asked_to_stop.is_set():
+        nonlocal first
+        if not asked_to_stop.is_set():
+            first = time.monotonic()
+            asked_to_stop.set()
+        elif time.monotonic() - first > _ONE_PRESS_S:
             raise KeyboardInterrupt
-        asked_to_stop.set()
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
