@@ -399,7 +399,7 @@ def as_budgets(given: Any, delta: float = DEFAULT_DELTA, n_records: int | None =
     if n_records is not None and isinstance(given, Budget):
         return Budgets({epsilon_group(given.epsilon): given}, np.zeros(n_records, dtype=np.intp))
     if n_records is not None and np.ndim(given) == 0 and is_number(np.asarray(given)[()]):
-        given = np.full(n_records, float(given))
+        given = np.full(n_records, _as_float(given, "epsilon"))
     if given is None:
         raise InputError(
             "budgets are missing: pass budgets=policy.assign(column), or one ε per record"

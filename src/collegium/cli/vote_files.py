@@ -14,6 +14,7 @@ from collegium.budgets import Budget
 from collegium.data.datasets import read_any
 from collegium.data.datasets.raw import MOST_COLUMNS, UNREADABLE, open_raw, reason_of
 from collegium.errors import InputError
+from collegium.parameters import MOST_WHOLE
 from collegium.pate.voting.vote_table import VoteTable
 
 
@@ -126,8 +127,11 @@ def _number_in(cell: Any) -> float:
 
 def _counts(table: pd.DataFrame, column: str, path: Path) -> list[int]:
     values = _coerced(table[column])
-    if values.isna().any() or (values < 1).any() or (values != values.round()).any():
-        raise InputError(f"{path}: column {column!r} must hold whole numbers of at least 1")
+    allowed = values.between(1, MOST_WHOLE) & (values == values.round())
+    if not allowed.all():
+        raise InputError(
+            f"{path}: column {column!r} must hold whole numbers of at least 1 and at most {MOST_WHOLE:,}"
+        )
     return [int(value) for value in values]
 
 
