@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from collegium.checks import check_whole, shown
+from collegium.checks import check_whole, exact_float, exact_floats, is_number, shown
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 from collegium.names import as_names
 
@@ -320,13 +320,12 @@ class Budgets:
         {'ε=0.5': 1, 'ε=1': 1, 'ε=2': 2}
         """
         column = _one_dimensional(epsilons, "privacy budgets")
-        try:
-            values = np.asarray(column, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
+        values = exact_floats(column)
+        if values is None:
             raise InputError(
                 "privacy budgets must be numbers, got text (or more digits than can be computed with): give "
                 "ε per record, or name the levels in a policy"
-            ) from None
+            )
         bad = np.flatnonzero(np.isnan(values) | (values <= 0))
         if bad.size:
             raise RecordError(
@@ -448,10 +447,17 @@ class Budgets:
         return Budgets({"everybody": least}, np.zeros(self.n_records, dtype=np.intp), owners)
 
 
-def as_budgets(given: Any, delta: float = DEFAULT_DELTA) -> Budgets:
-    """Accept :class:`Budgets`, or one ε per record."""
+def as_budgets(given: Any, delta: float = DEFAULT_DELTA, n_records: int | None = None) -> Budgets:
+    """Accept :class:`Budgets`, one ε per record, or one ε or :class:`Budget` for everybody.
+
+    ``n_records``: how many records everybody has together; default: a single ε is refused.
+    """
     if isinstance(given, Budgets):
         return given
+    if n_records is not None and isinstance(given, Budget):
+        return Budgets({epsilon_group(given.epsilon): given}, np.zeros(n_records, dtype=np.intp))
+    if n_records is not None and np.ndim(given) == 0 and is_number(np.asarray(given)[()]):
+        given = np.full(n_records, _as_float(given, "epsilon"))
     if given is None:
         raise InputError(
             "budgets are missing: pass budgets=policy.assign(column), or one ε per record"
@@ -474,7 +480,7 @@ def _as_float(value: Any, name: str) -> float:
     if isinstance(value, (bool, np.bool_)):
         raise InputError(f"{name} must be a number, got {value!r}")
     try:
-        return float(value)
+        return exact_float(value)
     except OverflowError:
         raise InputError(
             f"{name} is larger than any number that can be computed with: give a smaller one, or inf"

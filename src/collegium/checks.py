@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collegium.errors import CollegiumError, InputError
 
@@ -31,6 +32,59 @@ def shown(value: Any) -> str:
     except RecursionError:
         return "something nested too deeply"
     return text if len(text) <= _WIDTH else text[: _WIDTH - 1] + "…"
+
+
+def exact_float(value: Any) -> float:
+    """Turn text or a number into a float that is infinite only where infinity was meant.
+
+    Raises OverflowError for 1e400, which Python reads as infinity; in a budget that would be "no privacy".
+
+    Examples
+    --------
+    >>> exact_float("1e300"), exact_float("inf")
+    (1e+300, inf)
+    >>> exact_float("1e400")
+    Traceback (most recent call last):
+    OverflowError: 1e400 is larger than any number that can be computed with: write inf for infinity
+    """
+    number = float(value)
+    if math.isinf(number):
+        if isinstance(value, str):
+            meant = value.strip().lower().lstrip("+-") in ("inf", "infinity")
+        else:
+            meant = bool(value == number)
+        if not meant:
+            raise OverflowError(
+                f"{str(value)[:_WIDTH]} is larger than any number that can be computed with: write inf for "
+                "infinity"
+            )
+    return number
+
+
+def exact_floats(values: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Turn a column into floats, as :func:`exact_float` does; None where that cannot be done."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+        if values.dtype.kind not in "biuf":
+            for row in np.flatnonzero(np.isinf(numbers)):
+                exact_float(values[row])
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return numbers
+
+
+def listed(names: Any, most: int = 20) -> str:
+    """Write names one after the other for a message; of many, the first few and how many there are.
+
+    Examples
+    --------
+    >>> listed(["cat", "dog"]), listed(range(1000), most=2)
+    ('cat, dog', '0, 1, … (1,000 in all)')
+    """
+    texts = [str(name) for name in names]
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:most])}, … ({len(texts):,} in all)"
 
 
 def is_whole(value: Any) -> bool:

@@ -92,6 +92,8 @@ class PrivacyStatement:
         What a group's members are; teachers where nothing is known of owners.
     gaussian : bool
         Whether what was released is Gaussian-DP within each budget's μ.
+    provisos : tuple of str
+        What else was allowed and weakens it, one sentence each.
     """
 
     guarantee: str
@@ -101,6 +103,7 @@ class PrivacyStatement:
     released: str = "labels"
     unit: str = OWNER
     gaussian: bool = False
+    provisos: tuple[str, ...] = ()
 
     @property
     def may_publish_spending(self) -> bool:
@@ -179,6 +182,7 @@ class PrivacyStatement:
             )
         lines.append(f"Guarantee: {self.guarantee}; {MEANING[self.guarantee]}.")
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
+        lines += [f"{proviso}." for proviso in self.provisos]
         for row in self.groups:
             budget = row.budget
             who = f"Each of the {row.owners} {self.unit}(s) of group {row.group!r}"

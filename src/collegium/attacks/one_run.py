@@ -34,6 +34,7 @@ from collegium.attacks.game import OBSERVATIONS, pays_for_noisy_counts
 from collegium.attacks.listening import ListeningNoise
 from collegium.budgets import Budget
 from collegium.checks import check_choice, check_number, check_whole
+from collegium.data.tables import one_hot
 from collegium.errors import InputError
 from collegium.noise.sources import NoiseSource, SecureNoise
 from collegium.pate.memory import Memory
@@ -162,7 +163,7 @@ def audit_run(
         observed = ear.heard(votes.n_queries, votes.n_classes)[1] - counts
     else:
         observed = np.full(counts.shape, np.nan)
-        observed[labels.queries] = np.eye(votes.n_classes)[labels.labels]
+        observed[labels.queries] = one_hot(labels.labels, votes.n_classes)
     scores = membership_scores(changes, observed)
     spent = {row.group: row.epsilon_spent for row in released.privacy.groups}
     return [

@@ -190,6 +190,7 @@ def cost_of(aggregator: Aggregator, plan: Plan, checks: int, answers: int) -> di
 def parse_levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dict[str, int]]:
     """Read levels written as NAME=EPSILON:PEOPLE."""
     from collegium.budgets import Budget
+    from collegium.checks import exact_float
 
     budgets: dict[str, Budget] = {}
     sizes: dict[str, int] = {}
@@ -199,7 +200,9 @@ def parse_levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dic
         try:
             if not (name and equals and colon):
                 raise ValueError
-            value, size = float(epsilon), int(people)
+            value, size = exact_float(epsilon), int(people)
+        except OverflowError as error:
+            raise InputError(f"--level {text!r}: {error}") from None
         except ValueError:
             raise InputError(
                 f"--level {text!r} is not NAME=EPSILON:PEOPLE: write, for instance, --level high=1:540"

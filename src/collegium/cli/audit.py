@@ -19,6 +19,7 @@ from collegium.cli.account import (
     parse_levels,
 )
 from collegium.cli.console import err, out, print_json
+from collegium.cli.options import PATH_OPTION
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
 
@@ -79,7 +80,9 @@ def audit(
     out_folder: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="Folder for the figures. Default: none; with a study, STUDY-audit."
+            "--out",
+            help="Folder for the figures. Default: none; with a study, STUDY-audit.",
+            **PATH_OPTION,
         ),
     ] = None,
     data_dir: DataDir = None,

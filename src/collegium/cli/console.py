@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,26 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from collegium.plain_text import harmless
+
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
     from collegium.personalisation.plan import Plan
 
-# No markup: names of levels and files may contain brackets.
-out = Console(highlight=False, markup=False)
-err = Console(stderr=True, highlight=False, markup=False)
+
+class _HarmlessConsole(Console):
+    """Shows text as it is (names may contain brackets), but for what a terminal would obey."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **settings)
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        return super().render_str(harmless(text), **settings)
+
+
+out = _HarmlessConsole()
+err = _HarmlessConsole(stderr=True)
+_OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 STOPPED = {
     "budget": "voting stopped before the next query, which somebody could not have afforded",
@@ -48,15 +62,22 @@ def show_warnings() -> None:
         file: Any = None,
         line: str | None = None,
     ) -> None:
-        text = " ".join(str(message).split())
-        err.print(Text.assemble(("warning:", "yellow"), " ", text), soft_wrap=True)
+        say("warning:", "yellow", str(message))
 
     warnings.showwarning = show
 
 
+def say(what: str, style: str, message: str) -> None:
+    """Print one line to the standard error: "error:" or "warning:" in a colour, and what it is about."""
+    text = " ".join(harmless(message).split())
+    err.print(Text.assemble((what, style), " ", text), soft_wrap=True)
+
+
 def print_json(content: Any) -> None:
-    """Print JSON to the standard output, and nothing else."""
-    sys.stdout.write(json.dumps(_finite(content), indent=2, ensure_ascii=False) + "\n")
+    """Print JSON to the standard output, and nothing else; what a terminal would obey is escaped."""
+    text = json.dumps(_finite(content), indent=2, ensure_ascii=False)
+    text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    sys.stdout.write(text + "\n")
 
 
 def _finite(value: Any) -> Any:

@@ -18,8 +18,19 @@ from collegium.cli.account import (
     Threshold,
 )
 from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
+from collegium.cli.options import PATH_OPTION
+from collegium.errors import InputError
 
-_MOST_CLASSES = 100_000
+_MOST_CLASSES = 10_000  # as in data/tables.py, which is slow to import
+
+
+def _refuse_one_for_two(inputs: dict[str, str]) -> None:
+    """Refuse one file for two things: a student that learns from the votes publishes them."""
+    if len(set(inputs.values())) < len(inputs):
+        raise InputError(
+            f"one file was given twice among {', '.join(inputs)}: votes are private, features public; give "
+            "each its own file"
+        )
 
 
 def label(
@@ -40,7 +51,10 @@ def label(
         ),
     ],
     out_folder: Annotated[
-        Path, typer.Option("--out", help="Folder for vault/ and release/.", show_default=False)
+        Path,
+        typer.Option(
+            "--out", help="Folder for vault/ and release/.", show_default=False, **PATH_OPTION
+        ),
     ],
     votes_are: Annotated[
         str, typer.Option(help="predictions, counts, or auto where there is no doubt.")
@@ -157,6 +171,7 @@ def label(
     inputs = {"vote": sha256_of(votes), "budget": sha256_of(budgets)}
     if student is not None and features is not None:
         inputs["feature"] = sha256_of(features)
+    _refuse_one_for_two(inputs)
     order = random_order(shuffle_seed, table.n_queries)[:max_queries]
     folder.open()
     with folder.locked():

@@ -6,14 +6,13 @@ import sys
 from typing import Any, NoReturn
 
 import typer
-from rich.text import Text
 
 from collegium.cli import account, audit, predict, studies, verify
 from collegium.cli import label as votes
-from collegium.cli.console import err, show_warnings
+from collegium.cli.console import err, say, show_warnings
+from collegium.cli.interrupts import INTERRUPTED, SAID, Interrupts
 from collegium.errors import CollegiumError
 
-_INTERRUPTED = 130
 # The base of everything that can be wrong with options, which typer does not export.
 _USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[2]
 
@@ -59,6 +58,14 @@ def main() -> None:
 def run(commands: typer.Typer) -> NoReturn:
     """Run some commands, and end the process as :func:`main` says."""
     show_warnings()
+    with Interrupts() as interrupts:
+        try:
+            _run(commands, interrupts)
+        except KeyboardInterrupt:  # it came while something else was dealt with
+            _end_interrupted(interrupts)
+
+
+def _run(commands: typer.Typer, interrupts: Interrupts) -> NoReturn:
     try:
         code = commands(standalone_mode=False)
     except CollegiumError as error:
@@ -72,15 +79,18 @@ def run(commands: typer.Typer) -> NoReturn:
             sys.exit(2)
         _fail(f"{wrong} `collegium --help` and `collegium COMMAND --help` tell what is allowed")
     except (KeyboardInterrupt, typer.Abort):
-        code = _INTERRUPTED
-    if code == _INTERRUPTED:
-        err.print(
-            "interrupted: nothing that was paid for is lost; the same command goes on from here",
-            soft_wrap=True,
-        )
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        _end_interrupted(interrupts)
     sys.exit(code or 0)
 
 
+def _end_interrupted(interrupts: Interrupts) -> NoReturn:
+    interrupts.ended()
+    err.print(SAID, soft_wrap=True)
+    sys.exit(INTERRUPTED)
+
+
 def _fail(message: str) -> NoReturn:
-    err.print(Text.assemble(("error:", "red"), " ", " ".join(message.split())), soft_wrap=True)
+    say("error:", "red", message)
     sys.exit(2)

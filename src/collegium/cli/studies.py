@@ -20,6 +20,7 @@ from collegium.cli.console import (
     print_json,
     privacy_table,
 )
+from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,11 +34,19 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables
 StudyFile = Annotated[Path, typer.Argument(help="The study's TOML file.", show_default=False)]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="The study's folder. Default: beside the TOML file, without .toml."),
+    typer.Option(
+        "--out",
+        help="The study's folder. Default: beside the TOML file, without .toml.",
+        **PATH_OPTION,
+    ),
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Folder with named data sets. Default: COLLEGIUM_DATA."),
+    typer.Option(
+        "--data-dir",
+        help="Folder with named data sets. Default: COLLEGIUM_DATA.",
+        **PATH_OPTION,
+    ),
 ]
 
 EngineName = Annotated[
@@ -190,9 +199,9 @@ def run(
 
 
 def demo(
-    out_folder: Annotated[Path, typer.Option("--out", help="The demo's folder.")] = Path(
-        "collegium-demo"
-    ),
+    out_folder: Annotated[
+        Path, typer.Option("--out", help="The demo's folder.", **PATH_OPTION)
+    ] = Path("collegium-demo"),
     as_json: Json = False,
 ) -> None:
     """Run the main job on embedded data (handwritten digits), with three privacy levels.
@@ -208,9 +217,13 @@ def demo(
     if not as_json:
         out.print(
             "Handwritten digits (1,797 small images, embedded in scikit-learn). Each person chose a "
-            f"privacy level: {levels}.\nThese budgets are 1-2-3 scaled up threefold: so few people "
-            f"({config.data.private_records:,}) make only {config.teachers.n_teachers} teachers.\n"
+            f"privacy level: {levels}."
         )
+        out.print(
+            f"These budgets are 1-2-3 scaled up threefold: so few people "
+            f"({config.data.private_records:,}) make only {config.teachers.n_teachers} teachers."
+        )
+        out.print()
     result = _run(config, out_folder, as_json)
     baselines = measure_baselines(config)
     comparison = {
@@ -232,15 +245,17 @@ def report(
 
     Example: collegium report study/
     """
+    from collegium.json_files import read_json
+
     path = folder / "release" / "privacy.json"
     if not path.exists():
         raise InputError(
             f"{folder} holds no finished study: there is no {path}; `collegium run` makes one"
         )
-    try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error})") from None
+    summary = read_json(
+        path,
+        {"statement": [str], "labels_released": int, "queries_asked": int, "stopped_by": str},
+    )
     judged = _published_quality(folder)
     if as_json:
         print_json(summary if judged is None else {**summary, "quality": judged})
@@ -260,14 +275,13 @@ def report(
 
 def _published_quality(folder: Path) -> dict[str, Any] | None:
     """Read what a release says of its student; None where it has none, or is older than this file."""
+    from collegium.json_files import read_json
+
     path = folder / "release" / "quality.json"
     if not path.exists():
         return None
-    try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return {**content, "verdict": content["verdict"], "reason": content["reason"]}
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise InputError(f"{path} cannot be read ({type(error).__name__}: {error})") from None
+    content: dict[str, Any] = read_json(path, {"verdict": str, "reason": str})
+    return content
 
 
 def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:

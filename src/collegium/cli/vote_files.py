@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from collegium.budgets import Budget
 from collegium.data.datasets import read_any
+from collegium.data.datasets.raw import MOST_COLUMNS, UNREADABLE, open_raw, reason_of
 from collegium.errors import InputError
+from collegium.parameters import MOST_WHOLE
 from collegium.pate.voting.vote_table import VoteTable
 
 
@@ -131,8 +133,11 @@ def _number_in(cell: Any) -> float:
 
 def _counts(table: pd.DataFrame, column: str, path: Path) -> list[int]:
     values = _coerced(table[column])
-    if values.isna().any() or (values < 1).any() or (values != values.round()).any():
-        raise InputError(f"{path}: column {column!r} must hold whole numbers of at least 1")
+    allowed = values.between(1, MOST_WHOLE) & (values == values.round())
+    if not allowed.all():
+        raise InputError(
+            f"{path}: column {column!r} must hold whole numbers of at least 1 and at most {MOST_WHOLE:,}"
+        )
     return [int(value) for value in values]
 
 
@@ -197,9 +202,14 @@ def read_matrix(path: Path) -> NDArray[Any]:
         if not path.exists():
             raise InputError(f"there is no file {path}: give .npy or .csv")
         try:
-            table = pd.read_csv(path, header=None)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path} cannot be read as CSV ({error})") from None
+            with open_raw(path) as stream:
+                columns = stream.readline().count(b",") + 1
+            if columns > MOST_COLUMNS:
+                raise ValueError(f"{columns:,} columns, more than {MOST_COLUMNS:,}: give .npy")
+            with open_raw(path) as stream:
+                table = pd.read_csv(stream, header=None)
+        except (ValueError, *UNREADABLE) as error:
+            raise InputError(f"{path} cannot be read as CSV ({reason_of(error)})") from None
         return _all_numbers(table, f"{path} must hold numbers only, without a header")
     loaded = read_any(path)
     only = f"{path} must hold numbers only"

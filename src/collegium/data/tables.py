@@ -10,8 +10,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 
+from collegium.checks import listed
 from collegium.data.column_types import ColumnTypes, in_words
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
+
+MOST_CLASSES = 10_000
+"""More are a slip: a column of numbers or names taken for one of classes."""
 
 
 def as_records(X: Any, name: str) -> Any:
@@ -56,8 +60,8 @@ def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
         missing = [str(column) for column in X.columns if column not in X_public.columns]
         extra = [str(column) for column in X_public.columns if column not in X.columns]
         if missing or extra:
-            what = [f"lack {', '.join(missing)}"] * bool(missing)
-            what += [f"have in addition {', '.join(extra)}"] * bool(extra)
+            what = [f"lack {listed(missing)}"] * bool(missing)
+            what += [f"have in addition {listed(extra)}"] * bool(extra)
             raise InputError(
                 f"{name} records have other columns than private ones: they {' and '.join(what)}; "
                 "both need the same features"
@@ -120,7 +124,10 @@ def encode_classes(
     """
     if y is None:
         raise InputError("labels are missing: requires y to be passed, but the target y is None")
-    labels = np.asarray(y)
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        raise InputError("labels must be one column, got lists of different lengths") from None
     if labels.ndim == 2 and labels.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected: its one column is taken",
@@ -142,15 +149,31 @@ def encode_classes(
                 "Unknown label type: labels are continuous numbers, but Collegium classifies: give "
                 "class names or whole numbers"
             )
-        known: NDArray[Any] = np.asarray(np.unique(labels))
+        try:
+            known: NDArray[Any] = np.asarray(np.unique(labels))
+        except TypeError:
+            raise InputError(
+                "labels of several kinds (numbers beside text) have no order: write all in the same way, or "
+                "give the public list of classes"
+            ) from None
     else:
         known = _class_list(classes)
+    if len(known) > MOST_CLASSES:
+        raise InputError(
+            f"{len(known):,} classes are too many: at most {MOST_CLASSES:,} are allowed; Collegium "
+            "classifies: give a column of classes"
+        )
     if len(known) < 2:
         raise InputError(
             f"a classifier needs at least 2 classes, got {len(known)} class: give the public list of "
             "classes"
         )
-    codes = pd.Index(known).get_indexer(pd.Index(labels))
+    try:
+        codes = pd.Index(known).get_indexer(pd.Index(labels))
+    except TypeError:
+        raise InputError(
+            "labels must be numbers or text, got something else: name classes"
+        ) from None
     outside = np.flatnonzero(codes < 0)
     if outside.size:
         raise outside_the_classes(labels, known, outside.size, outside[0])
@@ -196,6 +219,19 @@ PRIVATE_CLASSES = (
 )
 
 
+def one_hot(codes: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
+    """Turn class numbers into rows with a single 1.
+
+    Examples
+    --------
+    >>> one_hot(np.array([1, 0]), 2).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    rows = np.zeros((len(codes), n_classes))
+    rows[np.arange(len(codes)), codes] = 1.0
+    return rows
+
+
 def _class_list(classes: ArrayLike) -> NDArray[Any]:
     try:
         known = np.asarray(classes)
@@ -218,7 +254,7 @@ def outside_the_classes(
     """
     return RecordError(
         f"{n_outside} record(s) with a label that is not among the classes, first {WHERE}: allowed are "
-        f"{', '.join(map(str, classes.tolist()))}{other_spelling(labels, classes)}",
+        f"{listed(classes.tolist())}{other_spelling(labels, classes)}",
         first_row,
     )
 
@@ -256,7 +292,7 @@ def warn_of_unseen_classes(codes: NDArray[np.intp], classes: NDArray[Any]) -> No
     """Warn, on the steward's screen only, of classes in the public list that no record has."""
     unseen = np.setdiff1d(np.arange(len(classes)), codes)
     if unseen.size:
-        names = ", ".join(str(classes[number]) for number in unseen)
+        names = listed(classes[unseen].tolist())
         warnings.warn(
             f"no teacher saw class {names}: it cannot get a vote; shorten the class list, or add records",
             PrivacyWarning,

@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.accounting.statement import PrivacyStatement
-from collegium.budgets import Budgets, as_budgets
+from collegium.budgets import Budget, Budgets, as_budgets
 from collegium.data.class_shares import as_class_shares
+from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
 from collegium.data.tables import (
     PRIVATE_CLASSES,
     as_records,
@@ -137,6 +138,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     assignment : {"hash", "balanced"}
         ``hash``: an owner's teachers follow from the owner's name alone. ``balanced``: shards of equal size,
         protecting against replacement only.
+    public_may_overlap : bool, default=False
+        Whether public records may equal private ones. By default more than a handful are refused; if it is
+        allowed, the statement says so.
     noise_seed : int, optional
         Seeded noise for experiments: **the result is not private**. Default: noise from the operating
         system.
@@ -194,11 +198,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Preprocessing belongs into ``teacher`` or ``preprocessing``. The earlier steps of a scikit-learn
-    ``Pipeline`` around a ``PATEClassifier`` would be fitted on all private records together, which no
-    account covers, and would not be applied to ``X_public``. Searching parameters with
-    ``GridSearchCV`` on private records is not accounted for, either: each fit is a release of its own. It
-    also cuts whatever has as many rows as ``X``: give it an ``X_public`` of another length.
+    Preprocessing belongs into ``teacher`` or ``preprocessing``: ``PATEClassifier(preprocessing=
+    StandardScaler())`` fits the scaler on the public records and applies it to all. The earlier steps of a
+    scikit-learn ``Pipeline`` around a ``PATEClassifier``, as in ``make_pipeline(StandardScaler(),
+    PATEClassifier())``, are fitted on all private records together, which no account covers, and are not
+    applied to ``X_public``: where that gives both another scale, ``fit`` refuses them. Searching
+    parameters with ``GridSearchCV`` on private records is not accounted for, either: each fit is a release
+    of its own. It also cuts whatever has as many rows as ``X``: give it an ``X_public`` of another length.
 
     Examples
     --------
@@ -231,6 +237,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         teacher_class_shares: Mapping[Any, float] | ArrayLike | None = None,
         student_class_shares: Mapping[Any, float] | ArrayLike | None = None,
         assignment: str = "hash",
+        public_may_overlap: bool = False,
         noise_seed: int | None = None,
         random_state: Any = None,
         keep_sensitive: bool = False,
@@ -251,6 +258,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.teacher_class_shares = teacher_class_shares
         self.student_class_shares = student_class_shares
         self.assignment = assignment
+        self.public_may_overlap = public_may_overlap
         self.noise_seed = noise_seed
         self.random_state = random_state
         self.keep_sensitive = keep_sensitive
@@ -285,7 +293,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return _DEFAULTS.get(name) if given is None else given
 
     def fit(
-        self, X: Any, y: ArrayLike, *, budgets: Budgets | ArrayLike, X_public: Any
+        self, X: Any, y: ArrayLike, *, budgets: Budgets | Budget | ArrayLike, X_public: Any
     ) -> PATEClassifier:
         """Train teachers, let them vote, and train the student.
 
@@ -295,8 +303,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Private records.
         y : array-like, shape (n_records,)
             Their labels.
-        budgets : Budgets or array-like of float, shape (n_records,)
-            From :meth:`Policy.assign <collegium.Policy.assign>`, or one ε per record.
+        budgets : Budgets, array-like of float of shape (n_records,), float or Budget
+            From :meth:`Policy.assign <collegium.Policy.assign>`, or one ε per record, or the same for
+            everybody.
         X_public : array-like or DataFrame, shape (n_public, n_features)
             Public records without labels. They say which columns are numbers: what is none in a private
             record ("n/a", say) is a missing value of that record alone, and pandas' types of ``X`` decide
@@ -395,13 +404,21 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _records(
-        self, X: Any, y: ArrayLike, budgets: Budgets | ArrayLike, X_public: Any, delta: float
+        self,
+        X: Any,
+        y: ArrayLike,
+        budgets: Budgets | Budget | ArrayLike,
+        X_public: Any,
+        delta: float,
     ) -> Records:
         private = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), private)
         private, public, self._column_types = of_public_types(private, public)
+        refuse_other_scale(private, public)
+        if not self.public_may_overlap:
+            refuse_overlap(private, public, key="public_may_overlap=True")
         self.classes_, codes = encode_classes(y, self.classes)
-        granted = as_budgets(budgets, delta)
+        granted = as_budgets(budgets, delta, private.shape[0])
         for what, length in (("labels", len(codes)), ("budgets", len(granted))):
             if length != private.shape[0]:
                 raise InputError(
@@ -415,7 +432,15 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sizes_declared=granted.declared_sizes is not None,
             private_classes=self.classes is None,
         )
-        return Records(private, codes, granted, self.classes_, public, arrangement=arrangement)
+        return Records(
+            private,
+            codes,
+            granted,
+            self.classes_,
+            public,
+            arrangement=arrangement,
+            public_may_overlap=bool(self.public_may_overlap),
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict with the student.

@@ -6,8 +6,7 @@ import math
 import unicodedata
 
 from collegium.accounting.statement import budget_and_cost, budget_in_digits, cost_in_digits
-
-_UNWANTED = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufffe\uffff")
+from collegium.plain_text import harmless
 
 
 def down(value: float) -> str:
@@ -101,12 +100,7 @@ def clean(text: str) -> str:
     >>> clean("high\\n\\u202eprivacy")
     'high privacy'
     """
-    shown = "".join(
-        " " if unicodedata.category(letter) in ("Cc", "Cs") else letter
-        for letter in text
-        if letter not in _UNWANTED
-    )
-    return " ".join(shown.split())
+    return " ".join(harmless(text).split())
 
 
 def shorten(text: str, width: int) -> str:

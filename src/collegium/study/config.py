@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from collegium.checks import shown
+from collegium.checks import exact_float, shown
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
 from collegium.study.sections import RENAMED, SECTIONS
@@ -30,8 +30,12 @@ def read_config(path: str | Path) -> StudyConfig:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from None
     try:
-        given = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # numbers too long, or lists too deep, to be read
+        given = tomllib.loads(text, parse_float=exact_float)
+    except (
+        ValueError,
+        OverflowError,
+        RecursionError,
+    ) as error:  # numbers too long, or lists too deep, to be read
         raise ConfigError(f"{file} is not valid TOML: {' '.join(str(error).split())}") from None
     try:
         return config_from(given, file.resolve().parent)

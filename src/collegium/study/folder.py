@@ -21,8 +21,10 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from collegium.checks import shown
 from collegium.durable import check_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
+from collegium.json_files import read_json
 from collegium.study.journal import FileJournal
 from collegium.study.pieces import (
     DIGESTS,
@@ -42,6 +44,7 @@ __all__ = ["HISTOGRAMS_FILE", "StudyFolder", "private_folder", "versions"]
 
 FORMAT = 1
 MODEL_CARD = "README.md"
+_MANIFEST = {"format": int, "config": dict, "inputs": dict}
 
 
 class StudyFolder:
@@ -109,8 +112,8 @@ class StudyFolder:
     ) -> bool:
         """Tell whether the folder holds this very study, begun before; nothing is written."""
         try:
-            known = json.loads((self.vault / "manifest.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            known = read_json(self.vault / "manifest.json", _MANIFEST)
+        except StudyMismatchError:
             return False
         now = {"format": FORMAT, "config": config, "inputs": inputs}
         return not _first_difference(known, now, free_keys, free_inputs)
@@ -137,7 +140,7 @@ class StudyFolder:
         journal = self.open_journal()
         cut_off = require_sound(self.path, journal)
         begun = path.exists()
-        known = json.loads(path.read_text(encoding="utf-8")) if begun else manifest
+        known = read_json(path, _MANIFEST) if begun else manifest
         difference = _first_difference(known, manifest, free_keys, free_inputs)
         if difference:
             raise StudyMismatchError(
@@ -268,17 +271,17 @@ def _first_difference(
     free_keys: Collection[str],
     free_inputs: Collection[str],
 ) -> str:
-    if known.get("format") != now["format"]:
-        return f"format {known.get('format')} instead of {now['format']}"
-    before = {RENAMED.get(k, k): v for k, v in _flat(known.get("config", {})).items()}
+    if known["format"] != now["format"]:
+        return f"format {known['format']} instead of {now['format']}"
+    before = {RENAMED.get(k, k): v for k, v in _flat(known["config"]).items()}
     after = _flat(now["config"])
     for key in sorted({*before, *after}):
         if key in free_keys or key.split(".")[0] in free_keys:
             continue
         if before.get(key) != after.get(key):
             return f"{key} was {_shown(before.get(key))}, now {_shown(after.get(key))}"
-    for name in sorted({*known.get("inputs", {}), *now["inputs"]} - set(free_inputs)):
-        if known.get("inputs", {}).get(name) != now["inputs"].get(name):
+    for name in sorted({*known["inputs"], *now["inputs"]} - set(free_inputs)):
+        if known["inputs"].get(name) != now["inputs"].get(name):
             return f"the {name} records are not the same file as before"
     return ""
 
@@ -294,4 +297,4 @@ def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    return "not set" if value is None else repr(value)
+    return "not set" if value is None else shown(value)

@@ -226,7 +226,7 @@ class FileJournal:
                     raise ValueError
                 self._follow(line[:_HEAD].decode())
                 self._take(json.loads(text))
-            except (ValueError, KeyError, TypeError, IndexError):
+            except (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
                 raise StudyMismatchError(
                     f"the journal {self._path} is damaged in line {number}, or not of the key beside it: "
                     "nothing was asked or charged; restore both from one backup"

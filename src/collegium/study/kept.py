@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.errors import StudyMismatchError
+from collegium.json_files import read_json
 from collegium.pate.memory import Memory
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.labelling import Labels
@@ -25,6 +26,8 @@ from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.stored_teachers import StoredTeachers
 from collegium.study.terms import JobTerms, keep_terms
+
+_ONE_PRESS_S = 1.0
 
 
 class StudyInterrupted(KeyboardInterrupt):
@@ -105,8 +108,8 @@ class FolderMemory(Memory):
         path = self._study.voting_ended
         if not path.exists():
             return None
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return int(known["asked"]), str(known["stop_reason"])
+        known = read_json(path, {"asked": int, "stop_reason": str})
+        return known["asked"], known["stop_reason"]
 
     def begin(self, aggregator: Aggregator, electorate: Electorate, **terms: Any) -> None:
         """Keep the public terms of the questions, before the first one."""
@@ -138,19 +141,24 @@ class FolderMemory(Memory):
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a question that is asked between two queries; a second one interrupts.
+    """Turn the first Ctrl-C into a question that is asked between two queries; one after that interrupts.
 
-    What had been reserved by then is charged and counts as lost, as after a crash.
+    Several within a second are one. What had been reserved by then is charged and counts as lost, as after
+    a crash.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     asked_to_stop = threading.Event()
+    first = 0.0
 
     def interrupt(*_: object) -> None:
-        if asked_to_stop.is_set():
+        nonlocal first
+        if not asked_to_stop.is_set():
+            first = time.monotonic()
+            asked_to_stop.set()
+        elif time.monotonic() - first > _ONE_PRESS_S:
             raise KeyboardInterrupt
-        asked_to_stop.set()
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 
+from collegium.json_files import read_json
 from collegium.pate.observer import Observer
 from collegium.study.folder import StudyFolder
 
@@ -38,7 +38,7 @@ class KeptNotes(Observer):
     def lines(self) -> tuple[str, ...]:
         """All notes, in the order in which they came."""
         path = self._folder.vault / "notes.json"
-        return tuple(json.loads(path.read_text("utf-8"))) if path.exists() else ()
+        return tuple(read_json(path, [str])) if path.exists() else ()
 
     def note(self, line: str) -> None:
         """Keep a note, and pass it on."""

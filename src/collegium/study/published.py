@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.pate.pipeline import Released
+from collegium.plain_text import csv_for_people
 from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder
 
 
@@ -26,7 +27,7 @@ def write_release(
     """
     labels = released.labels
     table = pd.DataFrame({"row": public_rows[labels.queries], "label": classes[labels.labels]})
-    folder.write_bytes(folder.release / "labels.csv", table.to_csv(index=False).encode())
+    folder.write_bytes(folder.release / "labels.csv", csv_for_people(table))
     if released.histograms is not None:
         content = released.histograms.to_frame(classes, public_rows).to_parquet(index=False)
         folder.write_bytes(folder.release / HISTOGRAMS_FILE, content)

@@ -90,6 +90,13 @@ class Data(Settings):
     test_labels: str | None = setting(
         None, "Labels of the test records.", kind="path", example='"test-labels.npy"'
     )
+    public_may_overlap: bool | None = setting(
+        None,
+        "Whether public and test records may equal private ones. By default more than a handful are refused; "
+        "if it is allowed, the statement of the guarantee says so.",
+        kind="yes/no",
+        example="true",
+    )
     target: str | None = setting(None, "Column to predict.", kind="text", example='"income"')
     owner: str | None = setting(
         None,
@@ -97,6 +104,13 @@ class Data(Settings):
         "position: a record may then be replaced or left blank, not taken out.",
         kind="text",
         example='"patient_id"',
+    )
+    not_people: Sequence[str] | None = setting(
+        None,
+        "Columns whose values repeat as those of a person's name do, and are none: they are not asked about.",
+        kind="list",
+        example='["postcode"]',
+        items=("text",),
     )
     exclude: Sequence[str] = setting([], "Columns that are not features.", items=("text",))
     classes: Sequence[Any] | None = setting(

@@ -12,6 +12,7 @@ from collegium.pate.effects import sensitive_teacher_effects
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.voting.vote_table import VoteTable
+from collegium.plain_text import csv_for_people
 from collegium.report.page import render_report
 from collegium.study.config import StudyConfig
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
@@ -123,7 +124,7 @@ def _keep_teacher_effects(
     if data.y_public is None or path.exists():
         return
     table = sensitive_teacher_effects(votes, data.classes, data.y_public, run.plan)
-    folder.write_bytes(path, table.to_csv().encode())
+    folder.write_bytes(path, csv_for_people(table, index=True))
 
 
 def _report(

@@ -14,6 +14,7 @@ import pandas as pd
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.data.column_types import NUMBER, TEXT, ColumnTypes, kind_of
+from collegium.data.public_is_public import row_hashes
 from collegium.data.sharding import (
     Granted,
     ParquetSource,
@@ -37,6 +38,7 @@ from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
 from collegium.study.config import StudyConfig
 from collegium.study.study_data import (
+    OVERLAP_KEY,
     MarkedMissing,
     StudyData,
     groups_of_test_records,
@@ -188,9 +190,15 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     classes: Any = config.data.classes
     if classes is None:
         classes = classes_of_public(public.y, None if test is None else test.y)
+    given = {"public": X_public, "test": X_test}
+    compared = {role: row_hashes(X) for role, X in given.items() if X is not None}
+    if config.data.public_may_overlap:
+        compared = {}
     warn_of_private_classes(classes)
     with the_list_of_classes(config, classes):
-        scanned = scan(source, roles, granted, key, classes, _jobs_here(config))
+        scanned = scan(source, roles, granted, key, classes, _jobs_here(config), compared=compared)
+    for role, hashes in compared.items():
+        scanned.sensitive_equal[role].check(hashes, role, OVERLAP_KEY)
     scanned.budgets.declare(config.privacy.sizes)
     if test is not None:
         y_test = truth_about(test.y, scanned.classes, "test")
@@ -200,6 +208,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         budgets=scanned.budgets,
         classes=scanned.classes,
         X_public=X_public,
+        public_may_overlap=bool(config.data.public_may_overlap),
         y_public=truth_about(public.y, scanned.classes, "public"),
         X_test=X_test,
         y_test=y_test,

@@ -8,6 +8,7 @@ from typing import Any
 
 from collegium.data.tables import described, take_rows
 from collegium.errors import InputError, NothingReleasedError
+from collegium.json_files import read_json
 from collegium.models.trial import one_line_about
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.rehearsal import telling_rows
@@ -22,6 +23,9 @@ from collegium.study.student_file import (
     student_bytes,
     types_beyond,
 )
+
+_KNOWN = ({"recipe": (str, type(None)), "notes": [str]}, str)  # or as it once was
+_STATEMENT = {"config": {"student": dict}}
 
 
 class StudentStage:
@@ -49,13 +53,13 @@ class StudentStage:
         """
         path, told = self._folder.release / STUDENT_FILE, self._folder.vault / "student.json"
         recipe = json.dumps(without_defaults(self._config.public())["student"], sort_keys=True)
-        known = json.loads(told.read_text("utf-8")) if told.exists() else {}
+        known = read_json(told, _KNOWN, "delete it and run again") if told.exists() else {}
         if not isinstance(known, dict):  # as it once was, without notes
-            known = {"recipe": known}
+            known = {"recipe": known, "notes": []}
         if path.exists() and known.get("recipe") == recipe:
             self._run.observer.skipped("student")
             student = read_student(path, known.get("types", ())).student
-            return student, tuple(known.get("notes", ()))
+            return student, tuple(known["notes"])
         self._run.observer.stage("student")
         with self._notes.apart() as notes:
             student = self._trained(released)
@@ -111,12 +115,12 @@ class StudentStage:
             return None
         if not statement.exists():
             return None
-        known = json.loads(statement.read_text("utf-8")).get("config", {}).get("student")
-        return known if isinstance(known, dict) else None
+        settings: dict[str, Any] = read_json(statement, _STATEMENT)["config"]["student"]
+        return settings
 
     def _record_settings(self) -> None:
         """Write into the release which student this is."""
         statement = self._folder.release / "privacy.json"
-        content = json.loads(statement.read_text("utf-8"))
+        content = read_json(statement, _STATEMENT)
         content["config"]["student"] = self._config.public()["student"]
         self._folder.write_json(statement, content)

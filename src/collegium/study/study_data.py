@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets, epsilon_group
+from collegium.checks import listed
 from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any, sha256_of
 from collegium.data.datasets.table_files import is_csv
+from collegium.data.public_is_public import refuse_overlap
 from collegium.data.tables import (
     PRIVATE_CLASSES,
     as_records,
@@ -32,6 +34,9 @@ from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import settled
+from collegium.study.people import ask_about_people
+
+OVERLAP_KEY = "data.public_may_overlap = true"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,12 +130,17 @@ def load_study_data(config: StudyConfig) -> StudyData:
     if types is not None:
         X, X_public = types.applied(X), types.applied(X_public, "public")
         X_test = None if X_test is None else types.applied(X_test, "test")
+    may_overlap = bool(config.data.public_may_overlap)
+    for role, records in (("public", X_public), ("test", X_test)):
+        if config[f"data.{role}"] is not None and records is not None and not may_overlap:
+            refuse_overlap(X, records, role, OVERLAP_KEY)
     return StudyData(
         X=X,
         codes=codes,
         budgets=budgets,
         classes=known_classes,
         X_public=X_public,
+        public_may_overlap=may_overlap,
         y_public=truth_about(public.y, known_classes, "public"),
         X_test=X_test,
         y_test=None if judged is None else truth_about(judged.y, known_classes, "test"),
@@ -218,7 +228,7 @@ def truth_about(y: NDArray[Any] | None, classes: NDArray[Any], role: str) -> NDA
         spelling = other_spelling(y, classes) or ": write both in the same way"
         raise InputError(
             f"no label of the {role} records is among the classes "
-            f"{', '.join(map(str, classes.tolist()))}{spelling}"
+            f"{listed(classes.tolist())}{spelling}"
         )
     return y
 
@@ -277,6 +287,8 @@ def read_records(
     rows = np.arange(len(table), dtype=np.intp)
     records = _Records(table, y, owners, levels, rows, len(table), characters)
     if isinstance(table, pd.DataFrame):
+        if is_private:
+            ask_about_people(table, config.data)
         special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
         strays = [c for c in config.data.exclude if c in table.columns or is_private]
@@ -288,7 +300,7 @@ def _column(table: pd.DataFrame, name: str, what: str) -> pd.Series:
     if name not in table.columns:
         raise InputError(
             f"{what} names column {name!r}, which is not there: the columns are "
-            f"{', '.join(map(str, table.columns))}"
+            f"{listed(table.columns)}"
         )
     return table[name]
 

@@ -7,7 +7,6 @@ Terms and journal together say what was spent and what is left, also while the j
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from collegium.accounting.bookkeeping import as_json, from_json
 from collegium.accounting.neighbours import OWNER, Neighbours
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
+from collegium.json_files import read_json
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.pate.voting.labelling import Outcome
 from collegium.personalisation.electorate import Electorate, Participation
@@ -25,6 +25,7 @@ from collegium.study.folder import StudyFolder
 from collegium.study.pieces import refuse_links, released_digests
 
 FORMAT = 1
+_ADVICE = "restore it from a backup"
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +146,7 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
             )
         refuse_links(folder.vault)
         digests = released_digests(path)  # before the journal: a job that is running is ahead of it
-        content = source.read_bytes()
-        digests["vault/terms.json"] = hashlib.sha256(content).hexdigest()
+        digests["vault/terms.json"] = hashlib.sha256(source.read_bytes()).hexdigest()
         journal = folder.open_journal()
         for name, digest in digests.items():
             if digest not in journal.files.get(name, ()):
@@ -155,12 +155,20 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
                     "than the other, so what was spent is not known; restore the whole folder from one "
                     "backup (`collegium verify` tells all that is wrong)"
                 )
-        return JobTerms.from_json(json.loads(content)), journal.settled()
+        return JobTerms.from_json(read_json(source, dict, _ADVICE, InputError)), journal.settled()
     except CollegiumError:
         raise
     except OSError as error:
         raise InputError(
             f"{path} cannot be read ({error.strerror}): it is for its owner only"
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{source} is damaged: restore it from a backup") from None
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        OverflowError,
+        MemoryError,
+    ):
+        raise InputError(f"{source} is damaged: {_ADVICE}") from None

@@ -2,12 +2,13 @@
 
 import gzip
 import hashlib
+import io
 import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from collegium.errors import InputError
 
@@ -17,6 +18,9 @@ ALLOWED_FORMATS = (
 )
 GZIP_MAGIC = b"\x1f\x8b"
 CHUNK_BYTES = 1 << 20
+#: A gzip file may unpack to this, or to so many times its size, whichever is more.
+SMALL_BYTES, MOST_TIMES_LARGER = 1 << 27, 100
+MOST_COLUMNS = 100_000
 #: What reading and unpacking a missing, forbidden, truncated or damaged file raises.
 UNREADABLE = (OSError, EOFError, zlib.error)
 
@@ -77,6 +81,25 @@ def is_folder(path: str | os.PathLike[str]) -> bool:
         return False
 
 
+class _Bounded(io.RawIOBase):
+    """What a gzip file unpacks to, up to a limit: a few bytes can become all memory there is."""
+
+    def __init__(self, unpacked: gzip.GzipFile, most: int) -> None:
+        self._unpacked, self._left = unpacked, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._unpacked.readinto(buffer)
+        self._left -= count
+        if self._left < 0:
+            raise OSError(
+                f"it unpacks to more than {MOST_TIMES_LARGER} times its size: unpack it if that is meant"
+            )
+        return count
+
+
 @contextmanager
 def open_raw(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for reading its raw bytes, through gzip if the content (not the name) says so.
@@ -87,8 +110,9 @@ def open_raw(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         magic = stream.read(len(GZIP_MAGIC))
         stream.seek(0)
         if magic == GZIP_MAGIC:
+            most = max(SMALL_BYTES, MOST_TIMES_LARGER * Path(path).stat().st_size)
             with gzip.GzipFile(fileobj=stream, mode="rb") as unpacked:
-                yield cast(BinaryIO, unpacked)
+                yield cast(BinaryIO, io.BufferedReader(_Bounded(unpacked, most)))
         else:
             yield stream
 

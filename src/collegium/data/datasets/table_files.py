@@ -3,13 +3,19 @@
 import csv
 import io
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pandas as pd
 
+from collegium.checks import exact_floats
 from collegium.data.datasets.raw import (
+    MOST_COLUMNS,
+    MOST_TIMES_LARGER,
+    SMALL_BYTES,
     UNREADABLE,
     existing_file,
     is_folder,
@@ -124,7 +130,10 @@ def _read_csv(path: Path, separator: str | None, options: dict[str, Any]) -> pd.
             problem = _shape_problem(stream, separator)
         if problem is None:
             with open_raw(path) as stream:
-                return parse_csv(stream, separator, **options)
+                table = parse_csv(stream, separator, **options)
+            problem = _number_problem(path, table, separator)
+        if problem is None:
+            return table
     except UnicodeDecodeError as error:
         raise refusal(path, "is not UTF-8 text", "save it again as UTF-8") from error
     except (ValueError, csv.Error, *UNREADABLE) as error:
@@ -151,6 +160,8 @@ def _shape_problem(stream: BinaryIO, separator: str) -> str | None:
     header = next((row for row in rows if row), None)
     if header is None:
         return "is empty"
+    if len(header) > MOST_COLUMNS:
+        return f"has {len(header):,} columns, more than {MOST_COLUMNS:,}"
     if len(header) == 1:
         others = [other for other in SEPARATORS if other != separator and other in header[0]]
         if others:
@@ -160,7 +171,7 @@ def _shape_problem(stream: BinaryIO, separator: str) -> str | None:
                 "data.separator)"
             )
     named = [column for column in header if column]
-    repeated = sorted({column for column in named if named.count(column) > 1})
+    repeated = sorted(column for column, times in Counter(named).items() if times > 1)
     if repeated:
         return f"has more than one column named {', '.join(map(repr, repeated[:5]))}"
     for row in rows:
@@ -169,6 +180,24 @@ def _shape_problem(stream: BinaryIO, separator: str) -> str | None:
                 f"is not a rectangular CSV table (the record that ends in line {rows.line_num} "
                 f"has {len(row)} cells, the header {len(header)})"
             )
+    return None
+
+
+def _number_problem(path: Path, table: pd.DataFrame, separator: str) -> str | None:
+    """Say where a number is so large that it was read as infinity: as a budget, that would be none."""
+    infinite = [
+        place
+        for place, kind in enumerate(table.dtypes)
+        if kind.kind == "f" and np.isinf(table.iloc[:, place]).any()
+    ]
+    if not infinite:
+        return None
+    names = [str(table.columns[place]) for place in infinite]
+    with open_raw(path) as stream:
+        text = parse_csv(stream, separator, dtype=dict.fromkeys(names, str), usecols=names)
+    for name in names:
+        if exact_floats(text[name].to_numpy(dtype=object)) is None:
+            return f"holds a number in column {name!r} that is larger than any that can be computed with"
     return None
 
 
@@ -193,6 +222,7 @@ def _read_parquet(path: Path, files: list[Path]) -> pd.DataFrame:
             path, f"is not readable Parquet ({reason_of(error)})", "write it again"
         ) from error
     refuse_other_columns(path, files, schemas)
+    _refuse_bombs(path, files, schemas)
     try:
         if path.is_dir():
             # Explicit types, so that a column that is all missing in one file fits the others.
@@ -210,6 +240,22 @@ def _read_parquet(path: Path, files: list[Path]) -> pd.DataFrame:
         raise refusal(
             path, f"is not readable Parquet ({reason_of(error)})", "write it again"
         ) from error
+
+
+def _refuse_bombs(path: Path, files: Sequence[Path], schemas: Sequence[Any]) -> None:
+    """Refuse what is small on the disk and would fill the memory: counts in the footers say so."""
+    import pyarrow.parquet as pq
+
+    columns = max(len(schema) for schema in schemas)
+    rows = [pq.read_metadata(file).num_rows for file in files]
+    cells = sum(count * len(schema) for count, schema in zip(rows, schemas, strict=True))
+    most = max(SMALL_BYTES, MOST_TIMES_LARGER * sum(file.stat().st_size for file in files))
+    if columns > MOST_COLUMNS or cells > most:
+        raise refusal(
+            path,
+            f"declares {cells:,} cells in {columns:,} columns, far more than a file of its size holds",
+            "give fewer columns, or write it without compression if that is meant",
+        )
 
 
 def refuse_other_columns(path: Path, files: Sequence[Path], schemas: Sequence[Any]) -> None:

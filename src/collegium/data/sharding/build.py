@@ -16,6 +16,7 @@ from collegium.data.sharding.disk import disk_trouble, private_folder, read_json
 from collegium.data.sharding.roles import Roles
 from collegium.data.sharding.scan import Scanned
 from collegium.data.sharding.shard_store import (
+    ENTRY,
     FORMAT,
     MANIFEST,
     ShardEntry,
@@ -127,7 +128,7 @@ def _make_bucket(
 ) -> list[ShardEntry]:
     done = work / f"bucket-{bucket:06d}.json"
     if done.exists():
-        return [ShardEntry(**entry) for entry in read_json(done)]
+        return ShardEntry.read(read_json(done, [ENTRY]))
     first, end = sorting.first_teachers[bucket : bucket + 2].tolist()
     entries = write_shards(folder, gather_bucket(work, pieces, bucket), first, end, known)
     _make_durable(folder, entries)
@@ -185,7 +186,7 @@ def _work_folder(folder: Path, build: str) -> Path:
     """Open what an interrupted call left, if it was of the same build."""
     work = folder / _WORK
     about = work / "build.json"
-    if work.exists() and not (about.exists() and read_json(about) == build):
+    if work.exists() and not (about.exists() and read_json(about, str) == build):
         with disk_trouble(work):
             shutil.rmtree(work)
     private_folder(work)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from collegium import json_files
 from collegium.durable import write_durably
 from collegium.errors import InputError
 
@@ -22,19 +23,6 @@ def write_json(path: Path, content: Any) -> None:
         write_durably(path, text.encode(), private=True)
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON back, if it is as it was written."""
-    try:
-        sealed = json.loads(path.read_text(encoding="utf-8"))
-        if sealed["sha256"] != _digest(sealed["content"]):
-            raise ValueError
-        return sealed["content"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(
-            f"{path} cannot be read ({type(error).__name__}): delete {path.parent} and run again"
-        ) from None
-
-
 def _digest(content: Any) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
@@ -45,6 +33,15 @@ def private_folder(path: Path) -> Path:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
     return path
+
+
+def read_json(path: Path, shape: Any) -> Any:
+    """Read JSON back, in the shape in which it was written, if it is as it was written."""
+    advice = f"delete {path.parent} and run again"
+    sealed = json_files.read_json(path, {"sha256": str, "content": shape}, advice, InputError)
+    if sealed["sha256"] != _digest(sealed["content"]):
+        raise InputError(f"{path} is damaged and cannot be read: {advice}")
+    return sealed["content"]
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.budgets import DEFAULT_DELTA, Budgets, Policy, unknown_level
+from collegium.checks import exact_floats
 from collegium.errors import InputError, counted
 from collegium.names import as_names
 
@@ -82,9 +83,9 @@ class Granted:
 
 
 def _numbers(levels: NDArray[Any]) -> NDArray[np.float64]:
-    try:
-        return np.asarray(levels, dtype=np.float64)
-    except (TypeError, ValueError):
+    numbers = exact_floats(levels)
+    if numbers is None:
         raise InputError(
             "privacy budgets must be numbers, got text: give ε per record, or name the levels in a policy"
-        ) from None
+        )
+    return numbers

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium.checks import listed
 from collegium.data.sharding.source import ParquetSource, as_frame, values_of
 from collegium.errors import InputError, counted
 from collegium.names import as_names
@@ -47,7 +48,7 @@ class Roles:
             if column is not None and column not in source.columns:
                 raise InputError(
                     f"{role} names column {column!r}, which is not there: the columns are "
-                    f"{', '.join(source.columns)}"
+                    f"{listed(source.columns)}"
                 )
         left = tuple(name for name in source.columns if name not in named.values())
         if not left:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import joblib
@@ -13,16 +13,16 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.budgets import Budgets
+from collegium.data.public_is_public import Hashes, RowsSeen, row_hashes
 from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.owners import OWNER, OwnerRegister, different_owners
 from collegium.data.sharding.roles import Roles, second_hashes
-from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, values_of
-from collegium.data.tables import encode_classes, outside_the_classes
+from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, as_frame, values_of
+from collegium.data.tables import MOST_CLASSES, encode_classes, outside_the_classes
 from collegium.errors import InputError, PrivacyWarning, counted
 from collegium.personalisation.partition import owner_hashes
 
 Progress = Callable[[int, int], None]
-_MOST_CLASSES = 10_000
 
 
 class CountedBudgets(Budgets):
@@ -72,6 +72,7 @@ class Scanned:
     ``classes``: the public list of classes.
     ``sensitive_seen``: numbers of the classes that some record has.
     ``features``: the columns that teachers learn from.
+    ``sensitive_equal``: what was found of the records that were to be compared.
     """
 
     budgets: CountedBudgets
@@ -79,6 +80,7 @@ class Scanned:
     classes: NDArray[Any]
     sensitive_seen: NDArray[np.intp]
     features: tuple[str, ...]
+    sensitive_equal: dict[str, RowsSeen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class _Seen:
     levels: NDArray[Any]
     records_per_level: NDArray[np.intp]
     labels: NDArray[Any]
+    equal: dict[str, RowsSeen]
 
 
 def scan(
@@ -99,6 +102,7 @@ def scan(
     classes: ArrayLike | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
+    compared: Mapping[str, Hashes] | None = None,
 ) -> Scanned:
     """Read owners, levels and classes of all records once; check them and count them.
 
@@ -108,6 +112,7 @@ def scan(
     ``classes``: the public list of classes. Default: those that occur, which are thereby treated as
         public.
     ``progress``: called with (rows read, rows in all).
+    ``compared``: by name, hashes of other records to look for among the private ones.
     """
     features = roles.features(source)
     register = OwnerRegister()
@@ -117,10 +122,20 @@ def scan(
     done = 0
     tasks = (
         joblib.delayed(_look)(
-            source.reader, piece, roles, granted, key, features, source.categorical, classes
+            source.reader,
+            piece,
+            roles,
+            granted,
+            key,
+            features,
+            source.categorical,
+            classes,
+            compared or {},
+            source.n_rows,
         )
         for piece in source.pieces
     )
+    equal: list[dict[str, RowsSeen]] = []
     found = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     for piece, seen in zip(source.pieces, found, strict=True):
         for level in seen.levels.tolist():
@@ -136,6 +151,7 @@ def scan(
             register.add(owners)
         labels.update(seen.labels.tolist())
         _refuse_too_many(labels)
+        equal.append(seen.equal)
         done += piece.n_rows
         if progress is not None:
             progress(done, source.n_rows)
@@ -152,6 +168,9 @@ def scan(
         classes=known,
         sensitive_seen=np.unique(codes),
         features=features,
+        sensitive_equal={
+            role: RowsSeen.together([part[role] for part in equal]) for role in compared or {}
+        },
     )
 
 
@@ -164,11 +183,14 @@ def _look(
     features: Sequence[str],
     categorical: Sequence[str],
     classes: ArrayLike | None,
+    compared: Mapping[str, Hashes],
+    n_rows: int,
 ) -> _Seen:
     """Read the owners, levels and labels of one piece."""
     needed = [name for name in (roles.owner, roles.level, roles.target) if name is not None]
-    if roles.unwanted is not None:
+    if roles.unwanted is not None or compared:
         needed += features
+    hashes: list[Hashes] = []
     owners: list[NDArray[np.void]] = []
     index: dict[Any, int] = {}
     counts: list[int] = []
@@ -183,6 +205,8 @@ def _look(
         codes = np.array([index[level] for level in levels.tolist()], dtype=np.intp)[codes]
         for code, number in enumerate(np.bincount(codes, minlength=len(counts)).tolist()):
             counts[code] += number
+        if compared:
+            hashes.append(row_hashes(as_frame(table.select(features), categorical)))
         names = roles.names(table, rows)
         if roles.owner is not None:
             owners.append(_identities(names, codes, key))
@@ -193,6 +217,10 @@ def _look(
         levels=np.array(list(index), _kind(index)),
         records_per_level=np.array(counts, dtype=np.intp),
         labels=np.array(list(labels), _kind(labels)),
+        equal={
+            role: RowsSeen.of(np.concatenate([np.empty(0, np.uint64), *hashes]), public, n_rows)
+            for role, public in compared.items()
+        },
     )
 
 
@@ -226,9 +254,9 @@ def _labels(column: NDArray[Any], rows: NDArray[np.intp], classes: ArrayLike | N
 
 
 def _refuse_too_many(labels: set[Any]) -> None:
-    if len(labels) > _MOST_CLASSES:
+    if len(labels) > MOST_CLASSES:
         raise InputError(
-            f"the target has more than {_MOST_CLASSES:,} different values: Collegium classifies; give a "
+            f"the target has more than {MOST_CLASSES:,} different values: Collegium classifies; give a "
             "column of classes"
         )
 

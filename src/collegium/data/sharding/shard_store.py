@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+ENTRY = {"file": str, "fingerprint": str, "records": int}
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class ShardEntry:
     file: str
     fingerprint: str
     records: int
+
+    @classmethod
+    def read(cls, entries: list[dict[str, Any]]) -> list[ShardEntry]:
+        """Make entries of what was read, each in the shape :data:`ENTRY`."""
+        return [cls(*(entry[name] for name in ENTRY)) for entry in entries]
 
 
 class ShardStore:
@@ -56,15 +62,17 @@ class ShardStore:
         path = self.folder / MANIFEST
         if not path.exists():
             raise InputError(f"{folder} holds no shards: build them with build_shards")
-        known = read_json(path)
-        if known.get("format") != FORMAT:
+        known = read_json(
+            path, {"format": int, "build": str, "categorical": [str], "shards": [ENTRY]}
+        )
+        if known["format"] != FORMAT:
             raise InputError(
-                f"{path} is of format {known.get('format')}, this version reads {FORMAT}: delete "
+                f"{path} is of format {known['format']}, this version reads {FORMAT}: delete "
                 f"{folder} and run again"
             )
         self.build: str = known["build"]
         self.categorical: tuple[str, ...] = tuple(known["categorical"])
-        self.sensitive_entries = tuple(ShardEntry(**entry) for entry in known["shards"])
+        self.sensitive_entries = tuple(ShardEntry.read(known["shards"]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel as a path: a worker reads the manifest itself, and makes sure that it is the same."""

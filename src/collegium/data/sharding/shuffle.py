@@ -69,7 +69,8 @@ def sort_piece(sorting: Sorting, piece: Piece, folder: Path) -> dict[str, int]:
     Returns: ``files`` and ``records`` of the piece.
     """
     done = folder / f"piece-{piece.number:06d}.json"
-    if done.exists() and (known := _whole(folder, piece, read_json(done))):
+    shape = {"files": int, "records": int, "sha256": [str]}
+    if done.exists() and (known := _whole(folder, piece, read_json(done, shape))):
         return known
     files = records = 0
     digests: list[str] = []

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 from sklearn.utils.multiclass import check_classification_targets
 
-from collegium.data.tables import float_type
+from collegium.data.tables import float_type, one_hot
 from collegium.errors import InputError, NothingReleasedError
 
 Floats = NDArray[np.float64]
@@ -147,7 +147,7 @@ def as_supervised(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.intp], Floats, 
     classes, codes = np.unique(labels, return_inverse=True)
     if classes.size < 2:
         raise InputError("labels of one class only: a student needs at least 2 classes")
-    return X, np.arange(len(labels)), np.eye(classes.size)[codes], classes
+    return X, np.arange(len(labels)), one_hot(codes, classes.size), classes
 
 
 def class_shares(targets: Floats) -> Floats:

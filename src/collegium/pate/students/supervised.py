@@ -24,7 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from collegium.data.tables import take_rows
+from collegium.data.tables import one_hot, take_rows
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
 from collegium.pate.students.fitted_student import FittedStudent
 
@@ -62,7 +62,7 @@ def fit_released(
     named = np.asarray(classes)
     _refuse_no_labels(labels)
     if targets is None:
-        targets = np.eye(len(named))[labels]
+        targets = one_hot(labels, len(named))
     _refuse_misfit(targets, len(labels), len(named))
     _tell_of_missing_classes(targets, named, tell)
     if not _reads_all(estimator) or (targets > 0).any(axis=0).sum() == 1:

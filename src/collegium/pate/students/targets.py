@@ -58,6 +58,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr, logsumexp
 
 from collegium.checks import check_choice
+from collegium.data.tables import one_hot
 from collegium.errors import InputError
 from collegium.pate.voting.histograms import NoisyHistograms
 from collegium.pate.voting.labelling import Labels
@@ -123,7 +124,7 @@ def class_posterior(
     released = _checked(histograms, noise_scale, total, noise)
     check_choice("targets", method, METHODS)
     if method == "argmax":
-        return np.asarray(np.eye(released.counts.shape[1])[released.counts.argmax(axis=1)])
+        return one_hot(released.counts.argmax(axis=1), released.counts.shape[1])
     believed = _as_prior(prior, released.counts.shape)
     if method == "mixture" or believed is None:
         model = _fitted(released, believed)
@@ -209,7 +210,7 @@ def released_targets(
         confident student's own, in the interactive aggregator), targets are one-hot.
     Returns (n_labels, n_classes): rows add up to 1.
     """
-    targets = np.eye(n_classes)[labels.labels]
+    targets = one_hot(labels.labels, n_classes)
     if histograms is None or not histograms.answered.any():
         return targets
     shown = histograms.rows(histograms.labelled)

@@ -22,10 +22,17 @@ from joblib.parallel import (
 
 from collegium.errors import InputError
 from collegium.pate.teachers.cluster_backend import ClusterBackend
+from collegium.pate.teachers.local_workers import LocalBackend
 from collegium.pate.teachers.parcels import Lent, cannot_travel
 
 CLUSTERS = {"dask": "distributed", "ray": "ray"}
-_SHARE_FILES = (LokyBackend, MultiprocessingBackend, SequentialBackend, ThreadingBackend)
+_SHARE_FILES = (
+    LocalBackend,
+    LokyBackend,
+    MultiprocessingBackend,
+    SequentialBackend,
+    ThreadingBackend,
+)
 _TASKS_AHEAD = 2  # for each worker, so that none waits for its next task
 
 
@@ -52,8 +59,15 @@ class Workers:
 
     def _chosen(self) -> contextlib.AbstractContextManager[Any]:
         if self._backend is None:
-            return contextlib.nullcontext()
+            return self._as_chosen_outside()
         return joblib.parallel_config(self._backend)  # type: ignore[no-any-return]
+
+    def _as_chosen_outside(self) -> contextlib.AbstractContextManager[Any]:
+        """Leave joblib's backend as it is, but for its own processes, unless they were set up."""
+        backend = get_active_backend()[0]
+        if type(backend) is LokyBackend and not getattr(backend, "backend_kwargs", True):
+            return joblib.parallel_config(LocalBackend())  # type: ignore[no-any-return]
+        return contextlib.nullcontext()
 
     def results(self, tasks: Iterator[Any], verbose: int = 0) -> Iterator[Any]:
         """Run tasks, and yield what they return as they end, in any order.
@@ -219,4 +233,4 @@ class Engine:
             with ray_cluster(self.address, asked, self.timeout) as backend:
                 yield Workers(backend, asked)
         else:
-            yield Workers("loky" if self.name == "local" else self.name, self.workers)
+            yield Workers(LocalBackend() if self.name == "local" else self.name, self.workers)

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from joblib import cpu_count
@@ -25,9 +26,11 @@ from collegium.pate.teachers.parcels import (
     run_parcel,
     surroundings,
 )
+from collegium.scratch import scratch_folder
 
 _RETRIES = 1  # Ray's own: a task goes to another worker at once, without waiting for a round to end
 _POLL_S = 0.05
+_LONGEST_BASE, _SHORTEST_BASE = 12, Path("/tmp")
 
 
 class RayBackend(ClusterBackend):
@@ -164,7 +167,7 @@ def _private_settings(workers: int | None) -> Iterator[None]:
 
 
 def _start(ray: Any, stack: contextlib.ExitStack, workers: int | None) -> None:
-    scratch = tempfile.mkdtemp(prefix="collegium-ray-")
+    scratch = _scratch()
     stack.callback(shutil.rmtree, scratch, ignore_errors=True)
     ray.init(
         address="local",
@@ -185,6 +188,20 @@ def _start(ray: Any, stack: contextlib.ExitStack, workers: int | None) -> None:
             PrivacyWarning,
             stacklevel=2,
         )
+
+
+def _scratch() -> Path:
+    """Make a folder for Ray inside one of our own: Ray lets everybody into the one that it is given.
+
+    Its name is short, since those of sockets inside have a limit; where that of the system's folder for
+    temporary files is too long, the shortest there is takes its place.
+    """
+    base = Path(tempfile.gettempdir())
+    if len(str(base)) > _LONGEST_BASE and os.access(_SHORTEST_BASE, os.W_OK):
+        base = _SHORTEST_BASE
+    inside = scratch_folder(base) / "r"
+    inside.mkdir(mode=0o700, exist_ok=True)
+    return inside
 
 
 def _join(ray: Any, address: str, timeout: float) -> None:

@@ -160,7 +160,7 @@ class _Rows:
     def _known(self) -> int:
         """Count the rows that are there as they were written: if any is not, none is."""
         try:
-            known = read_json(self._counted)
+            known = read_json(self._counted, {"done": int, "sha256": str})
             done = known["done"]
             if known != {**self._about, "done": done, "sha256": known["sha256"]}:
                 return 0

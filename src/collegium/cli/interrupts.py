@@ -1,0 +1,67 @@
+"""Ctrl-C: it ends a command once, in order; what comes while it ends disturbs nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from types import FrameType, TracebackType
+from typing import Any
+
+INTERRUPTED = 130
+SAID = "interrupted: nothing that was paid for is lost; the same command goes on from here"
+_ONE_PRESS_S = 1.0  # fingers, and terminals that tell a whole group of processes, send several
+
+
+class Interrupts:
+    """Turns the first Ctrl-C into a KeyboardInterrupt, and no other while that is dealt with.
+
+    Whoever presses again, seconds later, does not want to wait: the process ends at once, as if it was
+    killed, which a study survives.
+    """
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            self._before: Any = signal.signal(signal.SIGINT, self._interrupt)
+            self._told, sys.unraisablehook = sys.unraisablehook, self._unraisable
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if threading.current_thread() is threading.main_thread():
+            sys.unraisablehook = self._told
+            if self._first is None:
+                signal.signal(signal.SIGINT, self._before)
+
+    def ended(self) -> None:
+        """Count as pressed: from now on this process only clears up, and Python gives up its handlers."""
+        if self._first is None:
+            self._first = time.monotonic()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+            raise KeyboardInterrupt
+        if now - self._first > _ONE_PRESS_S:
+            os.write(2, f"\n{SAID}\n".encode())
+            os._exit(INTERRUPTED)
+
+    def _unraisable(self, about: Any) -> None:
+        """Interrupt again where Python swallowed it: it came while an object was thrown away."""
+        if isinstance(about.exc_value, KeyboardInterrupt):
+            self._first = None
+            signal.raise_signal(signal.SIGINT)
+        elif self._first is None:
+            self._told(about)

@@ -1,0 +1,222 @@
+"""Is what is given as public really public, and seen as the private records are? Refused where it is not.
+
+What is looked at is private: whether a run is refused may depend on private records, and the message counts
+them. Nothing is released then; it is for whoever holds the records, on the screen in front of them. What
+is refused leaves no trace in a study's folder, and what is not refused says nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.errors import InputError, PrivacyWarning
+
+HANDFUL, SHARE = 5, 0.001
+"""Public records that may equal private ones by chance: so many, or this share of them."""
+_TIMES_CHANCE = 2
+_SAMPLED = 1 << 20  # private rows, about, that tell how many rows are equal by chance
+_LEAST_ROWS = 20
+_TIMES_WIDER, _TIMES_AWAY = 4.0, 2.0  # in spreads (the middle 80 %)
+_ROWS_OF_SCALE = 10_000
+_RIGHT_WAY = (
+    "Give both as they are, and the scaler as `preprocessing`, which is fitted on the public records only, "
+    "or in the pipeline of `teacher`"
+)
+
+Hashes = NDArray[np.uint64]
+
+OVERLAP_ALLOWED = (
+    "Public records may equal private ones, which is refused by default and was allowed for this run: what a "
+    "public record says of somebody is seen without noise, and no budget covers it"
+)
+_OVERRIDE = "public_may_overlap"
+
+
+def row_hashes(X: Any) -> Hashes:
+    """Hash records, such that equal values give equal hashes in any table of the same columns.
+
+    ``X`` (n, ...): a DataFrame, an array or a sparse matrix.
+
+    Examples
+    --------
+    >>> a, b = row_hashes(np.array([[1, 2]])), row_hashes(pd.DataFrame({"x": [1.0], "y": [2.0]}))
+    >>> bool(a == b), bool(a == row_hashes(np.array([[2, 1]])))
+    (True, False)
+    """
+    hashes = np.zeros(X.shape[0], dtype=np.uint64)
+    if hasattr(X, "tocsr"):
+        rows = X.tocsr().astype(np.float64)
+        rows.sort_indices()
+        weights = np.random.default_rng(0).normal(size=rows.shape[1])
+        return np.asarray(rows @ weights + 0.0).view(np.uint64)
+    if isinstance(X, pd.DataFrame):
+        columns: Iterator[Any] = (X.iloc[:, place] for place in range(X.shape[1]))
+    else:
+        columns = iter(np.asarray(X).reshape(X.shape[0], -1).T)
+    for column in columns:
+        hashes = _mixed(hashes * np.uint64(0x9E3779B97F4A7C15) + _column_hashes(column))
+    return hashes
+
+
+def _column_hashes(column: Any) -> Hashes:
+    dtype = column.dtype
+    if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
+        values = pd.Series(column).to_numpy(dtype=np.float64, na_value=np.nan) + 0.0  # -0.0 is 0.0
+        values[np.isnan(values)] = np.nan
+        return _mixed(values.view(np.uint64))
+    codes, names = pd.factorize(pd.Series(column))
+    known = pd.util.hash_array(np.array([str(name) for name in names], dtype=object))
+    return np.asarray(np.append(known, np.uint64(0))[codes], dtype=np.uint64)  # -1: missing
+
+
+def _mixed(bits: Hashes) -> Hashes:
+    """Mix bits, as SplitMix64 does (Steele et al. 2014)."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+@dataclass(frozen=True, eq=False)
+class RowsSeen:
+    """What a pass over private rows remembers. **Sensitive.**
+
+    ``found``: the different hashes that public records have, too.
+    ``sampled``: hashes of some of them, all equal ones among them, to tell how often rows are equal.
+    """
+
+    found: Hashes
+    sampled: Hashes
+
+    @classmethod
+    def of(cls, private: Hashes, public: Hashes, n_private: int) -> RowsSeen:
+        """Look at some private rows.
+
+        ``public``: hashes of all public records.
+        ``n_private``: private rows in all.
+        """
+        every = np.uint64(max(1, n_private // _SAMPLED))
+        mine = np.unique(private)
+        return cls(mine[np.isin(mine, public)], private[private % every == 0])
+
+    @classmethod
+    def together(cls, parts: Sequence[RowsSeen]) -> RowsSeen:
+        """Put the parts of a pass together."""
+        return cls(
+            np.unique(np.concatenate([part.found for part in parts])),
+            np.concatenate([part.sampled for part in parts]),
+        )
+
+    def check(self, public: Hashes, role: str, key: str) -> None:
+        """Refuse public records of which more than a handful are private ones.
+
+        Where private rows equal one another (tables of few values), as many again equal public ones by
+        chance.
+
+        ``role``: "public" or "test".
+        ``key``: how to allow it.
+        """
+        common = int(np.isin(public, self.found).sum())
+        _, times = np.unique(self.sampled, return_counts=True)
+        twins = float(times[times > 1].sum()) / max(1, times.sum())
+        allowed = max(HANDFUL, SHARE * len(public)) + _TIMES_CHANCE * twins * len(public)
+        if common > allowed:
+            raise InputError(
+                f"{common:,} of {len(public):,} {role} records equal private ones, more than chance allows: "
+                f"what is private must not be given as {role}, where no budget protects it; take them out, "
+                f"or allow it with {key}, which the statement of the guarantee then says"
+            )
+
+
+def refuse_overlap(X: Any, X_public: Any, role: str = "public", key: str = _OVERRIDE) -> None:
+    """Refuse public records that are private ones; see :meth:`RowsSeen.check`.
+
+    ``X``, ``X_public``: records with the same columns.
+    """
+    private, public = row_hashes(X), row_hashes(X_public)
+    if len(private) == len(public) and np.array_equal(np.sort(private), np.sort(public)):
+        raise same_content(role, key)
+    RowsSeen.of(private, public, len(private)).check(public, role, key)
+
+
+def same_content(role: str, key: str) -> InputError:
+    """Make the error about private records that were given a second time."""
+    return InputError(
+        f"the {role} records are the private ones: what is private must not be given as {role}, where no "
+        f"budget protects it; give others, or allow it with {key}, which the statement of the guarantee then "
+        "says"
+    )
+
+
+def refuse_other_scale(X: Any, X_public: Any) -> None:
+    """Refuse numbers on different scales: one side was scaled, most likely by a step before this one.
+
+    ``X``, ``X_public``: records with the same columns.
+    Warns where both have one scale, and it was taken from all private records together.
+    """
+    mine, theirs = _numbers(X), _numbers(X_public)
+    if mine is None or theirs is None or min(len(mine), len(theirs)) < _LEAST_ROWS:
+        return
+    off, telling = _off_scale(mine, theirs)
+    centred = _is_centred(mine)
+    if 2 * off > telling or (centred and not _is_centred(theirs, 0.5, 0.5)):
+        raise InputError(
+            "the numeric features have another scale in the private records than in the public ones "
+            f"({off} of {telling} by far): were the private ones scaled before (by an earlier step of a "
+            "Pipeline, say, which learns from all private records together, and leaves X_public as it is)? "
+            f"{_RIGHT_WAY}"
+        )
+    if centred:
+        warnings.warn(
+            "in the private records every numeric feature has mean 0: they were scaled by something that all "
+            f"of them were looked at for, together, which no account covers. {_RIGHT_WAY}",
+            PrivacyWarning,
+            stacklevel=3,
+        )
+
+
+def _off_scale(mine: NDArray[np.float64], theirs: NDArray[np.float64]) -> tuple[int, int]:
+    """Count the features whose spread or middle differs more than towns and years do, and all that vary."""
+    some, others = (side[:: max(1, len(side) // _ROWS_OF_SCALE)] for side in (mine, theirs))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
+        low, middle, high = np.nanpercentile(some, [10, 50, 90], axis=0)
+        their_low, their_middle, their_high = np.nanpercentile(others, [10, 50, 90], axis=0)
+        spread, their_spread = high - low, their_high - their_low
+        telling = (spread > 0) & (their_spread > 0)
+        widest = np.maximum(spread, their_spread)
+        ratio = widest / np.minimum(spread, their_spread)
+        away = np.abs(middle - their_middle) / widest
+    off = telling & ((ratio > _TIMES_WIDER) | (away > _TIMES_AWAY))
+    return int(off.sum()), int(telling.sum())
+
+
+def _is_centred(numbers: NDArray[np.float64], share: float = 1.0, tolerance: float = 1e-5) -> bool:
+    """Tell whether the features that vary have mean 0, as scaling and PCA leave them, and nature does not.
+
+    ``share``: of these features.
+    ``tolerance``: in standard deviations.
+    """
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        mean, deviation = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
+    varies = deviation > 1e-9
+    near = np.abs(mean[varies]) < tolerance * deviation[varies]
+    return len(near) > 1 and bool(np.mean(near) >= share)
+
+
+def _numbers(X: Any) -> NDArray[np.float64] | None:
+    if hasattr(X, "tocsr"):
+        return None
+    if isinstance(X, pd.DataFrame):
+        X = X.select_dtypes("number")
+    elif X.dtype.kind not in "biuf":
+        return None
+    numbers = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+    return numbers if numbers.shape[1] else None

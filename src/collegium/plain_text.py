@@ -1,0 +1,61 @@
+"""Names that somebody else chose (levels, classes, columns), made harmless where people look at them."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Marks that reorder the text around them, and what no text may hold.
+_UNWANTED = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufffe\uffff"
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def harmless(text: str) -> str:
+    """Take out what a terminal or a page would obey instead of showing it: control and direction marks.
+
+    Examples
+    --------
+    >>> harmless("high\\x1b[2J\\n\\u202eprivacy")
+    'high [2J privacy'
+    """
+    return "".join(
+        " " if unicodedata.category(letter) in ("Cc", "Cs") else letter
+        for letter in text
+        if letter not in _UNWANTED
+    )
+
+
+def csv_for_people(table: pd.DataFrame, *, index: bool = False) -> bytes:
+    """Write a table as CSV in which no text is a formula: an apostrophe comes first, as in spreadsheets.
+
+    Numbers, also those that are written as text, stay as they are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> csv_for_people(pd.DataFrame({"label": ["=1+1", "-1", "cat"]}))
+    b"label\\n'=1+1\\n-1\\ncat\\n"
+    """
+    safe = table.rename(columns=_no_formula)
+    for place, kind in enumerate(safe.dtypes):
+        if kind.kind not in "biuf":
+            safe.isetitem(place, safe.iloc[:, place].map(_no_formula))
+    if index:
+        safe = safe.rename(index=_no_formula)
+    content: str = safe.to_csv(index=index)
+    return content.encode()
+
+
+def _no_formula(cell: Any) -> Any:
+    if not isinstance(cell, str) or not cell.lstrip(" ").startswith(_FORMULA):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return "'" + cell
+    return cell

@@ -1,0 +1,174 @@
+"""Private records given as public ones, or scaled where the public ones are not, are noticed and refused."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, StandardScaler
+
+from collegium import Budget, GNMax, PATEClassifier
+from collegium.data.public_is_public import (
+    HANDFUL,
+    RowsSeen,
+    refuse_other_scale,
+    refuse_overlap,
+    row_hashes,
+)
+from collegium.errors import InputError, PrivacyWarning
+
+
+def people(n, seed, coarse=False):
+    generator = np.random.default_rng(seed)
+    if coarse:
+        return pd.DataFrame(
+            {"sex": generator.integers(0, 2, n), "ward": generator.integers(0, 5, n)}
+        )
+    return pd.DataFrame(
+        {
+            "age": generator.integers(18, 90, n),
+            "weight": generator.normal(70, 12, n).round(1),
+            "town": generator.choice(["Aarhus", "Bergen", "Cork"], n),
+            "seen": generator.choice([True, False], n),
+            "income": generator.normal(3e4, 1e4, n).round(),
+        }
+    )
+
+
+def test_equal_values_have_equal_hashes_however_they_are_typed():
+    table = pd.DataFrame({"a": [1, 2, 3], "b": ["x", None, "y"], "c": [0.0, np.nan, 2.5]})
+    other = table.astype({"a": float, "b": "category"}).iloc[::-1]
+    other["c"] = -other["c"] * -1.0
+    assert (row_hashes(table) == row_hashes(other)[::-1]).all()
+    numbers = np.arange(24).reshape(4, 3, 2)
+    assert (row_hashes(numbers) == row_hashes(numbers.astype(np.float32))).all()
+    assert len(set(row_hashes(numbers).tolist())) == 4
+    sparse = np.eye(5) * [1, 2, 3, 4, 5]
+    assert (row_hashes(csr_matrix(sparse)) == row_hashes(csr_matrix(sparse[::-1]))[::-1]).all()
+    assert len(set(row_hashes(csr_matrix(sparse)).tolist())) == 5
+
+
+@pytest.mark.parametrize(
+    "columns", [["age", "weight", "income"], ["weight", "seen", "town", "income"]]
+)
+def test_more_than_a_handful_is_refused_and_counted(columns):
+    private, public = people(2000, 0)[columns], people(400, 1)[columns]
+    public["income"] += 0.5  # none is equal by chance
+    refuse_overlap(private, public)
+    few = pd.concat([public, private.iloc[:HANDFUL]])
+    refuse_overlap(private, few)
+    many = pd.concat([public, private.iloc[: HANDFUL + 1]])
+    with pytest.raises(InputError, match="6 of 406 public records equal private ones"):
+        refuse_overlap(private, many)
+    with pytest.raises(InputError, match="6 of 406 test records"):
+        refuse_overlap(private, many, "test")
+
+
+def test_the_same_table_is_refused_in_any_order_and_of_few_values():
+    private = people(500, 0, coarse=True)
+    with pytest.raises(InputError, match="are the private ones"):
+        refuse_overlap(private, private.sample(frac=1, random_state=0))
+
+
+def test_tables_of_few_values_overlap_by_chance():
+    for seed in range(20):
+        refuse_overlap(people(2000, seed, coarse=True), people(500, 100 + seed, coarse=True))
+        refuse_overlap(people(30, seed, coarse=True), people(500, 100 + seed, coarse=True))
+    # A digit's worth of detail: some rows are equal by chance, a copied half is not.
+    private, public = (people(5000, seed)[["age", "weight"]].round() for seed in (1, 2))
+    refuse_overlap(private, public.iloc[:1000])
+
+
+def test_pieces_find_what_the_whole_finds():
+    private, public = row_hashes(people(3000, 0)), row_hashes(people(3000, 0).iloc[:90])
+    whole = RowsSeen.of(private, public, 3000)
+    pieces = RowsSeen.together(
+        [RowsSeen.of(private[start : start + 1000], public, 3000) for start in (0, 1000, 2000)]
+    )
+    assert (whole.found == pieces.found).all() and (whole.sampled == pieces.sampled).all()
+    with pytest.raises(InputError, match="90 of 90"):
+        pieces.check(public, "public", "a key")
+
+
+def split(load):
+    X, _ = load(return_X_y=True)
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    return X[: 2 * len(X) // 3], X[2 * len(X) // 3 :]
+
+
+TABLES = [load_digits, load_iris, load_wine, load_breast_cancer]
+SCALERS = [
+    StandardScaler(),
+    StandardScaler(with_std=False),
+    MinMaxScaler(),
+    MaxAbsScaler(),
+    PowerTransformer(),
+    PCA(2),
+]
+
+
+@pytest.mark.parametrize("scaler", SCALERS, ids=repr)
+@pytest.mark.parametrize("load", TABLES, ids=lambda load: load.__name__)
+def test_private_records_scaled_on_their_own_are_refused(load, scaler):
+    private, public = split(load)
+    refuse_other_scale(private, public)
+    if isinstance(scaler, PCA):  # as if somebody had cut the public ones to as many columns
+        public, private = public[:, :2] + 1, scaler.fit_transform(private)
+    else:
+        private = scaler.fit_transform(private)
+    with pytest.raises(InputError, match=r"another scale .* `preprocessing`"):
+        refuse_other_scale(private, public)
+
+
+@pytest.mark.parametrize("load", TABLES, ids=lambda load: load.__name__)
+def test_a_scaler_fitted_to_all_private_records_is_warned_of(load):
+    private, public = split(load)
+    scaler = StandardScaler().fit(private)
+    with pytest.warns(PrivacyWarning, match="mean 0"):
+        refuse_other_scale(scaler.transform(private), scaler.transform(public))
+    scaler = StandardScaler().fit(public)  # the right way
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        refuse_other_scale(scaler.transform(private), scaler.transform(public))
+
+
+def test_another_town_is_not_another_scale():
+    generator = np.random.default_rng(0)
+    private, public = generator.normal([50, 7, 0], [10, 1, 3], (2, 300, 3))
+    refuse_other_scale(private * [1, 2, 0.5] + [5, 0, 1], public)
+    refuse_other_scale(private[:10], public * 100)  # too few to tell
+    with pytest.raises(InputError, match="3 of 3"):
+        refuse_other_scale(pd.DataFrame(private), pd.DataFrame(public * 1000))
+    refuse_other_scale(pd.DataFrame({"town": ["a"] * 30}), pd.DataFrame({"town": ["b"] * 30}))
+    refuse_other_scale(np.zeros((30, 2)), np.ones((30, 2)))
+    empty = pd.DataFrame({"a": [np.nan] * 30, "b": range(30)})
+    refuse_other_scale(empty, empty)
+
+
+def test_a_pipeline_around_the_classifier_is_refused():
+    X, y = load_digits(return_X_y=True)
+    model = make_pipeline(StandardScaler(), PATEClassifier(n_teachers=10, noise_seed=0))
+    with pytest.raises(InputError, match="earlier step of a Pipeline"):
+        model.fit(X[:900], y[:900], pateclassifier__budgets=8.0, pateclassifier__X_public=X[900:])
+
+
+@pytest.mark.parametrize(
+    "everybody", [3, 3.0, np.float32(3), np.int64(3), np.array(3.0), Budget(3.0, 1e-5)], ids=repr
+)
+def test_one_number_is_everybodys_budget(everybody):
+    X, y = load_iris(return_X_y=True)
+    model = PATEClassifier(n_teachers=3, aggregator=GNMax(sigma=9), noise_seed=1)
+    model.fit(X[::2], y[::2], budgets=everybody, X_public=X[1::2])
+    assert model.privacy_.by_group()["owners"].to_dict() == {"ε=3": 75}
+
+
+@pytest.mark.parametrize("wrong", [True, "3.0", -1.0, 0, float("nan"), "1e400", 10**400, None])
+def test_what_is_no_budget_is_nobodys(wrong):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(InputError) as refusal:
+        PATEClassifier(n_teachers=3).fit(X[::2], y[::2], budgets=wrong, X_public=X[1::2])
+    assert "\n" not in str(refusal.value)
