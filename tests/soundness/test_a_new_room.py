@@ -89,7 +89,7 @@ def test_a_release_is_near_the_truth_on_the_grid_and_said_to_be_private():
     )
     assert said.may_publish_spending
     text = " ".join(said.sentences())
-    assert "Neighbouring data sets: all records of one owner are added or removed." in text
+    assert "Neighbouring data sets: all records of one owner are there or blanked." in text
     assert "Released: one noisy weighted count" in text
     spent = [row.epsilon_spent for row in said.groups]
     assert 0 < spent[0] < spent[1] < spent[2]  # who granted more is heard more
