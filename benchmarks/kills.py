@@ -31,8 +31,9 @@ from collegium.accounting.gaussian import gdp_epsilon
 from collegium.errors import PrivacyWarning
 from collegium.pate.voting.labelling import Outcome
 from collegium.study.config import read_config
-from collegium.study.journal import FileJournal
+from collegium.study.folder import StudyFolder
 from collegium.study.stages import plan_study
+from collegium.study.verifying import examine
 
 LEVELS = {"high": 4.0, "low": 12.0}
 CLASSES = ["cat", "dog", "owl"]
@@ -152,7 +153,7 @@ def stage_of(folder: Path) -> str:
         return "6 published"
     if (vault / "aggregation.json").exists():
         return "5 voting ended"
-    if (vault / "journal.jsonl").exists():
+    if (vault / "terms.json").exists():
         return "4 voting"
     if (vault / "votes.npy").exists():
         return "3 votes cast"
@@ -162,11 +163,13 @@ def stage_of(folder: Path) -> str:
 
 
 def known(folder: Path) -> dict[int, Outcome]:
-    """Return what the journal says of each query."""
-    journal = folder / "vault" / "journal.jsonl"
-    if not journal.exists():
+    """Return what the journal says of each query, after every piece of the folder was held against it."""
+    study = StudyFolder(folder)
+    if not (study.vault / "key").exists():
         return {}
-    outcomes = FileJournal(journal).settled()
+    wrong = [one.piece for one in examine(study) if one.trouble]
+    assert not wrong, f"{wrong}: not what the study wrote there"
+    outcomes = study.open_journal().settled()
     assert len({outcome.query for outcome in outcomes}) == len(outcomes), "a query was asked twice"
     return {outcome.query: outcome for outcome in outcomes}
 
