@@ -156,6 +156,15 @@ def test_a_pipeline_around_the_classifier_is_refused():
         model.fit(X[:900], y[:900], pateclassifier__budgets=8.0, pateclassifier__X_public=X[900:])
 
 
+def test_what_was_allowed_in_python_is_said_in_the_statement():
+    X, y = load_iris(return_X_y=True)
+    model = PATEClassifier(n_teachers=3, aggregator=GNMax(sigma=9), noise_seed=1)
+    with pytest.raises(InputError, match=r"the public records are the private ones.*in fit"):
+        model.fit(X, y, budgets=3, X_public=X)
+    allowed = model.fit(X, y, budgets=3, X_public=X, public_may_overlap=True).privacy_
+    assert sum("may equal private ones" in line for line in allowed.sentences()) == 1
+
+
 @pytest.mark.parametrize(
     "everybody", [3, 3.0, np.float32(3), np.int64(3), np.array(3.0), Budget(3.0, 1e-5)], ids=repr
 )

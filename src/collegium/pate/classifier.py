@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets, as_budgets
+from collegium.checks import check_truth
 from collegium.data.class_shares import as_class_shares
 from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
 from collegium.data.tables import (
@@ -138,9 +139,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     assignment : {"hash", "balanced"}
         ``hash``: an owner's teachers follow from the owner's name alone. ``balanced``: shards of equal size,
         protecting against replacement only.
-    public_may_overlap : bool, default=False
-        Whether public records may equal private ones. By default more than a handful are refused; if it is
-        allowed, the statement says so.
     noise_seed : int, optional
         Seeded noise for experiments: **the result is not private**. Default: noise from the operating
         system.
@@ -237,7 +235,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         teacher_class_shares: Mapping[Any, float] | ArrayLike | None = None,
         student_class_shares: Mapping[Any, float] | ArrayLike | None = None,
         assignment: str = "hash",
-        public_may_overlap: bool = False,
         noise_seed: int | None = None,
         random_state: Any = None,
         keep_sensitive: bool = False,
@@ -258,7 +255,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.teacher_class_shares = teacher_class_shares
         self.student_class_shares = student_class_shares
         self.assignment = assignment
-        self.public_may_overlap = public_may_overlap
         self.noise_seed = noise_seed
         self.random_state = random_state
         self.keep_sensitive = keep_sensitive
@@ -293,7 +289,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return _DEFAULTS.get(name) if given is None else given
 
     def fit(
-        self, X: Any, y: ArrayLike, *, budgets: Budgets | Budget | ArrayLike, X_public: Any
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        budgets: Budgets | Budget | ArrayLike,
+        X_public: Any,
+        public_may_overlap: bool = False,
     ) -> PATEClassifier:
         """Train teachers, let them vote, and train the student.
 
@@ -310,6 +312,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Public records without labels. They say which columns are numbers: what is none in a private
             record ("n/a", say) is a missing value of that record alone, and pandas' types of ``X`` decide
             on nothing.
+        public_may_overlap : bool, default=False
+            Whether public records may equal private ones. By default more than a handful are refused;
+            if it is allowed, the statement says so.
 
         Returns
         -------
@@ -328,7 +333,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._forget()
         recipe = self._recipe()
-        records = self._records(X, y, budgets, X_public, recipe.account.delta)
+        records = self._records(X, y, budgets, X_public, recipe.account.delta, public_may_overlap)
         memory = _InProcess(bool(self.keep_sensitive))
         run = PateRun(
             recipe,
@@ -410,13 +415,15 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         budgets: Budgets | Budget | ArrayLike,
         X_public: Any,
         delta: float,
+        public_may_overlap: bool,
     ) -> Records:
+        check_truth("public_may_overlap", public_may_overlap)
         private = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), private)
         private, public, self._column_types = of_public_types(private, public)
         refuse_other_scale(private, public)
-        if not self.public_may_overlap:
-            refuse_overlap(private, public, key="public_may_overlap=True")
+        if not public_may_overlap:
+            refuse_overlap(private, public, key="public_may_overlap=True in fit")
         self.classes_, codes = encode_classes(y, self.classes)
         granted = as_budgets(budgets, delta, private.shape[0])
         for what, length in (("labels", len(codes)), ("budgets", len(granted))):
@@ -439,7 +446,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_,
             public,
             arrangement=arrangement,
-            public_may_overlap=bool(self.public_may_overlap),
+            public_may_overlap=bool(public_may_overlap),
         )
 
     def predict(self, X: Any) -> NDArray[Any]:

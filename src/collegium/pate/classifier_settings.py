@@ -34,7 +34,6 @@ def check_settings(model: Any, values: dict[str, Any]) -> int:
     if model.noise_seed is not None:
         check_whole("noise_seed", model.noise_seed, least=0)
     check_truth("keep_sensitive", model.keep_sensitive)
-    check_truth("public_may_overlap", model.public_may_overlap)
     n_jobs, verbose = model.n_jobs, model.verbose
     if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
         raise InputError(
