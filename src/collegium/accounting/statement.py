@@ -23,6 +23,12 @@ MEANING = {
         "themselves sensitive and stay in the vault, and the number of labels depends on private data"
     ),
 }
+#: Said where an account kept the papers' rule of stopping.
+ANY_ORDER = (
+    "As published: voting went on while any Rényi order was within the budget. That is proved for costs "
+    "fixed beforehand, not for costs that depend on earlier answers; with bounds = 'sharp' the order is "
+    "fixed before the first query."
+)
 #: What is released of each answered query, by name; another method says it in a sentence of its own.
 RELEASED = {
     "labels": "its label, and nothing of the vote counts",
@@ -78,6 +84,8 @@ class PrivacyStatement:
         One for each group with members.
     released : str
         What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
+    any_order : bool
+        Whether the account went on while any Rényi order was within the budget, as the papers' does.
     """
 
     guarantee: str
@@ -85,6 +93,7 @@ class PrivacyStatement:
     noise_is_private: bool
     groups: tuple[GroupSpending, ...]
     released: str = "labels"
+    any_order: bool = False
 
     @property
     def may_publish_spending(self) -> bool:
@@ -145,6 +154,8 @@ class PrivacyStatement:
                 "anybody until the study is run with secure noise."
             )
         lines.append(f"Guarantee: {self.guarantee}; {MEANING[self.guarantee]}.")
+        if self.any_order:
+            lines.append(ANY_ORDER)
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
         for row in self.groups:
             budget = row.budget
@@ -237,7 +248,9 @@ def statement(
         GroupSpending(name, owners[name], budget, spent.get(name, 0.0))
         for name, budget in budgets.items()
     )
-    return PrivacyStatement(account.guarantee, adjacency, noise_is_private, groups, released)
+    return PrivacyStatement(
+        account.guarantee, adjacency, noise_is_private, groups, released, account.any_order
+    )
 
 
 def ceil_decimals(value: float, decimals: int = 4) -> str:
