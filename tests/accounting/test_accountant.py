@@ -27,7 +27,7 @@ from collegium.accounting.events import (
 )
 from collegium.accounting.gaussian import gdp_mu, pure_to_gdp
 from collegium.accounting.neighbours import Neighbours
-from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS
+from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS, affordable_rdp
 from collegium.errors import InputError
 
 ANY_CHANGE = Neighbours.ANY_CHANGE
@@ -278,8 +278,24 @@ def test_25_a_public_renyi_filter_fixes_its_order_before_the_first_charge():
         alone.charge(event)
         assert account.fixed_order[0] == fixed[0]
         assert account.epsilon_spent()[0] == alone.epsilon_spent()[0]
-    papers = RenyiAccountant([1.0], 1e-5, sensitive=True)
-    assert np.isnan(papers.fixed_order).all()
+
+
+def test_25_a_sensitive_renyi_filter_fixes_its_order_too_unless_it_is_the_papers():
+    """A cost that suits small orders: with any order it is charged more often than with one."""
+    account = RenyiAccountant([1.0, np.inf], 1e-5, sensitive=True)
+    assert account.fixed_order[0] == RenyiAccountant([1.0], 1e-5).fixed_order[0]
+    papers = RenyiAccountant([1.0, np.inf], 1e-5, sensitive=True, any_order=True)
+    assert np.isnan(papers.fixed_order).all() and np.isnan(account.fixed_order[1])
+    steep = np.where(DEFAULT_ORDERS < 9, 1e-4, 0.02) * np.ones((2, 1))
+    cost = SensitiveCurve(steep, DEFAULT_ORDERS)
+    allowed = affordable_rdp(1.0, account.fixed_order[:1], 1e-5)[0] / 0.02
+    assert account.how_many(cost) == int(allowed) < papers.how_many(cost)
+    laplace = Laplace([1.0, 1.0], inverse_scale=0.25, coordinates=2)
+    suited = RenyiAccountant([1.0, np.inf], 1e-5, sensitive=True, usual=laplace)
+    assert suited.fixed_order[0] > account.fixed_order[0]
+    assert suited.how_many(laplace) == papers.how_many(laplace) > account.how_many(laplace)
+    with pytest.raises(InputError, match="any_order"):
+        RenyiAccountant([1.0], 1e-5, any_order=True)
 
 
 # --------------------------------------------------------------------------- one event, many notions

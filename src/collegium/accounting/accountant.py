@@ -77,10 +77,13 @@ class Accountant(ABC):
     sensitive : bool
         Whether costs may be computed from private data: then everything read off the account is
         sensitive, too.
+    any_order : bool
+        Whether it goes on while any Rényi order is within the budget: the papers' rule, not proved.
     """
 
     notion: ClassVar[str]
     sensitive: bool = False
+    any_order: bool = False
     _total: Floats  # all that was charged; the first or the last axis is that of the cohorts
 
     def __init__(

@@ -233,9 +233,10 @@ class RenyiAccountant(Accountant):
     With an order fixed beforehand a Rényi filter is sound, also for costs that depend on earlier outputs
     (Feldman & Zrnic 2021, arXiv 2008.11193; Lécuyer 2021, arXiv 2103.01379); that the best of several orders
     may be chosen in the end is proved for costs fixed beforehand, and not known for others. So an account
-    that is not sensitive fixes one order for each limited budget, from the budget alone: the one at which a
-    Gaussian mechanism can be used most often (:attr:`fixed_order`). A sensitive one goes on while *any*
-    order is within the budget, as the papers do.
+    fixes one order for each limited budget, from public numbers alone: the one at which the cost that is
+    usual, if it is said, or any Gaussian mechanism, can be charged most often (:attr:`fixed_order`). With
+    ``any_order=True`` it goes on while *any* order is within the budget, as the papers do, for reproduction:
+    nobody has proved that filter.
 
     Parameters
     ----------
@@ -251,6 +252,11 @@ class RenyiAccountant(Accountant):
         What the account hides about an owner.
     sensitive : bool, default=False
         Whether data-dependent costs are taken.
+    any_order : bool, default=False
+        Whether any order may be within the budget; only where it is sensitive.
+    usual : Event or SensitiveCurve, optional
+        For which the order is chosen; any other may be charged, too. **Public**: not computed from private
+        votes. Default: Gaussian noise.
 
     Examples
     --------
@@ -271,18 +277,30 @@ class RenyiAccountant(Accountant):
         names: Sequence[str] | None = None,
         neighbours: Neighbours = Neighbours.ANY_CHANGE,
         sensitive: bool = False,
+        any_order: bool = False,
+        usual: Cost | None = None,
     ) -> None:
         super().__init__(epsilon, delta, names, neighbours)
+        if any_order and not sensitive:
+            raise InputError(
+                "any_order is the papers' rule for sensitive accounts: a public one fixes its order; leave "
+                "any_order out"
+            )
         self.sensitive = sensitive
+        self.any_order = any_order
         self.orders: Floats = validate_orders(orders)
         self.conversion = conversion
         self._total = np.zeros((len(self), self.orders.size))
         self._deltas = np.unique(self.delta)
         self._affordable = self._limits()  # also refuses an unknown conversion
         self._counts = np.ones(self._affordable.shape, dtype=bool)  # orders that count
-        if not sensitive:
+        if not any_order:
             limited = np.isfinite(self.epsilon)
-            best = np.argmax(self._affordable / self.orders, axis=1)
+            curve = np.tile(self.orders, (len(self), 1))
+            if usual is not None:
+                of_usual = self._price(usual)
+                curve = np.where(of_usual > 0, of_usual, curve)
+            best = np.argmax(self._affordable / curve, axis=1)
             self._counts[limited] = np.arange(self.orders.size) == best[limited, None]
 
     @property

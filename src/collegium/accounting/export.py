@@ -21,6 +21,7 @@ from collegium.accounting.events import (
     Composition,
     Event,
     Gaussian,
+    GaussianArgMax,
     Laplace,
     Nothing,
     PoissonGaussian,
@@ -31,6 +32,7 @@ from collegium.errors import InputError
 
 _KINDS: dict[type[Event], str] = {
     Gaussian: "gaussian",
+    GaussianArgMax: "gaussian",
     Laplace: "laplace",
     PureNoise: "pure",
     BoundedRange: "pure",

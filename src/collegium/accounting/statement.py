@@ -25,6 +25,12 @@ MEANING = {
         "themselves sensitive and stay in the vault, and the number of labels depends on private data"
     ),
 }
+#: Said where an account kept the papers' rule of stopping.
+ANY_ORDER = (
+    "As published: voting went on while any Rényi order was within the budget. That is proved for costs "
+    "fixed beforehand, not for costs that depend on earlier answers; with bounds = 'sharp' the order is "
+    "fixed before the first query."
+)
 #: What is released of each answered query, by name; another method says it in a sentence of its own.
 RELEASED = {
     "labels": "its label, and nothing of the vote counts",
@@ -94,6 +100,8 @@ class PrivacyStatement:
         Whether what was released is Gaussian-DP within each budget's μ.
     provisos : tuple of str
         What else was allowed and weakens it, one sentence each.
+    any_order : bool
+        Whether the account went on while any Rényi order was within the budget, as the papers' does.
     """
 
     guarantee: str
@@ -104,6 +112,7 @@ class PrivacyStatement:
     unit: str = OWNER
     gaussian: bool = False
     provisos: tuple[str, ...] = ()
+    any_order: bool = False
 
     @property
     def may_publish_spending(self) -> bool:
@@ -181,6 +190,8 @@ class PrivacyStatement:
                 "anybody until the study is run with secure noise."
             )
         lines.append(f"Guarantee: {self.guarantee}; {MEANING[self.guarantee]}.")
+        if self.any_order:
+            lines.append(ANY_ORDER)
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
         lines += [f"{proviso}." for proviso in self.provisos]
         for row in self.groups:
@@ -284,7 +295,14 @@ def statement(
         for name, budget in budgets.items()
     )
     return PrivacyStatement(
-        account.guarantee, adjacency, noise_is_private, groups, released, unit, account.is_gaussian
+        account.guarantee,
+        adjacency,
+        noise_is_private,
+        groups,
+        released,
+        unit,
+        account.is_gaussian,
+        any_order=account.any_order,
     )
 
 

@@ -51,9 +51,10 @@ class Account(Settings):
     )
     bounds: str | None = setting(
         None,
-        "Bounds of the data-dependent account. papers: as published. sharp: the exact divergence of the "
-        "check and the exact probability of another winner. Default: papers where conversion or orders "
-        "are the papers', else sharp.",
+        "Bounds of the data-dependent account. papers: as published, also in that any Rényi order may be "
+        "within the budget. sharp: the exact divergence of the check and the exact probability of another "
+        "winner, at one order, fixed beforehand. Default: papers where conversion or orders are the papers', "
+        "else sharp.",
         kind="text",
         choices=("papers", "sharp"),
         example='"papers"',

@@ -204,6 +204,11 @@ class LabellingJob:
         release: str = LABELS,
     ) -> None:
         check_release(release, aggregator, pricing.guarantee)
+        if release == HISTOGRAM and not pricing.pays_for_histogram:
+            raise InputError(
+                "a histogram cannot be released at the price of a label: it tells more; use "
+                "WorstCasePricing, or release labels"
+            )
         if votes.n_teachers != electorate.n_teachers:
             raise InputError(
                 f"there are votes of {votes.n_teachers} teachers, but {electorate.n_teachers} teachers "

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.events import Event, Gaussian, Nothing
+from collegium.accounting.events import Event, Gaussian, GaussianArgMax, Nothing
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.votes.noisy_max import (
     gnmax_log_q,
@@ -171,6 +171,10 @@ class Aggregator(Searchable, ABC):
         """Say what an answer to one query is, whatever the votes are: see :meth:`check_event`."""
         raise InputError(f"aggregator {self.name!r} has no worst-case price")
 
+    def label_event(self, ballot: Ballot, neighbours: Neighbours = ANY_CHANGE) -> Event:
+        """Say what an answer is of which only the label is released: see :meth:`check_event`."""
+        return self.answer_event(ballot, neighbours)
+
     def sensitive_check_rdp(
         self, counts: Floats, scale: float, sensitivity: Floats, orders: Floats, bounds: str
     ) -> Floats:
@@ -219,6 +223,12 @@ class GaussianAggregator(Aggregator):
         """Gaussian noise on two counts that an owner moves by Δ: μ² = 2Δ²/(s·σ)²."""
         scale = self.noise_scale * ballot.scale
         return Gaussian(ballot.sensitivity, scale, coordinates=2, neighbours=neighbours)
+
+    def label_event(self, ballot: Ballot, neighbours: Neighbours = ANY_CHANGE) -> Event:
+        """Which of the noisy counts is the largest: less than the counts (``docs/labels-cost-less.md``)."""
+        scale = self.noise_scale * ballot.scale
+        moves = ballot.sensitivity
+        return GaussianArgMax(moves, scale, resolution=GRID, neighbours=neighbours)
 
     def sensitive_answer_rdp(
         self, counts: Floats, scale: float, sensitivity: Floats, orders: Floats, bounds: str
