@@ -36,12 +36,19 @@ PROCESSES = ["local", *CLUSTERS]
 
 @pytest.fixture(scope="module")
 def dask_cluster(tmp_path_factory):
-    """A cluster of two worker processes that belongs to somebody else."""
+    """A cluster of two worker processes that belongs to somebody else.
+
+    A nanny whose worker is killed while it starts gives up: the cluster then starts another one.
+    """
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     import dask
 
+    settings = {
+        "distributed.scheduler.allowed-failures": 1,
+        "distributed.deploy.lost-worker-timeout": "1s",
+    }
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        dask.config.set(settings),
         distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
@@ -52,6 +59,7 @@ def dask_cluster(tmp_path_factory):
             silence_logs=50,
         ) as cluster,
     ):
+        cluster.adapt(minimum=2, maximum=2, interval="0.5s")
         yield cluster
 
 
