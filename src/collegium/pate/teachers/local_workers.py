@@ -35,7 +35,8 @@ class LocalBackend(LokyBackend):  # type: ignore[misc]
             "initargs": (os.getpid(),),
             "temp_folder": str(scratch_folder(_where())),
         }
-        count: int = super().configure(*arguments, **{**settings, **ours})
+        with _ctrl_c_blocked():
+            count: int = super().configure(*arguments, **{**settings, **ours})
         return count
 
     def submit(self, *arguments: Any, **settings: Any) -> Any:
