@@ -152,7 +152,7 @@ def test_names_neither_steer_a_terminal_nor_a_spreadsheet(collegium):
     for cell in cells[:7]:
         assert f"'{cell}" in shown
     back = pd.read_csv(pd.io.common.StringIO(shown), dtype=str)["label"].tolist()
-    assert back[7:] == cells[7:]
+    assert back[-4:] == cells[-4:]
 
 
 @pytest.mark.parametrize(

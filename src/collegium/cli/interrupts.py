@@ -20,10 +20,13 @@ class Interrupts:
 
     Whoever presses again, seconds later, does not want to wait: the process ends at once, as if it was
     killed, which a study survives.
+
+    ``ends_process``: whether nothing comes afterwards, so that nothing is left to interrupt.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ends_process: bool = False) -> None:
         self._first: float | None = None
+        self._ends_process = ends_process
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
@@ -40,7 +43,8 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             sys.unraisablehook = self._told
             if self._first is None:
-                signal.signal(signal.SIGINT, self._before)
+                ignored = signal.SIG_IGN if self._ends_process else self._before
+                signal.signal(signal.SIGINT, ignored)
 
     def ended(self) -> None:
         """Count as pressed: from now on this process only clears up, and Python gives up its handlers."""

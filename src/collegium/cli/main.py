@@ -55,10 +55,18 @@ def main() -> None:
     run(app)
 
 
-def run(commands: typer.Typer) -> NoReturn:
-    """Run some commands, and end the process as :func:`main` says."""
+def script() -> None:
+    """Run the command line as a process of its own: Ctrl-C while it ends disturbs nothing."""
+    run(app, ends_process=True)
+
+
+def run(commands: typer.Typer, ends_process: bool = False) -> NoReturn:
+    """Run some commands, and end as :func:`main` says.
+
+    ``ends_process``: whether the process ends with them.
+    """
     show_warnings()
-    with Interrupts() as interrupts:
+    with Interrupts(ends_process) as interrupts:
         try:
             _run(commands, interrupts)
         except KeyboardInterrupt:  # it came while something else was dealt with
@@ -88,6 +96,9 @@ def _run(commands: typer.Typer, interrupts: Interrupts) -> NoReturn:
 def _end_interrupted(interrupts: Interrupts) -> NoReturn:
     interrupts.ended()
     err.print(SAID, soft_wrap=True)
+    # Python ends itself by the signal, whatever the exit status, where it came within `exec` of a text (as
+    # dataclasses are made); another `exec` makes it forget.
+    exec("")
     sys.exit(INTERRUPTED)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,32 @@ class LocalBackend(LokyBackend):  # type: ignore[misc]
             "initargs": (os.getpid(),),
             "temp_folder": str(scratch_folder(_where())),
         }
-        count: int = super().configure(*arguments, **{**settings, **ours})
+        with _ctrl_c_blocked():
+            count: int = super().configure(*arguments, **{**settings, **ours})
         return count
+
+    def submit(self, *arguments: Any, **settings: Any) -> Any:
+        """Give a task to a worker, and start workers where there are too few."""
+        with _ctrl_c_blocked():
+            return super().submit(*arguments, **settings)
+
+    def apply_async(self, *arguments: Any, **settings: Any) -> Any:
+        """Do so as earlier versions of joblib did."""
+        with _ctrl_c_blocked():
+            return super().apply_async(*arguments, **settings)
+
+
+@contextlib.contextmanager
+def _ctrl_c_blocked() -> Iterator[None]:
+    """Let Ctrl-C wait: who is started meanwhile never sees it, not even before :func:`end_with_parent`."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _where() -> Path | None:
