@@ -36,6 +36,7 @@ def made(tmp_path_factory):
     ("stage", "delay"), [("teachers", 0.01), ("labels", 0.0), ("report", 0.02)]
 )
 def test_two_within_milliseconds(made, collegium, stage, delay, group):
+    """A worker process that is just starting hears Ctrl-C for itself, and may still say so (joblib's loky)."""
     folder = made._copy(made._study)
     toml = folder / "study.toml"
     toml.write_text(toml.read_text("utf-8").replace("n_jobs = 1", "n_jobs = 2"), "utf-8")
@@ -55,6 +56,7 @@ def test_two_within_milliseconds(made, collegium, stage, delay, group):
     _, errors = process.communicate(timeout=120)
     lines = [line for line in errors.splitlines() if not line.startswith(("warning: ", "Note: "))]
     assert process.returncode == 130, errors
-    assert len(lines) == 1 and lines[0].startswith("interrupted: "), errors
+    assert sum(line.startswith("interrupted: ") for line in lines) == 1, errors
+    assert group or len(lines) == 1, errors
     code, _, errors = collegium("run", str(toml), "--out", out)
     assert code == 0, errors
