@@ -36,7 +36,7 @@ def made(tmp_path_factory):
     ("stage", "delay"), [("teachers", 0.01), ("labels", 0.0), ("report", 0.02)]
 )
 def test_two_within_milliseconds(made, collegium, stage, delay, group):
-    """A worker process that is just starting hears Ctrl-C for itself, and may still say so (joblib's loky)."""
+    """A worker that is just starting hears Ctrl-C for itself, and may still say so (joblib's loky)."""
     folder = made._copy(made._study)
     toml = folder / "study.toml"
     toml.write_text(toml.read_text("utf-8").replace("n_jobs = 1", "n_jobs = 2"), "utf-8")
