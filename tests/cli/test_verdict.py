@@ -141,4 +141,4 @@ def test_a_damaged_verdict_is_one_line(tmp_path, collegium):
         (tmp_path / "study/release/quality.json").write_text(damaged)
         code, output, errors = collegium("report", tmp_path / "study")
         assert code == 2 and not output and errors.count("\n") == 1, errors
-        assert "quality.json cannot be read" in errors.replace("\n", " ")
+        assert "quality.json is damaged and cannot be read" in errors.replace("\n", " ")

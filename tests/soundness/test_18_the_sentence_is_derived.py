@@ -252,7 +252,8 @@ def test_streamed_studies_plan_with_declared_sizes_too(tmp_path):
     frame = table()
     frame["age"] = frame["age"].astype(float)
     frame.to_parquet(tmp_path / "private.parquet")
-    frame[["who", "age", "city"]].to_parquet(tmp_path / "public.parquet")
+    public = frame[["who", "age", "city"]].assign(age=frame["age"] + 0.25)  # other people
+    public.to_parquet(tmp_path / "public.parquet")
     given = settings(OWNERS, DECLARED, {"data": {"private": "private.parquet"}})
     given["data"] |= {"public": "public.parquet"}
     given["run"] = {"streaming": True, "n_jobs": 1}

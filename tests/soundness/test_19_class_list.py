@@ -73,7 +73,7 @@ def test_a_list_read_off_private_labels_is_not_covered_as_every_released_file_sa
     with pytest.warns(PrivacyWarning, match="which the guarantee does not cover"):
         result = run_study(config(tmp_path, streamed=streamed), tmp_path / "out")
     said = guaranteeing(result.folder.release)
-    assert set(said) == {"privacy.json", "report.html"}
+    assert set(said) == {"privacy.json", "report.html", "README.md"}
     assert all(NOT_COVERED in text for text in said.values())
     assert RARE in (result.folder.release / "effects.json").read_text()  # why it must be said
     assert NOT_COVERED in json.loads((tmp_path / "out/vault/terms.json").read_text())["adjacency"]

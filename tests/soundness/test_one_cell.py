@@ -177,6 +177,7 @@ def run_of(face, folder, rows):
         run = plan_study(study_of(folder, rows, streamed, "private.parquet"))
         out = StudyFolder(folder / "study")
         out.open()
+        out.claim({}, {})
         run.memory = FolderMemory(out)
         return run
     study_of(folder, rows)
@@ -187,7 +188,9 @@ def run_of(face, folder, rows):
         preprocessing=TabularEncoder(), classes=["no", "yes"], random_state=SEED,
     )  # fmt: skip
     features = private[list(FEATURES)]
-    records = model._records(features, private["sick"], budgets, public[list(FEATURES)], 1e-6)
+    records = model._records(
+        features, private["sick"], budgets, public[list(FEATURES)], 1e-6, False
+    )
     return PateRun(model._recipe(), records)
 
 

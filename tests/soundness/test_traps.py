@@ -517,7 +517,7 @@ def test_10_tuning_a_plan_takes_public_numbers_only():
 def test_10_tuning_nothing_is_chosen_by_looking_at_private_records():
     """Quite different private records: the same plan, settings, and number of queries."""
     models = []
-    for seed, shift in ((0, 0.0), (1, 50.0)):
+    for seed, shift in ((0, 0.0), (1, 2.0)):
         X, y, _ = small_data(seed, shift)
         _, _, X_public = small_data(2)
         model = small_model(personalisation="weighting", aggregator=GNMax(sigma=1.0))

@@ -2,6 +2,7 @@
 
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
+from collegium.study.from_settings import settled
 from collegium.study.stages import _free, _identity, plan_study
 
 SETTINGS = {
@@ -21,6 +22,6 @@ def test_only_a_folder_of_this_very_study_is_lent_to_its_memory(tmp_path):
     assert not folder.path.exists()
     folder.open()
     assert plan_study(config, folder).memory.folder is None  # nobody's yet
-    folder.claim(*_identity(config, data), *_free(config, folder))
+    folder.claim(*_identity(settled(config, data.X_public), data), *_free(config, folder))
     assert plan_study(config, folder).memory.folder == folder.vault
     assert plan_study(other, folder).memory.folder is None

@@ -38,7 +38,7 @@ NOT_IMPORTED = ("this.s", "antigravity.webbrowser", "collegium.__main__.main", "
 STUDY = """
 [data]
 private = "records.csv"
-public = "records.csv"
+public = "public.csv"
 target = "kind"
 classes = ["cat", "dog"]
 
@@ -100,6 +100,8 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = "\n".join(f"{i},{'cat' if i % 2 else 'dog'},low" for i in range(60))
     (tmp_path / "records.csv").write_text(f"size,kind,privacy\n{rows}\n", encoding="utf-8")
+    public = "\n".join(f"{i}.5,{'cat' if i % 2 else 'dog'}" for i in range(60))
+    (tmp_path / "public.csv").write_text(f"size,kind\n{public}\n", encoding="utf-8")
     yield tmp_path
     sys.modules.pop("harmless_looking", None)
 

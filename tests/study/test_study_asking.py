@@ -275,6 +275,8 @@ def test_records_that_cannot_be_compared_are_refused_before_anything_is_trained(
         [teachers]
         model = "collegium.pate.students.graph.GraphStudent"
         n_teachers = 20
+        [preprocessing]
+        kind = "none"
         [aggregation]
         aggregator = "gnmax"
         sigma = 6

@@ -83,7 +83,8 @@ class TradeOff:
             found = delta + math.exp(min(epsilon, 700.0)) * alpha
             if not self.one_way:
                 found = min(found, 1 - math.exp(-epsilon) * (1 - delta - alpha))
-        return min(1.0, found * (1 + _ROUNDING) + (0.0 if found == 0 else 1e-300))
+        upward = found * (1 + _ROUNDING) + (0.0 if found == 0 else 1e-300)
+        return min(1.0, max(alpha, upward))  # whoever guesses finds a share α
 
     def loss_beyond(self) -> float | None:
         """Probability that the privacy loss is larger than ε when Gaussian noise has used the budget up.

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from collegium.checks import listed, shown
+from collegium.data.column_types import numbers_of
 from collegium.errors import PrivacyWarning
 from collegium.study.sections import Data
 
@@ -46,6 +47,10 @@ def _may_be_a_person(column: pd.Series, owner: pd.Series | None) -> bool:
     if pd.api.types.is_bool_dtype(values.dtype) or not len(values):
         return False
     numbers = pd.api.types.is_numeric_dtype(values.dtype)
+    if not numbers:
+        read = numbers_of(values)  # of a CSV file, whose cells are characters
+        if np.isfinite(read).all():
+            values, numbers = pd.Series(read), True
     different = values.nunique()
     if different < (_LEAST_NUMBERS if numbers else _LEAST_NAMES):
         return False

@@ -147,10 +147,15 @@ def _separator_of(stream: BinaryIO) -> str:
     """Find what separates the names of the columns: a comma, unless only one other character does."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     header = next((line for line in text if line.strip()), "")
-    splits = [
-        mark for mark in SEPARATORS if len(next(csv.reader([header], delimiter=mark), [])) > 1
-    ]
+    splits = [mark for mark in SEPARATORS if _splits(header, mark)]
     return splits[0] if len(splits) == 1 else ","
+
+
+def _splits(header: str, mark: str) -> bool:
+    try:
+        return len(next(csv.reader([header], delimiter=mark), [])) > 1
+    except csv.Error:  # a single name of a hundred thousand characters
+        return False
 
 
 def _shape_problem(stream: BinaryIO, separator: str) -> str | None:
