@@ -119,19 +119,19 @@ def test_the_terminal_says_it(tmp_path, collegium):
 
 def test_python_warns_and_the_object_that_may_be_pickled_says_it():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3))
+    X, X_public = rng.normal(size=(200, 3)), rng.normal(size=(60, 3))
     y = np.where(X[:, 0] > 0, "yes", "no").astype(object)
     y[3] = RARE
     model = PATEClassifier(n_teachers=5, aggregator=GNMax(sigma=1.0), random_state=0)
     with pytest.warns(PrivacyWarning, match="a class that only one person has is visible"):
-        model.fit(X, y, budgets=np.full(200, 50.0), X_public=X[:60])
+        model.fit(X, y, budgets=np.full(200, 50.0), X_public=X_public)
     assert RARE in model.classes_
     assert NOT_COVERED in pickle.loads(pickle.dumps(model)).privacy_.sentences()[1]
     y[3] = "no"
     model.set_params(classes=["no", "yes"])
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="the list of classes")
-        model.fit(X, y, budgets=np.full(200, 50.0), X_public=X[:60])
+        model.fit(X, y, budgets=np.full(200, 50.0), X_public=X_public)
     assert "Not covered" not in model.privacy_.adjacency
 
 
