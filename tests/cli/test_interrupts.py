@@ -31,9 +31,14 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("group", [False, True], ids=["process", "group"])
 @pytest.mark.parametrize(
-    ("stage", "delay"), [("teachers", 0.01), ("labels", 0.0), ("report", 0.02)]
+    ("stage", "delay", "group"),
+    [
+        ("teachers", 0.01, False),
+        ("teachers", 0.01, True),
+        ("labels", 0.0, False),
+        ("report", 0.02, True),
+    ],
 )
 def test_two_within_milliseconds(made, collegium, stage, delay, group):
     """A worker that is just starting hears Ctrl-C for itself, and may still say so (joblib's loky)."""
