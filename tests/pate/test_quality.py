@@ -253,3 +253,10 @@ def test_python_is_quiet_about_a_good_student(release):
 
 def test_the_warning_is_no_privacy_warning():
     assert not issubclass(StudentWarning, PrivacyWarning)
+
+
+def test_labels_in_another_spelling_or_number_are_refused_in_one_line():
+    with pytest.raises(InputError, match=r"no label of the .* is among the classes no, yes"):
+        measure_quality(["no", "yes"], ["NO", "YES"], ["no", "no"])
+    with pytest.raises(InputError, match="2 records, but 1 labels"):
+        measure_quality(["no", "yes"], ["no"], ["no", "no"])

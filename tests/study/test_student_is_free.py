@@ -94,9 +94,15 @@ def test_a_release_without_its_vault_is_refused_before_anything_is_trained(
     path = write(tmp_path, 'model = "logistic-regression"')
     assert collegium(monkeypatch, capsys, "run", path)[0] == 0
     shutil.rmtree(tmp_path / "study/vault")
-    code, shown = collegium(monkeypatch, capsys, "run", path)
-    assert code == 2
-    assert "restore the vault" in " ".join(shown.split())
+    for gone in (
+        [],
+        ["labels.csv", "privacy.json", "digests.json"],
+    ):  # what is left learnt from labels
+        for name in gone:
+            (tmp_path / "study/release" / name).unlink()
+        code, shown = collegium(monkeypatch, capsys, "run", path)
+        assert code == 2
+        assert "restore the vault" in " ".join(shown.split())
     assert not (tmp_path / "study/vault/teachers").exists()
 
 

@@ -25,6 +25,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, hypergeom
 
+from collegium.checks import listed
+from collegium.errors import InputError
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.voting.histograms import NoisyHistograms
 
@@ -143,6 +145,8 @@ def measure_quality(
     answering “no” would be right on 88.0 %.
     """
     names, true, given = np.asarray(classes), np.asarray(truth), np.asarray(predicted)
+    if len(true) != len(given):
+        raise InputError(f"{len(given)} records, but {len(true)} labels: give one per record")
     known = ~pd.isna(true)
     if not known.any():
         return None
@@ -152,6 +156,11 @@ def measure_quality(
     actual, named = numbers.get_indexer(pd.Index(true)), numbers.get_indexer(pd.Index(given))
     shares = np.zeros((len(true), len(names)))
     inside = actual >= 0
+    if not inside.any():
+        raise InputError(
+            f"no label of the {measured_on} is among the classes {listed(names.tolist())}: write both in the "
+            "same way"
+        )
     shares[inside, actual[inside]] = 1.0
     better = _is_better(actual, named)
     return _quality(names, shares, named, beliefs, measured_on, better, named)

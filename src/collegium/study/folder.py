@@ -31,7 +31,6 @@ from collegium.study.pieces import (
     HISTOGRAMS_FILE,
     JOURNAL_FILE,
     MANIFEST,
-    RELEASED,
     VOTES,
     is_foreign,
     refuse_links,
@@ -169,8 +168,8 @@ class StudyFolder:
         return FileJournal(self.vault / JOURNAL_FILE, key=read_key(self.vault))
 
     def _require_no_release(self) -> None:
-        """Refuse to begin beside something that was released."""
-        if any((self.release / name).exists() for name in RELEASED):
+        """Refuse to begin beside anything that was released: what is left may be what labels were in."""
+        if any(path.is_file() for path in self.release.rglob("*")):
             raise StudyMismatchError(
                 f"labels were released into {self.release}, but the vault beside it holds no study: nothing "
                 "was asked, since what was spent is not known; restore the vault from a backup"
