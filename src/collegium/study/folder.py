@@ -169,7 +169,7 @@ class StudyFolder:
 
     def _require_no_release(self) -> None:
         """Refuse to begin beside anything that was released: what is left may be what labels were in."""
-        if any(path.is_file() for path in self.release.rglob("*")):
+        if any(path.is_file() for path in self.release.iterdir()):
             raise StudyMismatchError(
                 f"labels were released into {self.release}, but the vault beside it holds no study: nothing "
                 "was asked, since what was spent is not known; restore the vault from a backup"
