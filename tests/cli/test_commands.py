@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -240,6 +241,15 @@ def test_report_says_what_was_released_and_changes_nothing(finished, works):
     assert f"{said['labels_released']} labels were released" in shown
     assert f"Report: {folder / 'release' / 'report.html'}" in shown
     assert contents(folder) == before
+
+
+@pytest.mark.parametrize("name", ["privacy.json", "quality.json", "report.html"])
+def test_report_believes_a_release_only_as_it_was_released(name, finished, tmp_path, refused):
+    release = shutil.copytree(finished[0].with_suffix("") / "release", tmp_path / "release")
+    (release / name).write_text((release / name).read_text("utf-8") + "\n", encoding="utf-8")
+    assert f"{name} is not what was released" in refused("report", tmp_path)
+    (release / name).unlink()
+    assert f"{name} is gone" in refused("report", tmp_path)
 
 
 def test_names_with_brackets_are_shown_as_they_are(tmp_path, works):

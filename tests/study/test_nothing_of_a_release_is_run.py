@@ -1,5 +1,6 @@
 """What lies in a release is read as data: whoever put it there, nothing of it is run."""
 
+import hashlib
 import io
 import json
 import operator
@@ -190,7 +191,11 @@ def poisoned(marker):
 def test_a_poisoned_student_is_refused_by_all_that_read_it(kind, study, monkeypatch, capsys):
     marker = study / "mark"
     monkeypatch.chdir(study)
-    (study / "study/release/student.skops").write_bytes(poisoned(marker)[kind])
+    release = study / "study/release"
+    (release / "student.skops").write_bytes(poisoned(marker)[kind])
+    with pytest.raises(InputError, match=r"student\.skops is not what was released"):
+        load_student(release)
+    (release / "digests.json").unlink()  # then nothing but the reader is in its way
     for command in (("run", "study.toml"), ("predict", "study/release", "test.csv")):
         code, _, said = collegium(monkeypatch, capsys, *command)
         assert code == 2
@@ -199,6 +204,26 @@ def test_a_poisoned_student_is_refused_by_all_that_read_it(kind, study, monkeypa
     with pytest.raises(InputError):
         load_student(study / "study")
     assert not marker.exists()
+
+
+def test_a_student_is_asked_only_as_it_was_released(tmp_path):
+    released = tmp_path / "release"
+    released.mkdir()
+    content, path = student_bytes(small(), {}), released / "student.skops"
+    known = {"files": {path.name: hashlib.sha256(content).hexdigest()}}
+    (released / "digests.json").write_text(json.dumps(known), encoding="utf-8")
+    path.write_bytes(content)
+    assert load_student(tmp_path).predict([[1.0, 0.9]]).tolist() == ["up"]
+    path.write_bytes(student_bytes(small().fit([[0.0, 0.0], [1.0, 1.0]], ["up", "down"]), {}))
+    for folder in (tmp_path, released, path):
+        with pytest.raises(InputError, match=r"student\.skops is not what was released"):
+            load_student(folder)
+    path.rename(tmp_path / "alone.skops")  # no digests beside it
+    assert load_student(tmp_path / "alone.skops").predict([[1.0, 0.9]]).tolist() == ["down"]
+    (released / "digests.json").write_text("[]", encoding="utf-8")
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"digests\.json is damaged"):
+        load_student(tmp_path)
 
 
 def test_a_student_of_an_earlier_version_is_never_unpickled(study, monkeypatch, capsys):

@@ -50,9 +50,9 @@ def predict(
 
     from collegium.data.tables import like_described
     from collegium.report.numbers import clean
-    from collegium.study.student_file import find_student, read_student
+    from collegium.study.student_file import published_student
 
-    stored = read_student(find_student(release), trust or ())
+    stored = published_student(release, trust or ())
     records = like_described(_read(table, stored.inputs), stored.inputs, str(table))
     try:
         answers = {"label": stored.student.predict(records)}
@@ -100,9 +100,9 @@ def onnx(
     """
     from collegium.data.tables import like_described
     from collegium.study.onnx_file import onnx_bytes
-    from collegium.study.student_file import find_student, read_student
+    from collegium.study.student_file import published_student
 
-    stored = read_student(find_student(release), trust or ())
+    stored = published_student(release, trust or ())
     records = like_described(_read(table, stored.inputs), stored.inputs, str(table))
     content, differing = onnx_bytes(stored, records)
     _write(out_file, content)

@@ -245,18 +245,23 @@ def report(
 
     Example: collegium report study/
     """
-    from collegium.json_files import read_json
+    from collegium.json_files import parse_json
+    from collegium.study.released_files import released_content
 
     path = folder / "release" / "privacy.json"
-    if not path.exists():
+    content = released_content(path)
+    if content is None:
         raise InputError(
             f"{folder} holds no finished study: there is no {path}; `collegium run` makes one"
         )
-    summary = read_json(
+    summary = parse_json(
+        content,
         path,
         {"statement": [str], "labels_released": int, "queries_asked": int, "stopped_by": str},
     )
     judged = _published_quality(folder)
+    page = folder / "release" / "report.html"
+    has_page = released_content(page) is not None
     if as_json:
         print_json(summary if judged is None else {**summary, "quality": judged})
         return
@@ -268,20 +273,21 @@ def report(
         f"• {summary['labels_released']} labels were released after {summary['queries_asked']} queries; "
         f"{STOPPED.get(summary['stopped_by'], summary['stopped_by'])}."
     )
-    page = folder / "release" / "report.html"
-    if page.exists():
+    if has_page:
         out.print(f"Report: {page}", soft_wrap=True)
 
 
 def _published_quality(folder: Path) -> dict[str, Any] | None:
     """Read what a release says of its student; None where it has none, or is older than this file."""
-    from collegium.json_files import read_json
+    from collegium.json_files import parse_json
+    from collegium.study.released_files import released_content
 
     path = folder / "release" / "quality.json"
-    if not path.exists():
+    content = released_content(path)
+    if content is None:
         return None
-    content: dict[str, Any] = read_json(path, {"verdict": str, "reason": str})
-    return content
+    judged: dict[str, Any] = parse_json(content, path, {"verdict": str, "reason": str})
+    return judged
 
 
 def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from collegium.errors import StudyMismatchError
 from collegium.study.journal import FileJournal
+from collegium.study.released_files import DIGESTS_FILE
 from collegium.study.sealing import KEY_FILE
 
 JOURNAL_FILE = "journal.jsonl"
-DIGESTS = "release/digests.json"
+DIGESTS = f"release/{DIGESTS_FILE}"
 HISTOGRAMS_FILE = "histograms.parquet"
 RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json")
 MANIFEST = "vault/manifest.json"
