@@ -110,9 +110,12 @@ def contents(folder):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A finished study, made by the installed script."""
+    """A finished study of files that are named in full, made by the installed script."""
     folder = tmp_path_factory.mktemp("finished")
-    path = write_study(folder)
+    text = STUDY
+    for role in ("private", "public", "test"):
+        text = text.replace(f'"{role}.csv"', json.dumps(str(folder / f"{role}.csv")))
+    path = write_study(folder, text)
     script = Path(sys.executable).with_name("collegium")
     done = subprocess.run([script, "run", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -241,6 +244,14 @@ def test_report_says_what_was_released_and_changes_nothing(finished, works):
     assert f"{said['labels_released']} labels were released" in shown
     assert f"Report: {folder / 'release' / 'report.html'}" in shown
     assert contents(folder) == before
+
+
+def test_a_release_names_files_and_not_where_they_lie(finished):
+    folder = finished[0].parent
+    released = sorted((finished[0].with_suffix("") / "release").iterdir())
+    assert len(released) >= 7
+    assert not [file.name for file in released if str(folder).encode() in file.read_bytes()]
+    assert "private.csv" in (released[0].parent / "privacy.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["privacy.json", "quality.json", "report.html"])

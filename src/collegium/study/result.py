@@ -190,13 +190,14 @@ def report_data(
 
 
 def _in_words(config: StudyConfig, section: str) -> str:
-    params = ", ".join(f"{k}={v!r}" for k, v in config[f"{section}.params"].items())
-    return f"{config[f'{section}.model']}({params})"
+    said = config.published()[section]
+    params = ", ".join(f"{name}={value!r}" for name, value in said["params"].items())
+    return f"{said['model']}({params})"
 
 
 def _settings(config: StudyConfig) -> dict[str, str]:
     shown = {}
-    for section, keys in config.public().items():
+    for section, keys in config.published().items():
         for name, value in keys.items():
             if value not in ([], {}):
                 shown[f"{section}.{name}"] = str(value)

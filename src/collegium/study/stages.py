@@ -111,7 +111,7 @@ def _free(config: StudyConfig, folder: StudyFolder) -> tuple[frozenset[str], fro
 
 def _settings_of_release(config: StudyConfig, stage: StudentStage) -> dict[str, dict[str, Any]]:
     """All settings; of the student those of the one that is published, until another one is."""
-    settings = config.public()
+    settings = config.published()
     before = stage.published_settings()
     return settings if before is None else {**settings, "student": before}
 

@@ -122,5 +122,5 @@ class StudentStage:
         """Write into the release which student this is."""
         statement = self._folder.release / "privacy.json"
         content = read_json(statement, _STATEMENT)
-        content["config"]["student"] = self._config.public()["student"]
+        content["config"]["student"] = self._config.published()["student"]
         self._folder.write_json(statement, content)
