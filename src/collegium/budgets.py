@@ -360,14 +360,6 @@ class Budgets:
                     PrivacyWarning,
                     stacklevel=4,
                 )
-            elif size and budget.delta > 1 / self.n_owners:
-                warnings.warn(
-                    f"group {name!r} has δ = {budget.delta:g}, more than 1 / number of people "
-                    f"({1 / self.n_owners:.2g}): such a guarantee would allow publishing somebody's "
-                    "record outright; choose a smaller δ",
-                    PrivacyWarning,
-                    stacklevel=4,
-                )
 
     @property
     def groups(self) -> Mapping[str, Budget]:

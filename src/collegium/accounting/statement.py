@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -148,6 +148,11 @@ class PrivacyStatement:
         )
 
     @property
+    def large_deltas(self) -> str:
+        """Which δ are too large to promise much; empty if none is: :func:`large_deltas`."""
+        return large_deltas([(row.group, row.owners, row.budget) for row in self.groups], self.unit)
+
+    @property
     def title(self) -> str:
         """The guarantee in a few words, with what voids it."""
         return (
@@ -181,6 +186,25 @@ class PrivacyStatement:
         ]
         return pd.DataFrame(rows).set_index("group")
 
+    def __str__(self) -> str:
+        """Say the most important of it, line by line."""
+        lines = [f"Guarantee: {self.title}", f"Neighbouring data sets: {self.adjacency}"]
+        lines += [self._of_group(row) for row in self.groups]
+        lines += [*self.provisos, *filter(None, [self.large_deltas])]
+        return "\n".join([*lines, "All that this means: sentences(); as a table: by_group()"])
+
+    def _of_group(self, row: GroupSpending) -> str:
+        who = f"Each of the {row.owners} {self.unit}(s) of group {row.group!r}"
+        if row.budget.is_unlimited:
+            return f"{who} granted ε = ∞: NO PRIVACY is promised to them"
+        granted, paid = self.in_digits(row)
+        spent = (
+            f"and spent ε = {paid}"
+            if self.may_publish_spending
+            else "(data-dependent account: what was spent stays in the vault)"
+        )
+        return f"{who} granted ε = {granted} at δ = {row.budget.delta:g} {spent}"
+
     def sentences(self) -> list[str]:
         """Say it in words, one sentence each, without any sensitive number."""
         lines = []
@@ -195,20 +219,11 @@ class PrivacyStatement:
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
         lines += [f"{proviso}." for proviso in self.provisos]
         for row in self.groups:
-            budget = row.budget
-            who = f"Each of the {row.owners} {self.unit}(s) of group {row.group!r}"
-            if budget.is_unlimited:
-                lines.append(f"{who} granted ε = ∞: NO PRIVACY is promised to them.")
-                continue
-            granted, paid = self.in_digits(row)
-            spent = (
-                f"and spent ε = {paid}"
-                if self.may_publish_spending
-                else "(data-dependent account: what was spent stays in the vault)"
-            )
-            meaning = self.risk_in_words(row)
-            lines.append(f"{who} granted ε = {granted} at δ = {budget.delta:g} {spent}: {meaning}.")
+            meaning = "" if row.budget.is_unlimited else f": {self.risk_in_words(row)}"
+            lines.append(f"{self._of_group(row)}{meaning}.")
         lines.append(f"{DELTA_MEANS}.")
+        if self.large_deltas:
+            lines.append(f"{self.large_deltas}.")
         if self.may_publish_spending:
             lines.append(
                 "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
@@ -303,6 +318,37 @@ def statement(
         unit,
         account.is_gaussian,
         any_order=account.any_order,
+    )
+
+
+def large_deltas(members: Iterable[tuple[str, int, Budget]], unit: str = OWNER) -> str:
+    """Say which groups' δ are more than 1 / number of people; empty if none is.
+
+    Parameters
+    ----------
+    members : iterable of (str, int, Budget)
+        Name of each group, how many are in it, and what each granted.
+    unit : {"owner", "teacher"}
+        What they are.
+
+    Examples
+    --------
+    >>> large_deltas([("a", 500, Budget(1.0, 0.5)), ("b", 126, Budget(2.0, 1e-5))])[:61]
+    'δ is large for group a (0.5): it is more than 1 / number of p'
+    """
+    rows = list(members)
+    people = sum(owners for _, owners, _ in rows)
+    large = [
+        f"{name} ({budget.delta:g})"
+        for name, _, budget in rows
+        if people and not budget.is_unlimited and budget.delta > 1 / people
+    ]
+    if not large:
+        return ""
+    return (
+        f"δ is large for group {', '.join(large)}: it is more than 1 / number of "
+        f"{'people' if unit == OWNER else f'{unit}s'} ({people:,}), so the guarantee would allow publishing "
+        "somebody's record outright"
     )
 
 

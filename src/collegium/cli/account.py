@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from collegium.cli.console import out, plan_sentence, plan_table, print_json
+from collegium.cli.console import out, plan_sentence, plan_table, print_json, warn_of
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def account(
     mechanism = aggregator_from(
         aggregator, sigma=sigma, sigma_threshold=sigma_threshold, threshold=threshold, gamma=gamma
     ).resolved(teachers)
+    warn_of(plan.large_deltas())
     most = affordable_answers(mechanism, plan)
     given = (most if checks is None else min(most, checks)) if answers is None else answers
     asked = given if checks is None else checks

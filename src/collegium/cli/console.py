@@ -73,6 +73,12 @@ def say(what: str, style: str, message: str) -> None:
     err.print(Text.assemble((what, style), " ", text), soft_wrap=True)
 
 
+def warn_of(sentence: str) -> None:
+    """Print a warning, if there is one."""
+    if sentence:
+        say("warning:", "yellow", sentence)
+
+
 def print_json(content: Any) -> None:
     """Print JSON to the standard output, and nothing else; what a terminal would obey is escaped."""
     text = json.dumps(_finite(content), indent=2, ensure_ascii=False)
@@ -88,6 +94,14 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(v) for v in value]
     return value
+
+
+def print_cautions(privacy: PrivacyStatement) -> None:
+    """Print what voids a guarantee, or weakens it so much that it promises little."""
+    if not privacy.noise_is_private:
+        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
+    if privacy.large_deltas:
+        out.print(f"{privacy.large_deltas}.", style="bold yellow", soft_wrap=True)
 
 
 def privacy_table(privacy: PrivacyStatement) -> Table:

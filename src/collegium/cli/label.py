@@ -17,7 +17,16 @@ from collegium.cli.account import (
     SigmaThreshold,
     Threshold,
 )
-from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
+from collegium.cli.console import (
+    STOPPED,
+    out,
+    plan_sentence,
+    plan_table,
+    print_cautions,
+    print_json,
+    privacy_table,
+    warn_of,
+)
 from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
@@ -148,6 +157,8 @@ def label(
     ).resolved(plan.n_nominal)
     check_release(release, mechanism, guarantee)
     refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed)
+    unit = OWNER if ballots.knows_owners else TEACHER
+    warn_of(plan.large_deltas(unit))
     student = None
     if mechanism.consults_student:
         student = RefittedStudent(default_model(), read_features(features, table), table.n_classes)
@@ -185,9 +196,7 @@ def label(
             queries=Queries(max_labels=max_labels, release=release),
             noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
             owners={name: group.owners for name, group in plan.groups.items()},
-            arrangement=Arrangement(
-                unit=OWNER if ballots.knows_owners else TEACHER, assignment="elsewhere"
-            ),
+            arrangement=Arrangement(unit=unit, assignment="elsewhere"),
             student=student,
             memory=FolderMemory(folder),
         )
@@ -212,8 +221,7 @@ def label(
             }
         )
         return
-    if not privacy.noise_is_private:
-        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
+    print_cautions(privacy)
     out.print(plan_table(plan, privacy.unit))
     out.print(plan_sentence(plan))
     out.print(privacy_table(privacy))

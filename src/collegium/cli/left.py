@@ -9,8 +9,8 @@ import numpy as np
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.export import to_json
-from collegium.accounting.statement import budget_and_cost, budget_in_digits
-from collegium.cli.console import MEMBERS, out, print_json
+from collegium.accounting.statement import budget_and_cost, budget_in_digits, large_deltas
+from collegium.cli.console import MEMBERS, out, print_json, warn_of
 from collegium.errors import InputError
 from collegium.pate.voting.affordable import answers_affordable
 from collegium.pate.voting.composition import replay
@@ -26,6 +26,12 @@ def show_left(folder: Path, as_json: bool) -> None:
     terms, outcomes = _publishable_job(folder)
     account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
     groups = _by_group(terms, account)
+    budgets = terms.electorate.groups
+    warn_of(
+        large_deltas(
+            [(name, terms.owners.get(name, 0), budgets[name]) for name in budgets], terms.unit
+        )
+    )
     answers = answers_affordable(
         WorstCasePricing(terms.aggregator, terms.electorate, terms.neighbours),
         terms.electorate,

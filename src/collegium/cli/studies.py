@@ -17,6 +17,7 @@ from collegium.cli.console import (
     out,
     plan_sentence,
     plan_table,
+    print_cautions,
     print_json,
     privacy_table,
 )
@@ -355,9 +356,10 @@ def _show(
             }
         print_json(content)
         return
-    if not result.privacy.noise_is_private:
-        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
-    out.print(f"{quality.verdict}.", style=_STYLES[quality.tone], soft_wrap=True)
+    print_cautions(result.privacy)
+    sound = result.privacy.noise_is_private and not result.privacy.large_deltas
+    tone = quality.tone if sound else quality.tone.replace("good", "plain")
+    out.print(f"{quality.verdict}.", style=_STYLES[tone], soft_wrap=True)
     out.print(f"{quality.reason} {_capitalised(quality.figures())}.", soft_wrap=True)
     out.print(privacy_table(result.privacy))
     out.print(f"{_answers_in_words(result)}; {STOPPED[labels.stop_reason]}.", soft_wrap=True)

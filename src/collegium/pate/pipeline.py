@@ -9,6 +9,7 @@ two, and every random number but the privacy noise follows from the recipe's see
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.data.public_is_public import OVERLAP_ALLOWED
-from collegium.errors import InputError
+from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import NoiseSource
 from collegium.pate.memory import Memory
@@ -132,6 +133,9 @@ class PateRun:
         self._lend_workers = lend_workers
         self._verbose = verbose
         self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
+        large = self.plan.large_deltas()
+        if large:
+            warnings.warn(large, PrivacyWarning, stacklevel=3)
         check_assignment(recipe.assignment)
         self.arrangement = replace(
             records.arrangement, assignment=recipe.assignment, together=recipe.together
