@@ -280,7 +280,53 @@ def test_verify_tells_the_damaged_piece_from_the_others_and_reads_no_pickle(job,
     assert code == 1 and not said["fine"]
     assert wrong == {"vault/teachers/000001.joblib", "release/labels.csv"}
     assert not (tmp_path / "ran").exists()
-    assert "2 of 8 pieces are not as they should be" in command("verify", job).output
+    assert command("verify", job).output.splitlines()[-1] == (
+        "2 of 8 pieces are not as they should be: delete release/labels.csv, vault/teachers/000001.joblib, "
+        "and the next run makes them again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("piece", "is_gone", "advice"),
+    [
+        (
+            "release/labels.csv",
+            False,
+            "delete release/labels.csv, and the next run makes them again",
+        ),
+        ("release/privacy.json", True, "the next run makes them again"),
+        ("vault/notes.txt", False, "move away what somebody else put there"),
+        ("vault/terms.json", False, "restore the whole folder from one backup"),
+        ("vault/key", True, "restore {job}/vault/key from a backup"),
+    ],
+)
+def test_what_verify_advises_helps(job, tmp_path, house, piece, is_gone, advice):
+    path, before = job / piece, everything(job)
+    path.unlink() if is_gone else path.write_text("{}")
+    result = command("verify", job)
+    assert result.exit_code == 1 and "--adopt" not in result.output
+    said = " ".join(result.output.splitlines()[-2 if "key" in piece else -1 :])
+    assert advice.format(job=job) in said
+    if "restore" in advice:
+        refused(label(tmp_path, house))
+        path.write_bytes(before[piece])
+        path.chmod(0o600)
+    elif not is_gone:
+        path.unlink()
+    assert label(tmp_path, house).exit_code == 0 and command("verify", job).exit_code == 0
+    assert everything(job) == before
+
+
+def test_a_lost_key_is_no_reason_to_adopt(job, tmp_path, house):
+    (job / "vault/key").unlink()
+    before = everything(job)
+    for result in (
+        label(tmp_path, house),
+        command("account", "--left", job),
+        command("verify", "--adopt", job),
+    ):
+        refused(result, f"restore {job}/vault/key from a backup")
+    assert everything(job) == before
 
 
 def test_verify_of_no_study_is_refused_in_one_line(tmp_path):

@@ -25,7 +25,7 @@ from collegium.checks import shown
 from collegium.durable import check_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
-from collegium.study.journal import FileJournal
+from collegium.study.journal import FileJournal, is_chained
 from collegium.study.pieces import (
     DIGESTS,
     HISTOGRAMS_FILE,
@@ -36,13 +36,17 @@ from collegium.study.pieces import (
     refuse_links,
     require_sound,
 )
-from collegium.study.sealing import KEY_FILE, make_key, read_key
+from collegium.study.sealing import KEY_FILE, NEW_KEY, make_key, read_key
 from collegium.study.sections import RENAMED
 
 __all__ = ["HISTOGRAMS_FILE", "StudyFolder", "private_folder", "versions"]
 
 FORMAT = 1
 MODEL_CARD = "README.md"
+LOST_KEY = (
+    "there was one, with which the journal was written; restore {} from a backup; without it nothing more "
+    "can be asked in this folder, and what was released stays as it is"
+)
 _MANIFEST = {"format": int, "config": dict, "inputs": dict}
 
 
@@ -160,12 +164,25 @@ class StudyFolder:
         """
         if not (self.vault / KEY_FILE).exists():
             raise StudyMismatchError(
-                f"{self.vault} has no key, so nothing in it can be told from what others put there: if an "
-                "earlier version of Collegium wrote it, and nobody else has, `collegium verify --adopt "
-                f"{self.path}` makes one; otherwise restore the key from a backup, or choose another folder "
-                "with --out"
+                f"{self.vault} has no key, so nothing in it can be told from what others put there: "
+                f"{self._way_to_a_key()}"
             )
         return FileJournal(self.vault / JOURNAL_FILE, key=read_key(self.vault))
+
+    def has_lost_its_key(self) -> bool:
+        """Tell whether there was a key: an earlier version made none."""
+        begun_anew = (self.vault / NEW_KEY).exists()  # by an adoption that was cut off
+        return not begun_anew and is_chained(self.vault / JOURNAL_FILE)
+
+    def _way_to_a_key(self) -> str:
+        if self.has_lost_its_key():
+            return LOST_KEY.format(self.vault / KEY_FILE)
+        if not (self.path / MANIFEST).exists():
+            return "no study was begun there; choose another folder with --out"
+        return (
+            "if an earlier version of Collegium wrote it, and nobody else has, `collegium verify --adopt "
+            f"{self.path}` makes one; otherwise choose another folder with --out"
+        )
 
     def _require_no_release(self) -> None:
         """Refuse to begin beside anything that was released: what is left may be what labels were in."""

@@ -24,6 +24,12 @@ NEEDED_ONCE_ASKED = {f"vault/{name}" for name in ("terms.json", "order.npy", "ag
 """What decides on questions: if it is gone after the first one, it is not made again."""
 
 
+RESTORE = "restore the whole folder from one backup"
+DELETE = "delete it"
+AS_IT_SAYS = "its line says what to do"
+MOVE = f"move away what somebody else put there; if nobody did, {RESTORE}"
+
+
 @dataclass(frozen=True)
 class Finding:
     """What was found about a piece.
@@ -31,6 +37,7 @@ class Finding:
     ``piece``: its path in the folder.
     ``trouble``: what is wrong with it; empty if nothing is.
     ``digest``: which it has; None: it is not there.
+    ``remedy``: what to do about it.
     ``made_again``: whether the next run makes it again, since nothing depends on it, or a crash came before
         it was written.
     """
@@ -38,6 +45,7 @@ class Finding:
     piece: str
     trouble: str
     digest: str | None = None
+    remedy: str = RESTORE
     made_again: bool = False
 
 
@@ -53,14 +61,18 @@ def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
             yield Finding(name, "", now)
         elif journal.was_cut_off(name, now):
             yield Finding(name, "", now, made_again=True)
-        elif now is None:
-            needed = name == MANIFEST or (journal.asked and name in NEEDED_ONCE_ASKED)
-            yield Finding(name, "is gone", None, made_again=not needed)
         else:
-            yield Finding(name, "is not what this study wrote there last", now)
+            needed = name == MANIFEST or (journal.asked and name in NEEDED_ONCE_ASKED)
+            remedy = RESTORE if needed else DELETE
+            if now is None:
+                yield Finding(name, "is gone", None, remedy, made_again=not needed)
+            else:
+                yield Finding(name, "is not what this study wrote there last", now, remedy)
     for name in _unknown(folder, journal):
         yield Finding(
-            name, "is not known to the journal: it is another run's, or the journal is older"
+            name,
+            "is not known to the journal: it is another run's, or the journal is older",
+            remedy=MOVE if name.startswith("vault/") else RESTORE,
         )
 
 
