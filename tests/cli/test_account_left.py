@@ -94,6 +94,8 @@ def test_in_words_it_says_the_same(tmp_path, house):
     assert result.exit_code == 0
     words = " ".join(result.output.split())
     assert "3 labels so far" in words
+    assert "ended: the wanted number of labels was reached. Nothing more will be asked" in words
+    assert as_json("--left", job, "--json")["stopped_by"] == "labels"
     assert "more answers if every query is answered" in words
     assert "ε per teacher's data, worst case; neighbouring data sets: all that one teacher" in words
 
@@ -111,6 +113,9 @@ def test_a_running_job_counts_what_may_have_been_drawn(tmp_path, house):
     assert during["queries_asked"] == first + 2
     for name, group in during["groups"].items():
         assert group["epsilon_spent"] > before["groups"][name]["epsilon_spent"]
+    (job / "vault/aggregation.json").unlink()
+    words = " ".join(command("account", "--left", job).output.split())
+    assert f"the next run asks at most {400 - first - 2} more questions" in words
 
 
 def test_the_export_is_the_composition(tmp_path, house):

@@ -33,6 +33,7 @@ def test_without_owners_nothing_is_said_of_people(labelled, budgets):
     assert said["adjacency"].startswith(
         "all that one teacher has learnt from is replaced or blanked"
     )
+    assert all(sentence in printed for sentence in said["statement"])
     assert "owners" not in said["groups"][0] and said["groups"][0]["teachers"] >= 1
     assert any("teacher(s) of group" in line for line in said["statement"])
     assert not any("owner(s) of group" in line for line in said["statement"])

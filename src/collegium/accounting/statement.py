@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from collegium.accounting.accountant import Accountant
-from collegium.accounting.neighbours import OWNER
+from collegium.accounting.neighbours import OWNER, TEACHER
 from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budget
 
@@ -31,6 +31,11 @@ ANY_ORDER = (
     "fixed beforehand, not for costs that depend on earlier answers; with bounds = 'sharp' the order is "
     "fixed before the first query."
 )
+#: How a statement speaks of those whose data it is about: in general, and of one whose budget is known.
+_WORDS = {
+    OWNER: ("a person's records", "the same people", "that person"),
+    TEACHER: ("one teacher's data", "the same data", "those whose data they are"),
+}
 #: What is released of each answered query, by name; another method says it in a sentence of its own.
 RELEASED = {
     "labels": "its label, and nothing of the vote counts",
@@ -221,7 +226,8 @@ class PrivacyStatement:
         for row in self.groups:
             meaning = "" if row.budget.is_unlimited else f": {self.risk_in_words(row)}"
             lines.append(f"{self._of_group(row)}{meaning}.")
-        lines.append(f"{DELTA_MEANS}.")
+        records, members, who = _WORDS[self.unit]
+        lines.append(f"{DELTA_MEANS.replace(_WORDS[OWNER][0], records)}.")
         if self.large_deltas:
             lines.append(f"{self.large_deltas}.")
         if self.may_publish_spending:
@@ -236,12 +242,12 @@ class PrivacyStatement:
             else f"Released of each answered query: {shown}."
         )
         lines.append(
-            "This is the account of this release alone: whatever else is released about the same people adds "
+            f"This is the account of this release alone: whatever else is released about {members} adds "
             "to it."
         )
         lines.append(
             "Budgets, group sizes and all settings are public here: where budgets go together with the "
-            "data, knowing somebody's budget tells something about that person."
+            f"data, knowing somebody's budget tells something about {who}."
         )
         return lines
 

@@ -10,6 +10,7 @@ import math
 import re
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -102,6 +103,12 @@ def print_cautions(privacy: PrivacyStatement) -> None:
         out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
     if privacy.large_deltas:
         out.print(f"{privacy.large_deltas}.", style="bold yellow", soft_wrap=True)
+
+
+def print_statement(sentences: Iterable[str]) -> None:
+    """Print what a statement says, a line for each sentence."""
+    for sentence in sentences:
+        out.print(f"• {sentence}", soft_wrap=True)
 
 
 def privacy_table(privacy: PrivacyStatement) -> Table:

@@ -24,6 +24,7 @@ from collegium.cli.console import (
     plan_table,
     print_cautions,
     print_json,
+    print_statement,
     privacy_table,
     warn_of,
 )
@@ -225,6 +226,7 @@ def label(
     out.print(plan_table(plan, privacy.unit))
     out.print(plan_sentence(plan))
     out.print(privacy_table(privacy))
+    print_statement(privacy.sentences())
     out.print(
         f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries; "
         f"{STOPPED[labels.stop_reason]}."

@@ -10,19 +10,20 @@ import numpy as np
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.export import to_json
 from collegium.accounting.statement import budget_and_cost, budget_in_digits, large_deltas
-from collegium.cli.console import MEMBERS, out, print_json, warn_of
+from collegium.cli.console import MEMBERS, STOPPED, out, print_json, warn_of
 from collegium.errors import InputError
 from collegium.pate.voting.affordable import answers_affordable
 from collegium.pate.voting.composition import replay
 from collegium.pate.voting.labelling import NO_LABEL, Outcome
 from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.study.terms import JobTerms, read_job
+from collegium.study.terms import JobTerms, read_job, why_it_ended
 
 MOST = 100_000  # answers that are counted; more are not of interest
 
 
 def show_left(folder: Path, as_json: bool) -> None:
     """Print what was spent and what is left, worst case."""
+    ended = why_it_ended(folder)  # before the journal: a job that is running is ahead of it
     terms, outcomes = _publishable_job(folder)
     account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
     groups = _by_group(terms, account)
@@ -40,14 +41,23 @@ def show_left(folder: Path, as_json: bool) -> None:
         account=account,
     )
     if as_json:
-        print_json({**_about(terms, outcomes), "answers_left": answers, "groups": groups})
+        about = _about(terms, outcomes)
+        print_json({**about, "stopped_by": ended, "answers_left": answers, "groups": groups})
         return
     if not terms.private_noise:
         out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
     labels = sum(outcome.label != NO_LABEL for outcome in outcomes)
     out.print(f"{len(outcomes):,} queries asked and {labels:,} labels so far; {terms.aggregator}.")
     bound = "at least " if answers == MOST else ""
-    out.print(f"The budgets pay for {bound}{answers:,} more answers if every query is answered.")
+    if ended is None:
+        asked = terms.n_queries - len(outcomes)
+        out.print(f"Voting has not ended: the next run asks at most {asked:,} more questions.")
+    else:
+        out.print(
+            f"Voting has ended: {STOPPED.get(ended, ended)}. Nothing more will be asked in this folder."
+        )
+    pay = "pay" if ended is None else "would pay"
+    out.print(f"The budgets {pay} for {bound}{answers:,} more answers if every query is answered.")
     for name, group in groups.items():
         granted, spent = budget_and_cost(group["epsilon"], group["epsilon_spent"])
         out.print(

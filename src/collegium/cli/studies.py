@@ -19,6 +19,7 @@ from collegium.cli.console import (
     plan_table,
     print_cautions,
     print_json,
+    print_statement,
     privacy_table,
 )
 from collegium.cli.options import PATH_OPTION
@@ -268,8 +269,7 @@ def report(
         return
     if judged is not None:
         out.print(f"• {judged['verdict']}. {judged['reason']}", soft_wrap=True)
-    for sentence in summary["statement"]:
-        out.print(f"• {sentence}", soft_wrap=True)
+    print_statement(summary["statement"])
     out.print(
         f"• {summary['labels_released']} labels were released after {summary['queries_asked']} queries; "
         f"{STOPPED.get(summary['stopped_by'], summary['stopped_by'])}."

@@ -17,11 +17,12 @@ from collegium.accounting.bookkeeping import as_json, from_json
 from collegium.accounting.neighbours import OWNER, Neighbours
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
-from collegium.json_files import read_json
+from collegium.json_files import parse_json, read_json
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.pate.voting.labelling import Outcome
 from collegium.personalisation.electorate import Electorate, Participation
 from collegium.study.folder import StudyFolder
+from collegium.study.journal import FileJournal
 from collegium.study.pieces import refuse_links, released_digests
 
 FORMAT = 1
@@ -129,6 +130,32 @@ def keep_terms(folder: StudyFolder, terms: JobTerms) -> None:
         folder.write_json(path, terms.to_json())
 
 
+def why_it_ended(path: Path) -> str | None:
+    """Tell why a job's voting has ended; None if it goes on with the next run.
+
+    Raises StudyMismatchError if the journal does not vouch for that.
+    """
+    folder = StudyFolder(path)
+    source = folder.voting_ended
+    if not source.exists():
+        return None
+    content = source.read_bytes()
+    name = source.relative_to(path).as_posix()
+    _require_vouched(path, {name: hashlib.sha256(content).hexdigest()}, folder.open_journal())
+    reason: str = parse_json(content, source, {"stop_reason": str})["stop_reason"]
+    return reason
+
+
+def _require_vouched(path: Path, digests: dict[str, str], journal: FileJournal) -> None:
+    for name, digest in digests.items():
+        if digest not in journal.files.get(name, ()):
+            raise StudyMismatchError(
+                f"{path / name} is not what the journal beside it says: one of them is damaged, or older "
+                "than the other, so what was spent is not known; restore the whole folder from one "
+                "backup (`collegium verify` tells all that is wrong)"
+            )
+
+
 def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
     """Read a job's terms and what is durable of it; nothing is changed, also while it is running.
 
@@ -148,13 +175,7 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
         digests = released_digests(path)  # before the journal: a job that is running is ahead of it
         digests["vault/terms.json"] = hashlib.sha256(source.read_bytes()).hexdigest()
         journal = folder.open_journal()
-        for name, digest in digests.items():
-            if digest not in journal.files.get(name, ()):
-                raise StudyMismatchError(
-                    f"{path / name} is not what the journal beside it says: one of them is damaged, or older "
-                    "than the other, so what was spent is not known; restore the whole folder from one "
-                    "backup (`collegium verify` tells all that is wrong)"
-                )
+        _require_vouched(path, digests, journal)
         return JobTerms.from_json(read_json(source, dict, _ADVICE, InputError)), journal.settled()
     except CollegiumError:
         raise
