@@ -561,7 +561,7 @@ def test_the_card_says_who_paid_what_and_quotes_the_statement(study):
     assert "high\\|\\<b\\>" in card and "<b>" not in card.replace("\\<b\\>", "")
     assert "| size | numbers |" in card and "| code | text |" in card
     assert "Classes: down, up." in card
-    assert "of 70 public test records (always naming the commonest class" in card
+    assert "of 70 public test records; always answering" in card
     assert "collegium predict RELEASE table.csv" in card
     stored = read_student(release / "student.skops")
     assert stored.inputs == {"columns": [["size", "numbers"], ["code", "text"]]}

@@ -104,7 +104,8 @@ class PrivacyStatement:
     gaussian : bool
         Whether what was released is Gaussian-DP within each budget's μ.
     provisos : tuple of str
-        What else was allowed and weakens it, one sentence each.
+        What else was allowed and weakens it, one sentence each: :attr:`Arrangement.provisos
+        <collegium.accounting.neighbours.Arrangement.provisos>`.
     any_order : bool
         Whether the account went on while any Rényi order was within the budget, as the papers' does.
     """
@@ -290,6 +291,7 @@ def statement(
     noise_is_private: bool,
     released: str = "labels",
     unit: str = OWNER,
+    provisos: tuple[str, ...] = (),
 ) -> PrivacyStatement:
     """Read a privacy statement off an account, by group name.
 
@@ -309,6 +311,8 @@ def statement(
         What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
     unit : {"owner", "teacher"}
         What a group's members are.
+    provisos : tuple of str
+        What else was allowed and weakens it, one sentence each.
     """
     spent = account.epsilon_spent_by_name()
     groups = tuple(
@@ -323,6 +327,7 @@ def statement(
         released,
         unit,
         account.is_gaussian,
+        provisos,
         any_order=account.any_order,
     )
 

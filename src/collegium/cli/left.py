@@ -23,8 +23,8 @@ MOST = 100_000  # answers that are counted; more are not of interest
 
 def show_left(folder: Path, as_json: bool) -> None:
     """Print what was spent and what is left, worst case."""
-    ended = why_it_ended(folder)  # before the journal: a job that is running is ahead of it
     terms, outcomes = _publishable_job(folder)
+    ended = why_it_ended(folder)
     account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
     groups = _by_group(terms, account)
     budgets = terms.electorate.groups

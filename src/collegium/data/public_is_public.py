@@ -32,10 +32,6 @@ _RIGHT_WAY = (
 
 Hashes = NDArray[np.uint64]
 
-OVERLAP_ALLOWED = (
-    "Public records may equal private ones, which is refused by default and was allowed for this run: what a "
-    "public record says of somebody is seen without noise, and no budget covers it"
-)
 _OVERRIDE = "public_may_overlap"
 
 

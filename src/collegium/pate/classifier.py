@@ -438,6 +438,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             unit=OWNER if granted.named else ROW,
             sizes_declared=granted.declared_sizes is not None,
             private_classes=self.classes is None,
+            public_may_overlap=bool(public_may_overlap),
         )
         return Records(
             private,
@@ -446,7 +447,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_,
             public,
             arrangement=arrangement,
-            public_may_overlap=bool(public_may_overlap),
         )
 
     def predict(self, X: Any) -> NDArray[Any]:

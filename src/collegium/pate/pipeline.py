@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement, statement
-from collegium.data.public_is_public import OVERLAP_ALLOWED
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import NoiseSource
@@ -310,7 +309,7 @@ class PateRun:
         noise: NoiseSource,
     ) -> Released:
         """Ask in a given order, with given noise; see :func:`release`."""
-        released = release(
+        return release(
             votes,
             self.electorate,
             self.aggregator,
@@ -324,9 +323,6 @@ class PateRun:
             memory=self.memory,
             observer=self.observer,
         )
-        if not self.records.public_may_overlap:
-            return released
-        return replace(released, privacy=replace(released.privacy, provisos=(OVERLAP_ALLOWED,)))
 
     def teach(self, released: Released, targets: NDArray[np.float64] | None = None) -> Any:
         """Train the student on what was released, and try it. Costs nobody anything.
@@ -465,6 +461,7 @@ def release(
         noise.is_private,
         queries.release,
         arrangement.counts_in,
+        arrangement.provisos,
     )
     if not privacy.may_publish_spending:
         privacy = memory.keep_spending(privacy)

@@ -71,8 +71,6 @@ class Records:
         Their true classes, where they are known: only measured with, never learnt from.
     arrangement : Arrangement
         Where owners, group sizes, levels and classes come from; the run adds what the recipe decides.
-    public_may_overlap : bool
-        Whether public records were allowed to equal private ones.
     """
 
     X: Any
@@ -82,7 +80,6 @@ class Records:
     X_public: Any
     y_public: NDArray[Any] | None = None
     arrangement: Arrangement = field(default_factory=Arrangement)
-    public_may_overlap: bool = False
 
     def votes(self, teaching: Teaching) -> VoteTable:
         """Train teachers on their shards, and let them vote. **Sensitive.**

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collegium.durable import write_durably
+from collegium.durable import digest_of, write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.study.folder import LOST_KEY, StudyFolder
 from collegium.study.journal import START, FileJournal, chained
-from collegium.study.pieces import JOURNAL_FILE, MANIFEST, RELEASED, digest_of
+from collegium.study.pieces import JOURNAL_FILE, MANIFEST, RELEASED
 from collegium.study.sealing import (
     KEY_FILE,
     NEW_KEY,

@@ -16,13 +16,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from collegium.checks import shown
-from collegium.durable import check_folder, write_durably
+from collegium.durable import check_folder, private_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
 from collegium.study.journal import FileJournal, is_chained
@@ -32,14 +31,13 @@ from collegium.study.pieces import (
     JOURNAL_FILE,
     MANIFEST,
     VOTES,
-    is_foreign,
     refuse_links,
     require_sound,
 )
 from collegium.study.sealing import KEY_FILE, NEW_KEY, make_key, read_key
 from collegium.study.sections import RENAMED
 
-__all__ = ["HISTOGRAMS_FILE", "StudyFolder", "private_folder", "versions"]
+__all__ = ["HISTOGRAMS_FILE", "StudyFolder", "versions"]
 
 FORMAT = 1
 MODEL_CARD = "README.md"
@@ -247,32 +245,6 @@ class StudyFolder:
         buffer = io.BytesIO()
         np.save(buffer, array, allow_pickle=False)
         self.write_bytes(path, buffer.getvalue())
-
-    def write_model(self, path: Path, model: Any) -> None:
-        """Write a model with joblib; teachers are sealed, see :mod:`collegium.study.sealing`."""
-        buffer = io.BytesIO()
-        joblib.dump(model, buffer)
-        self.write_bytes(path, buffer.getvalue())
-
-
-def private_folder(path: Path) -> None:
-    """Make a folder for its owner's eyes only (mode 0700), whatever the process's mask.
-
-    One that is there is refused if it is a link or another user's, and nobody else may write into it.
-    """
-    try:
-        path.mkdir(mode=0o700, parents=True)
-        path.chmod(0o700)
-    except FileExistsError:
-        if not path.is_dir():
-            raise
-        if is_foreign(path):
-            raise InputError(
-                f"{path} belongs to another user: choose another folder with --out"
-            ) from None
-        mode = path.stat().st_mode
-        if mode & 0o022:
-            path.chmod(mode & 0o7755)
 
 
 def versions() -> dict[str, str]:

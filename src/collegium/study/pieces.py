@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from collegium.durable import digest_of, is_foreign
 from collegium.errors import StudyMismatchError
 from collegium.study.journal import FileJournal
 from collegium.study.released_files import DIGESTS_FILE
@@ -122,15 +122,6 @@ def require_sound(folder: Path, journal: FileJournal) -> list[Finding]:
     return [one for one in found if one.made_again and not one.trouble]
 
 
-def digest_of(path: Path) -> str | None:
-    """SHA-256 of a file; None if it is not there."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        return None
-
-
 def refuse_links(vault: Path) -> None:
     """Refuse a vault that is a link, or holds one, or anything of another user: it is not followed."""
     for entry in _entries(vault):
@@ -151,8 +142,3 @@ def _entries(vault: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(vault):
         for name in (*folders, *files):
             yield Path(place, name)
-
-
-def is_foreign(path: Path) -> bool:
-    """Tell whether a file or folder belongs to another user; a link is not followed."""
-    return hasattr(os, "geteuid") and path.lstat().st_uid != os.geteuid()

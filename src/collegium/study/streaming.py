@@ -208,7 +208,6 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         budgets=scanned.budgets,
         classes=scanned.classes,
         X_public=X_public,
-        public_may_overlap=bool(config.data.public_may_overlap),
         y_public=truth_about(public.y, scanned.classes, "public"),
         X_test=X_test,
         y_test=y_test,
@@ -221,6 +220,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
             unit=ROW if config.data.owner is None else OWNER,
             sizes_declared=config.privacy.sizes is not None,
             private_classes=classes is None,
+            public_may_overlap=bool(config.data.public_may_overlap),
         ),
     )
 
@@ -274,7 +274,7 @@ def _refuse_what_needs_memory(config: StudyConfig) -> None:
         ),
         (
             config.teachers.assignment != "hash",
-            f"teachers.assignment {config['teachers.assignment']!r} needs all owners at once: use 'hash'",
+            f"teachers.assignment {config.teachers.assignment!r} needs all owners at once: use 'hash'",
         ),
     ]
     for given, reason in wrong:

@@ -140,7 +140,6 @@ def load_study_data(config: StudyConfig) -> StudyData:
         budgets=budgets,
         classes=known_classes,
         X_public=X_public,
-        public_may_overlap=may_overlap,
         y_public=truth_about(public.y, known_classes, "public"),
         X_test=X_test,
         y_test=None if judged is None else truth_about(judged.y, known_classes, "test"),
@@ -154,6 +153,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
             split=config.data.public_records is not None,
             levels_by_lot=config.privacy.shares is not None,
             private_classes=classes is None,
+            public_may_overlap=may_overlap,
         ),
     )
 
@@ -381,7 +381,7 @@ def _split(
             f"the split asks for {sum(wanted)} records, but there are only {total}: lower "
             "data.private_records, data.public_records or data.test_records"
         )
-    hashes = owner_hashes(source.names, f"split {config['study.seed']}".encode())
+    hashes = owner_hashes(source.names, f"split {config.study.seed}".encode())
     order = np.lexsort((np.arange(total), hashes))
     parts: dict[str, _Records] = {}
     start = 0

@@ -17,7 +17,7 @@ from collegium.accounting.bookkeeping import as_json, from_json
 from collegium.accounting.neighbours import OWNER, Neighbours
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
-from collegium.json_files import parse_json, read_json
+from collegium.json_files import parse_json
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.pate.voting.labelling import Outcome
 from collegium.personalisation.electorate import Electorate, Participation
@@ -173,10 +173,12 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
             )
         refuse_links(folder.vault)
         digests = released_digests(path)  # before the journal: a job that is running is ahead of it
-        digests["vault/terms.json"] = hashlib.sha256(source.read_bytes()).hexdigest()
+        content = source.read_bytes()
+        digests["vault/terms.json"] = hashlib.sha256(content).hexdigest()
         journal = folder.open_journal()
         _require_vouched(path, digests, journal)
-        return JobTerms.from_json(read_json(source, dict, _ADVICE, InputError)), journal.settled()
+        terms = parse_json(content, source, dict, _ADVICE, InputError)
+        return JobTerms.from_json(terms), journal.settled()
     except CollegiumError:
         raise
     except OSError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from collegium.data.sharding.shard_store import ShardStore
-from collegium.durable import read_sealed
+from collegium.durable import digest_of, read_sealed
 from collegium.errors import CollegiumError, InputError
 from collegium.study.folder import StudyFolder
 from collegium.study.pieces import (
@@ -14,7 +14,6 @@ from collegium.study.pieces import (
     DELETE,
     JOURNAL_FILE,
     Finding,
-    digest_of,
     findings,
     refuse_links,
 )
