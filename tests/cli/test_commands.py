@@ -110,11 +110,9 @@ def contents(folder):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A finished study of files that are named in full, made by the installed script."""
+    """A finished study, of which one file is named in full, made by the installed script."""
     folder = tmp_path_factory.mktemp("finished")
-    text = STUDY
-    for role in ("private", "public", "test"):
-        text = text.replace(f'"{role}.csv"', json.dumps(str(folder / f"{role}.csv")))
+    text = STUDY.replace('"test.csv"', json.dumps(str(folder / "test.csv")))
     path = write_study(folder, text)
     script = Path(sys.executable).with_name("collegium")
     done = subprocess.run([script, "run", path], capture_output=True, text=True, check=False)
@@ -251,7 +249,7 @@ def test_a_release_names_files_and_not_where_they_lie(finished):
     released = sorted((finished[0].with_suffix("") / "release").iterdir())
     assert len(released) >= 7
     assert not [file.name for file in released if str(folder).encode() in file.read_bytes()]
-    assert "private.csv" in (released[0].parent / "privacy.json").read_text("utf-8")
+    assert '"test.csv"' in (released[0].parent / "privacy.json").read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["privacy.json", "quality.json", "report.html"])
