@@ -291,6 +291,7 @@ def command_line(monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
         return ended.value.code or 0, printed.out, printed.err
 
     return call
