@@ -30,7 +30,7 @@ FLAGS = (
 
 def chromium(folder, *arguments):
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={folder / 'profile'}", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     return done.stdout
 
 

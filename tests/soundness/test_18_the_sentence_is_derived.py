@@ -91,6 +91,7 @@ def settings(*parts):
         "privacy": {"column": "privacy", "levels": LEVELS, "delta": 1e-6},
         "teachers": {"n_teachers": 6},
         "aggregation": {"aggregator": "gnmax", "sigma": 40.0},
+        "run": {"n_jobs": 1},
     }
     for part in parts:
         for section, keys in part.items():
@@ -192,7 +193,7 @@ def test_a_first_row_that_is_taken_out_moves_nearly_every_teacher_without_owners
 
 def test_plans_from_counted_sizes_change_when_somebody_leaves_and_declared_ones_do_not():
     rng, replanned = np.random.default_rng(0), 0
-    for _ in range(200):
+    for _ in range(60):
         sizes = {name: int(rng.integers(100, 400)) for name in ("a", "b", "c")}
         policy = Policy({"a": 1.0, "b": 2.0, "c": 3.0}, delta=1e-6)
         way = [Weighting(), Upsampling(), Vanishing()][int(rng.integers(3))]
@@ -256,7 +257,7 @@ def test_streamed_studies_plan_with_declared_sizes_too(tmp_path):
     public.to_parquet(tmp_path / "public.parquet")
     given = settings(OWNERS, DECLARED, {"data": {"private": "private.parquet"}})
     given["data"] |= {"public": "public.parquet"}
-    given["run"] = {"streaming": True, "n_jobs": 1}
+    given["run"]["streaming"] = True
     given["privacy"]["sizes"] = {"high": 40, "low": 2}
     with pytest.warns(PrivacyWarning, match="group 'low' was declared to have 2 owner"):
         data = load_streamed_data(config_from(given, tmp_path))

@@ -12,8 +12,8 @@ import pytest
 
 from collegium.cli.main import main
 from collegium.errors import PrivacyWarning
+from collegium.study import stages
 from collegium.study.config import read_config
-from collegium.study.stages import plan_study, run_study
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {
@@ -58,18 +58,33 @@ def test_every_example_can_be_planned_at_full_size(example, monkeypatch, capsys)
         assert plan["groups"][name]["teachers"] == pytest.approx(share * plan["teachers"], abs=1)
 
 
-def test_no_patient_is_in_two_teachers_or_on_two_sides_at_full_size():
+@pytest.fixture(scope="module")
+def hospital(tmp_path_factory):
+    """Plan and run the hospital's study at full size: its plan with the records, and what came of it."""
     config = read_config(ROOT / "examples" / "diabetes.toml")
-    config = replace(config, run=replace(config.run, data_dir=str(data_folder("diabetes"))))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PrivacyWarning)
-        planned = plan_study(config)
-        plan, data = planned.plan, planned.records
-    budgets = data.budgets
-    assert 80_000 <= len(data.X) < 80_100
-    assert budgets.n_owners < 0.8 * len(data.X)
-    assignment = plan.assign(budgets, b"1", config["teachers.assignment"])
-    teacher_of_record = np.full(len(data.X), -1)
+    run = replace(config.run, data_dir=str(data_folder("diabetes")), n_jobs=1)
+    plan, planned = stages.plan_study, []
+
+    def kept(*given):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PrivacyWarning)
+            planned.append(plan(*given))
+        return planned[0]
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        patch.setattr(stages, "plan_study", kept)
+        result = stages.run_study(replace(config, run=run), tmp_path_factory.mktemp("run") / "out")
+    return planned[0], result
+
+
+def test_no_patient_is_in_two_teachers_or_on_two_sides_at_full_size(hospital):
+    planned, _ = hospital
+    budgets = planned.records.budgets
+    assert 80_000 <= len(planned.records.X) < 80_100
+    assert budgets.n_owners < 0.8 * len(planned.records.X)
+    assignment = planned.plan.assign(budgets, planned.recipe.key, planned.recipe.assignment)
+    teacher_of_record = np.full(len(planned.records.X), -1)
     for teacher, shard in enumerate(assignment.shards()):
         assert (teacher_of_record[shard] == -1).all()
         teacher_of_record[shard] = teacher
@@ -79,12 +94,8 @@ def test_no_patient_is_in_two_teachers_or_on_two_sides_at_full_size():
 
 
 @pytest.mark.slow
-def test_the_hospital_example_learns_something(tmp_path):
+def test_the_hospital_example_learns_something(hospital):
     """About 61 % of 5,000 are right, where always answering "no" is on 54 %: ten standard errors."""
-    config = read_config(ROOT / "examples" / "diabetes.toml")
-    config = replace(config, run=replace(config.run, data_dir=str(data_folder("diabetes"))))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        found = run_study(config, tmp_path / "out").quality
+    found = hospital[1].quality
     assert found.better and found.accuracy > found.majority_share
     assert found.balanced_accuracy > 0.55 and found.auc > 0.6
