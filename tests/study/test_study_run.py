@@ -427,7 +427,7 @@ def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_rel
     folder = tmp_path / "study"
     moments, seen, kills = random.Random(5), {}, 0
     for _ in range(60):
-        code, output = killer(0.02 * 1.3**kills * moments.uniform(0.5, 1.5), "run", path)
+        code, output = killer(0.02 * 1.5**kills * moments.uniform(0.5, 1.5), "run", path)
         journal = folder / "vault" / "journal.jsonl"
         known = {o.query: o for o in settled(folder)} if journal.exists() else {}
         for query, before in seen.items():
