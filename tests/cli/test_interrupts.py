@@ -32,19 +32,19 @@ def made(tmp_path_factory):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize(
-    ("stage", "delay", "group"),
+    ("stage", "delay", "group", "n_jobs"),
     [
-        ("teachers", 0.01, False),
-        ("teachers", 0.01, True),
-        ("labels", 0.0, False),
-        ("report", 0.02, True),
+        ("teachers", 0.01, False, 2),
+        ("teachers", 0.01, True, 2),
+        ("labels", 0.0, False, 1),
+        ("report", 0.02, True, 2),
     ],
 )
-def test_two_within_milliseconds(made, collegium, stage, delay, group):
+def test_two_within_milliseconds(made, collegium, stage, delay, group, n_jobs):
     """A worker that is just starting hears Ctrl-C for itself, and may still say so (joblib's loky)."""
     folder = made._copy(made._study)
     toml = folder / "study.toml"
-    toml.write_text(toml.read_text("utf-8").replace("n_jobs = 1", "n_jobs = 2"), "utf-8")
+    toml.write_text(toml.read_text("utf-8").replace("n_jobs = 1", f"n_jobs = {n_jobs}"), "utf-8")
     out = str(folder / "new")
     process = subprocess.Popen(
         [sys.executable, "-c", LINGERING, "run", str(toml), "--out", out, stage],
