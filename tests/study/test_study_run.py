@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.kills import Killer
 from collegium import load_student
 from collegium.errors import (
     CollegiumError,
@@ -393,51 +394,12 @@ def test_votes_that_are_made_again_must_be_those_that_were_asked_about(tmp_path,
 
 # Crashes and interruptions
 
-SERVER = """
-import os, signal, sys, time
-import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style, sklearn.naive_bayes
-import collegium.study.stages
-from collegium.cli.main import main
-for line in sys.stdin:
-    seconds, *argv = line.split()
-    child = os.fork()
-    if not child:
-        os.setsid()
-        sys.argv = ["collegium", *argv]
-        os.dup2(os.open("child.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-        os.dup2(1, 2)
-        main()
-    end, code = time.monotonic() + float(seconds), None
-    while time.monotonic() < end and code is None:
-        done, status = os.waitpid(child, os.WNOHANG)
-        code = os.waitstatus_to_exitcode(status) if done else None
-        time.sleep(0.002)
-    if code is None:
-        os.killpg(child, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    print(code, flush=True)
-"""
-
 
 @pytest.fixture(scope="module")
 def killer(tmp_path_factory):
     """A command line that is killed after so many seconds; forked with all it imports: it starts at once."""
-    folder = tmp_path_factory.mktemp("killer")
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-    ) as server:
-
-        def command(seconds, *argv):
-            server.stdin.write(" ".join([str(seconds), *map(str, argv)]) + "\n")
-            server.stdin.flush()
-            return int(server.stdout.readline()), (folder / "child.txt").read_text()
-
-        yield command
-        server.stdin.close()
+    with Killer(tmp_path_factory.mktemp("killer")) as made:
+        yield made.run
 
 
 def recomputed_spending(path, outcomes):
@@ -465,7 +427,7 @@ def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_rel
     folder = tmp_path / "study"
     moments, seen, kills = random.Random(5), {}, 0
     for _ in range(60):
-        code, output = killer(0.02 * 1.3**kills * moments.uniform(0.5, 1.5), "run", path)
+        code, output = killer(0.02 * 1.5**kills * moments.uniform(0.5, 1.5), "run", path)
         journal = folder / "vault" / "journal.jsonl"
         known = {o.query: o for o in settled(folder)} if journal.exists() else {}
         for query, before in seen.items():

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from scipy.special import ndtr, ndtri
 
@@ -53,7 +54,7 @@ class TradeOff:
     gaussian: bool = False
     one_way: bool = False
 
-    @property
+    @cached_property
     def mu(self) -> float:
         """The largest μ that the budget allows, rounded down as the filter does."""
         return gdp_mu(self.budget.epsilon, self.budget.delta)

@@ -192,8 +192,10 @@ def numbers_of(column: pd.Series, decimal: str = ".") -> NDArray[np.float64]:
     if decimal != ".":
         cells = cells.map(lambda cell: _swapped(cell, decimal), na_action="ignore")
     numbers = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
-    truth = cells.map(_TRUTH).to_numpy(dtype=np.float64)
-    return np.asarray(np.where(np.isnan(numbers), truth, numbers))
+    unread = np.isnan(numbers)
+    if unread.any():
+        numbers[unread] = cells[unread].map(_TRUTH).to_numpy(dtype=np.float64)
+    return numbers
 
 
 def labels_of(texts: NDArray[Any], classes: Any) -> NDArray[Any]:

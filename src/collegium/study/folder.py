@@ -7,6 +7,7 @@ journal says is refused before anything is asked, drawn or overwritten.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -250,7 +251,10 @@ class StudyFolder:
 def versions() -> dict[str, str]:
     """Tell the versions of what results may depend on."""
     names = ("collegium", "numpy", "scipy", "scikit-learn", "pandas", "joblib")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    return {"python": platform.python_version(), **{name: _version(name) for name in names}}
+
+
+_version = functools.cache(version)  # which reads a file each time
 
 
 def _first_difference(
