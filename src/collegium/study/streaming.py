@@ -14,7 +14,7 @@ import pandas as pd
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.data.column_types import NUMBER, TEXT, ColumnTypes, kind_of
-from collegium.data.public_is_public import row_hashes
+from collegium.data.public_is_public import Likeness
 from collegium.data.sharding import (
     Granted,
     ParquetSource,
@@ -191,14 +191,14 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     if classes is None:
         classes = classes_of_public(public.y, None if test is None else test.y)
     given = {"public": X_public, "test": X_test}
-    compared = {role: row_hashes(X) for role, X in given.items() if X is not None}
+    compared = {role: Likeness(X) for role, X in given.items() if X is not None}
     if config.data.public_may_overlap:
         compared = {}
     warn_of_private_classes(classes)
     with the_list_of_classes(config, classes):
         scanned = scan(source, roles, granted, key, classes, _jobs_here(config), compared=compared)
-    for role, hashes in compared.items():
-        scanned.sensitive_equal[role].check(hashes, role, OVERLAP_KEY)
+    for role, likeness in compared.items():
+        scanned.sensitive_equal[role].check(likeness.public, role, OVERLAP_KEY)
     scanned.budgets.declare(config.privacy.sizes)
     if test is not None:
         y_test = truth_about(test.y, scanned.classes, "test")
