@@ -183,6 +183,21 @@ def test_another_town_is_not_another_scale():
     refuse_other_scale(empty, empty)
 
 
+HEAVY = np.random.default_rng(0).lognormal([0, 5, 1], [1, 2, 0.1], (2, 400, 3))
+
+
+@pytest.mark.parametrize("factor", [1 / 1000, 12, 100])
+def test_one_column_in_another_unit_is_refused_and_named(factor):
+    private, public = (pd.DataFrame(side, columns=["a", "b", "c"]) for side in HEAVY)
+    refuse_other_scale(private, public)
+    for name in private:
+        other = private.assign(**{name: private[name] * factor})
+        with pytest.raises(InputError, match=rf"1 of 3 .*column {name}\).*scales_may_differ"):
+            refuse_other_scale(other, public)
+    with pytest.raises(InputError, match=r"1 of 3 .*column c\)"):
+        refuse_other_scale(private.assign(c=private["c"] + 273), public)
+
+
 def test_a_pipeline_around_the_classifier_is_refused():
     X, y = load_digits(return_X_y=True)
     model = make_pipeline(StandardScaler(), PATEClassifier(n_teachers=10, noise_seed=0))

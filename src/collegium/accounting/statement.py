@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from collegium.accounting.accountant import Accountant
-from collegium.accounting.neighbours import OWNER
+from collegium.accounting.neighbours import OWNER, TEACHER
 from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budget
 
@@ -31,6 +31,16 @@ ANY_ORDER = (
     "fixed beforehand, not for costs that depend on earlier answers; with bounds = 'sharp' the order is "
     "fixed before the first query."
 )
+_OF_TEACHERS = {
+    "the labels, the student and": "the labels and",
+    "somebody's records are these": "what a teacher has learnt from is this",
+    "with a person's records": "with what a teacher has learnt from",
+    "with others in their place": "with something else in its place",
+    "about the same people": "of the same teachers",
+    "knowing somebody's budget tells something about that person": (
+        "knowing a teacher's budget tells something about what it has learnt from"
+    ),
+}
 #: What is released of each answered query, by name; another method says it in a sentence of its own.
 RELEASED = {
     "labels": "its label, and nothing of the vote counts",
@@ -142,10 +152,16 @@ class PrivacyStatement:
         """Say what a group's budget means for whoever wants to find out about one of its members."""
         if row.budget.is_unlimited:
             return "no privacy: anything about them may be revealed"
-        return (
+        return self._of_unit(
             "the best test for whether somebody's records are these, with 5 false alarms in 100, finds at "
             f"most {self.found_of_100(row, 0.05)} in 100"
         )
+
+    def _of_unit(self, sentence: str) -> str:
+        """Speak of teachers where nothing is known of people, nor of a student that learns from labels."""
+        for words, others in _OF_TEACHERS.items() if self.unit == TEACHER else ():
+            sentence = sentence.replace(words, others)
+        return sentence
 
     @property
     def title(self) -> str:
@@ -189,7 +205,7 @@ class PrivacyStatement:
                 "NOT PRIVATE: the noise was drawn from a seed, for an experiment. Nothing below holds for "
                 "anybody until the study is run with secure noise."
             )
-        lines.append(f"Guarantee: {self.guarantee}; {MEANING[self.guarantee]}.")
+        lines.append(f"Guarantee: {self.guarantee}; {self._of_unit(MEANING[self.guarantee])}.")
         if self.any_order:
             lines.append(ANY_ORDER)
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
@@ -208,7 +224,7 @@ class PrivacyStatement:
             )
             meaning = self.risk_in_words(row)
             lines.append(f"{who} granted ε = {granted} at δ = {budget.delta:g} {spent}: {meaning}.")
-        lines.append(f"{DELTA_MEANS}.")
+        lines.append(f"{self._of_unit(DELTA_MEANS)}.")
         if self.may_publish_spending:
             lines.append(
                 "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
@@ -221,12 +237,16 @@ class PrivacyStatement:
             else f"Released of each answered query: {shown}."
         )
         lines.append(
-            "This is the account of this release alone: whatever else is released about the same people adds "
-            "to it."
+            self._of_unit(
+                "This is the account of this release alone: whatever else is released about the same people "
+                "adds to it."
+            )
         )
         lines.append(
-            "Budgets, group sizes and all settings are public here: where budgets go together with the "
-            "data, knowing somebody's budget tells something about that person."
+            self._of_unit(
+                "Budgets, group sizes and all settings are public here: where budgets go together with the "
+                "data, knowing somebody's budget tells something about that person."
+            )
         )
         return lines
 
@@ -234,7 +254,7 @@ class PrivacyStatement:
         """Make a dictionary for JSON, without any sensitive number."""
         return {
             "guarantee": self.guarantee,
-            "meaning": MEANING[self.guarantee],
+            "meaning": self._of_unit(MEANING[self.guarantee]),
             "adjacency": self.adjacency,
             "private_noise": self.noise_is_private,
             "released": self.released,

@@ -17,7 +17,7 @@ from collegium.cli.account import (
     SigmaThreshold,
     Threshold,
 )
-from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
+from collegium.cli.console import out, plan_sentence, plan_table, print_json, privacy_table, stopped
 from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
@@ -219,7 +219,7 @@ def label(
     out.print(privacy_table(privacy))
     out.print(
         f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries; "
-        f"{STOPPED[labels.stop_reason]}."
+        f"{stopped(labels.stop_reason, privacy.unit)}."
     )
     if histograms is not None:
         out.print(

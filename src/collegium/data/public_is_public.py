@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium.checks import listed
 from collegium.data.column_types import NUMBER, kind_of, numbers_of
 from collegium.data.tables import take_rows
 from collegium.errors import InputError, PrivacyWarning
@@ -28,6 +29,8 @@ _SAMPLED = 1 << 20  # private rows, about, that tell how many rows are equal by 
 _LEAST_ROWS = 20
 _TIMES_WIDER, _TIMES_AWAY = 4.0, 2.0  # in spreads (the middle 80 %)
 _ROWS_OF_SCALE = 10_000
+_TIMES_UNIT, _TIMES_OFFSET, _ROWS_OF_UNIT = 8.0, 5.0, 50
+_FEW_COLUMNS = 0.01  # of many, a few are odd by chance
 _SUMS, _ROUNDED = 6, 1e-3
 _MOST_EXACT = 200.0  # units from 0 to the middle: more, and rounding to 32 bits would show
 _NOTHING = 1e-4
@@ -228,23 +231,38 @@ def same_content(role: str, key: str) -> InputError:
     )
 
 
-def refuse_other_scale(X: Any, X_public: Any) -> None:
-    """Refuse numbers on different scales: one side was scaled, most likely by a step before this one.
+def refuse_other_scale(X: Any, X_public: Any, key: str = "scales_may_differ=True in fit") -> None:
+    """Refuse numbers on different scales: one side was scaled, or a column is in another unit.
 
     ``X``, ``X_public``: records with the same columns.
+    ``key``: how to allow it.
     Warns where both have one scale, and it was taken from all private records together.
     """
     mine, theirs = _numbers(X), _numbers(X_public)
     if mine is None or theirs is None or min(len(mine), len(theirs)) < _LEAST_ROWS:
         return
-    off, telling = _off_scale(mine, theirs)
+    some, others = (side[:: max(1, len(side) // _ROWS_OF_SCALE)] for side in (mine, theirs))
+    off, telling = _off_scale(some, others)
     centred = _is_centred(mine)
     if 2 * off > telling or (centred and not _is_centred(theirs, 0.5, 0.5)):
         raise InputError(
             "the numeric features have another scale in the private records than in the public ones "
             f"({off} of {telling} by far): were the private ones scaled before (by an earlier step of a "
-            "Pipeline, say, which learns from all private records together, and leaves X_public as it is)? "
-            f"{_RIGHT_WAY}"
+            "Pipeline, say, which learns from all private records together, and leaves the public ones as they "
+            "are)? "
+            f"{_RIGHT_WAY}, or allow it with {key}"
+        )
+    units = np.flatnonzero(_in_other_unit(some, others))
+    if len(units) > _FEW_COLUMNS * mine.shape[1]:
+        names = (
+            X.select_dtypes("number").columns
+            if isinstance(X, pd.DataFrame)
+            else range(mine.shape[1])
+        )
+        raise InputError(
+            f"{len(units)} of {mine.shape[1]} numeric features seem to be in another unit in the private "
+            f"records than in the public ones (column {listed(names[place] for place in units[:5])}): bring "
+            f"both to one unit, or allow it with {key}"
         )
     if centred:
         warnings.warn(
@@ -257,11 +275,10 @@ def refuse_other_scale(X: Any, X_public: Any) -> None:
 
 def _off_scale(mine: NDArray[np.float64], theirs: NDArray[np.float64]) -> tuple[int, int]:
     """Count the features whose spread or middle differs more than towns and years do, and all that vary."""
-    some, others = (side[:: max(1, len(side) // _ROWS_OF_SCALE)] for side in (mine, theirs))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
-        low, middle, high = np.nanpercentile(some, [10, 50, 90], axis=0)
-        their_low, their_middle, their_high = np.nanpercentile(others, [10, 50, 90], axis=0)
+        low, middle, high = np.nanpercentile(mine, [10, 50, 90], axis=0)
+        their_low, their_middle, their_high = np.nanpercentile(theirs, [10, 50, 90], axis=0)
         spread, their_spread = high - low, their_high - their_low
         telling = (spread > 0) & (their_spread > 0)
         widest = np.maximum(spread, their_spread)
@@ -269,6 +286,29 @@ def _off_scale(mine: NDArray[np.float64], theirs: NDArray[np.float64]) -> tuple[
         away = np.abs(middle - their_middle) / widest
     off = telling & ((ratio > _TIMES_WIDER) | (away > _TIMES_AWAY))
     return int(off.sum()), int(telling.sum())
+
+
+def _in_other_unit(mine: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the features of which every quantile is many times larger on one side, or all far away.
+
+    Quantiles do not see how heavy tails are; a single one differs between any two groups of people.
+    """
+    if min(len(mine), len(theirs)) < _ROWS_OF_UNIT:
+        return np.zeros(mine.shape[1], dtype=bool)
+    sizes = []
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for side in (mine, theirs):
+            low, lower, middle, upper, high = np.nanpercentile(side, [10, 25, 50, 75, 90], axis=0)
+            sizes.append([high - low, upper - lower, np.nanmedian(np.abs(side), axis=0), middle])
+        (*spreads, middle), (*their_spreads, their_middle) = sizes
+        ratios = np.log(spreads) - np.log(their_spreads)
+        widest = np.maximum(spreads[0], their_spreads[0])
+        away = np.abs(middle - their_middle) / widest > _TIMES_OFFSET
+    larger = (ratios > math.log(_TIMES_UNIT)).all(axis=0)
+    smaller = (ratios < -math.log(_TIMES_UNIT)).all(axis=0)
+    finite = np.isfinite(ratios).all(axis=0)
+    return np.asarray(((larger | smaller) & finite) | (away & (widest > 0)))
 
 
 def _is_centred(numbers: NDArray[np.float64], share: float = 1.0, tolerance: float = 1e-5) -> bool:

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets, epsilon_group
-from collegium.checks import listed
+from collegium.checks import listed, shown
 from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any, sha256_of
 from collegium.data.datasets.table_files import is_csv
-from collegium.data.public_is_public import refuse_overlap
+from collegium.data.people import ask_about_people
+from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
 from collegium.data.tables import (
     PRIVATE_CLASSES,
     as_records,
@@ -34,9 +35,9 @@ from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import settled
-from collegium.study.people import ask_about_people
 
 OVERLAP_KEY = "data.public_may_overlap = true"
+SCALE_KEY = "data.scales_may_differ = true"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -134,6 +135,8 @@ def load_study_data(config: StudyConfig) -> StudyData:
     for role, records in (("public", X_public), ("test", X_test)):
         if config[f"data.{role}"] is not None and records is not None and not may_overlap:
             refuse_overlap(X, records, role, OVERLAP_KEY)
+    if config.data.public is not None and not config.data.scales_may_differ:
+        refuse_other_scale(X, X_public, SCALE_KEY)
     return StudyData(
         X=X,
         codes=codes,
@@ -288,12 +291,25 @@ def read_records(
     records = _Records(table, y, owners, levels, rows, len(table), characters)
     if isinstance(table, pd.DataFrame):
         if is_private:
-            ask_about_people(table, config.data)
+            _ask_about_people(table, config)
         special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
         strays = [c for c in config.data.exclude if c in table.columns or is_private]
         records = _without(records, [*drop, *strays])
     return _drop_missing(records, config.data.missing)
+
+
+def _ask_about_people(table: pd.DataFrame, config: StudyConfig) -> None:
+    data = config.data
+    ask_about_people(
+        table,
+        table.get(data.owner),
+        {data.target, data.owner, *(data.not_people or ())},
+        lambda asked: (
+            f"Then set data.owner = {shown(asked[0])}, so that one budget covers all records of a person; if "
+            f"not, data.not_people = {shown(asked[:5])}"
+        ),
+    )
 
 
 def _column(table: pd.DataFrame, name: str, what: str) -> pd.Series:
