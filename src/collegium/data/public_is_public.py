@@ -248,9 +248,8 @@ def refuse_other_scale(X: Any, X_public: Any, key: str = "scales_may_differ=True
         raise InputError(
             "the numeric features have another scale in the private records than in the public ones "
             f"({off} of {telling} by far): were the private ones scaled before (by an earlier step of a "
-            "Pipeline, say, which learns from all private records together, and leaves the public ones as they "
-            "are)? "
-            f"{_RIGHT_WAY}, or allow it with {key}"
+            "Pipeline, say, which learns from all private records together, and leaves the public ones as "
+            f"they are)? {_RIGHT_WAY}, or allow it with {key}"
         )
     units = np.flatnonzero(_in_other_unit(some, others))
     if len(units) > _FEW_COLUMNS * mine.shape[1]:

@@ -51,7 +51,13 @@ from collegium.pate.effects import (
 from collegium.pate.memory import Memory, TrainedTeachers
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun
-from collegium.pate.quality import Quality, beliefs_about, judge_by_answers, measure_quality
+from collegium.pate.quality import (
+    Quality,
+    beliefs_about,
+    beside_the_list,
+    judge_by_answers,
+    measure_quality,
+)
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.records import Records
 from collegium.pate.settings import Account, Queries
@@ -488,6 +494,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of right answers; warns where always naming the most frequent class would do as well.
 
+        Classes that are not on the list count as wrong, and are warned of.
+
         Parameters
         ----------
         X : array-like or DataFrame, shape (n_test, n_features)
@@ -502,6 +510,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float
         """
         predicted = self.predict(X)
+        self._tell_of_other_classes(y)
         found = measure_quality(self.classes_, y, predicted)
         if found is not None and found.tone == "caution":
             _warn(found)
@@ -532,6 +541,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         truth = _one_each(y, int(as_records(X, "new").shape[0]), "test records", "classes")
         student, prepared = self._ready(X)
         beliefs = beliefs_about(student, prepared, self.classes_)
+        self._tell_of_other_classes(truth)
         found = measure_quality(self.classes_, truth, student.predict(prepared), beliefs)
         if found is None:
             raise InputError("the class of every test record is missing: nothing can be measured")
@@ -610,6 +620,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "votes were not kept: fit with keep_sensitive=True, on a machine of your own"
             )
         return sensitive_teacher_effects(votes, self.classes_, y_public, self.plan_)
+
+    def _tell_of_other_classes(self, truth: ArrayLike) -> None:
+        strange = beside_the_list(self.classes_, truth)
+        if strange:
+            warnings.warn(strange, StudentWarning, stacklevel=3)
 
     def _shares(self, name: str) -> NDArray[np.float64] | None:
         given = getattr(self, name)
