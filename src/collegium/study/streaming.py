@@ -44,6 +44,7 @@ from collegium.study.study_data import (
     groups_of_test_records,
     public_types,
     read_records,
+    reading_of,
     the_list_of_classes,
     truth_about,
     warn_of_private_classes,
@@ -216,6 +217,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         public_rows=public.rows,
         fingerprints=fingerprints,
         n_tests_left_out=0 if test is None else n_tests - len(test.rows),
+        reading=reading_of(config, types),
         n_jobs=_jobs_here(config),
         arrangement=Arrangement(
             unit=ROW if config.data.owner is None else OWNER,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from collegium.data.tables import (
     PRIVATE_CLASSES,
     as_records,
     classes_of_public,
+    described,
     encode_classes,
     like_private,
     other_spelling,
@@ -51,6 +52,7 @@ class StudyData(Records):
     ``public_rows``: row of each public record in its file or data set.
     ``fingerprints``: what the records were read from.
     ``n_tests_left_out``: test records without a class: a student cannot be judged by them.
+    ``reading``: how files of such records are read, where that does not go without saying.
     """
 
     X_test: Any | None
@@ -59,6 +61,12 @@ class StudyData(Records):
     public_rows: NDArray[np.intp]
     fingerprints: dict[str, str]
     n_tests_left_out: int = 0
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What records are, and how they are read: for whoever asks the published student."""
+        return {**described(self.X_public), **self.reading}
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +159,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
         public_rows=public.rows,
         fingerprints=fingerprints,
         n_tests_left_out=0 if test is None or judged is None else len(test.rows) - len(judged.rows),
+        reading=reading_of(config, types),
         arrangement=Arrangement(
             unit=ROW if private.owners is None else OWNER,
             sizes_declared=config.privacy.sizes is not None,
@@ -177,6 +186,13 @@ def public_types(config: StudyConfig, X_public: Any, characters: bool) -> Column
     return (
         types.with_medians(shown) if settled(config, shown).preprocessing.kind == "none" else types
     )
+
+
+def reading_of(config: StudyConfig, types: ColumnTypes | None) -> dict[str, Any]:
+    """Say how files of such records are read, where that does not go without saying."""
+    separator = config.data.separator
+    said = {} if separator is None else {"separator": separator}
+    return said if types is None else {**said, **types.reading()}
 
 
 def groups_of_test_records(config: StudyConfig, levels: NDArray[Any] | None) -> NDArray[Any] | None:
