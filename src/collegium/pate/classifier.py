@@ -432,7 +432,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X_public: Any,
         delta: float,
         public_may_overlap: bool,
-        scales_may_differ: bool,
+        scales_may_differ: bool = False,
     ) -> Records:
         private = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), private)
