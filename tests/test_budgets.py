@@ -296,3 +296,9 @@ def test_what_is_refused_is_told_in_one_line_that_names_no_owner(make, given, me
         make(given)
     assert "\n" not in str(error.value)
     assert "xenia" not in str(error.value).lower()
+
+
+def test_owners_that_differ_in_case_or_blanks_are_counted_and_not_named():
+    with pytest.warns(PrivacyWarning, match="3 of 4 owners are called like another one") as told:
+        Policy({"low": 3.0}).assign(["low"] * 5, owners=["Anna ", "anna", "Bo", "ANNA", "Bo"])
+    assert not any("nna" in str(one.message) for one in told)

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium.checks import check_whole, exact_float, exact_floats, is_number, shown
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
-from collegium.names import as_names
+from collegium.names import as_names, spelt_alike
 
 DEFAULT_DELTA = 1e-5
 MOST_EPSILON = 1e15
@@ -295,6 +295,15 @@ class Budgets:
         self._refuse_two_groups(codes)
         self.declare(sizes)
         self._warn()
+        alike = spelt_alike(self.owners)
+        if alike:
+            warnings.warn(
+                f"{alike:,} of {self.n_owners:,} owners are called like another one but for upper and "
+                "lower case, or blanks around the name: they count as different people, each with a budget "
+                "of its own; write a person's name in one way",
+                PrivacyWarning,
+                stacklevel=3,
+            )
 
     @classmethod
     def from_epsilons(

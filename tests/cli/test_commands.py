@@ -539,11 +539,11 @@ def write_label_input(folder, name):
     [
         ("nan", {"votes": "wrong.npy"}, "whole numbers"),
         ("outside", {"votes": "wrong.npy"}, "outside the classes"),
-        ("nan", {"votes": "wrong.npy", "are": "predictions"}, "whole numbers, but row 3, column 2"),
+        ("nan", {"votes": "wrong.npy", "are": "predictions"}, "whole numbers, but row 4, column 3"),
         (
             "half",
             {"votes": "wrong.npy", "are": "predictions"},
-            "whole numbers, but row 3, column 2",
+            "whole numbers, but row 4, column 3",
         ),
         (
             "outside",
@@ -572,7 +572,7 @@ def write_label_input(folder, name):
         ("", {"budgets": "stray.csv"}, "unknown column 'colour'"),
         ("", {"budgets": "zero.csv"}, "epsilon must be greater than 0"),
         ("", {"budgets": "nan.csv"}, "epsilon must be greater than 0"),
-        ("", {"budgets": "text.csv"}, "column 'epsilon' must hold numbers, but row 0"),
+        ("", {"budgets": "text.csv"}, "column 'epsilon' must hold numbers, but record 1"),
         ("", {"budgets": "delta.csv"}, "delta must lie strictly between 0 and 1"),
         ("", {"budgets": "torn.csv"}, "group 'a' has two budgets"),
         ("", {"budgets": "half.csv"}, "column 'owners' must hold whole numbers"),

@@ -38,8 +38,9 @@ def test_without_owners_nothing_is_said_of_people(labelled, budgets):
     assert any("teacher(s) of group" in line for line in said["statement"])
     assert not any("owner(s) of group" in line for line in said["statement"])
     assert "per teacher's data" in printed and "per teacher's data" in left
-    for word in ("people", "person"):
-        assert word not in printed and word not in left
+    for word in ("people", "person", "somebody", "student"):
+        assert word not in printed and word not in left and word not in str(said["statement"]), word
+    assert "student" not in said["meaning"]
 
 
 def test_with_owners_it_is_a_person(labelled):

@@ -31,10 +31,16 @@ ANY_ORDER = (
     "fixed beforehand, not for costs that depend on earlier answers; with bounds = 'sharp' the order is "
     "fixed before the first query."
 )
-#: How a statement speaks of those whose data it is about: in general, and of one whose budget is known.
-_WORDS = {
-    OWNER: ("a person's records", "the same people", "that person"),
-    TEACHER: ("one teacher's data", "the same data", "those whose data they are"),
+#: How a statement speaks where nothing is known of people, but of teachers alone.
+_OF_TEACHERS = {
+    "the labels, the student and": "the labels and",
+    "somebody's records are these": "what a teacher has learnt from is this",
+    "with a person's records": "with what a teacher has learnt from",
+    "with others in their place": "with something else in its place",
+    "about the same people": "of the same teachers",
+    "knowing somebody's budget tells something about that person": (
+        "knowing a teacher's budget tells something about what it has learnt from"
+    ),
 }
 #: What is released of each answered query, by name; another method says it in a sentence of its own.
 RELEASED = {
@@ -148,10 +154,16 @@ class PrivacyStatement:
         """Say what a group's budget means for whoever wants to find out about one of its members."""
         if row.budget.is_unlimited:
             return "no privacy: anything about them may be revealed"
-        return (
+        return self._of_unit(
             "the best test for whether somebody's records are these, with 5 false alarms in 100, finds at "
             f"most {self.found_of_100(row, 0.05)} in 100"
         )
+
+    def _of_unit(self, sentence: str) -> str:
+        """Speak of teachers where nothing is known of people, nor of a student that learns from labels."""
+        for words, others in _OF_TEACHERS.items() if self.unit == TEACHER else ():
+            sentence = sentence.replace(words, others)
+        return sentence
 
     @property
     def large_deltas(self) -> str:
@@ -219,7 +231,7 @@ class PrivacyStatement:
                 "NOT PRIVATE: the noise was drawn from a seed, for an experiment. Nothing below holds for "
                 "anybody until the study is run with secure noise."
             )
-        lines.append(f"Guarantee: {self.guarantee}; {MEANING[self.guarantee]}.")
+        lines.append(f"Guarantee: {self.guarantee}; {self._of_unit(MEANING[self.guarantee])}.")
         if self.any_order:
             lines.append(ANY_ORDER)
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
@@ -227,8 +239,7 @@ class PrivacyStatement:
         for row in self.groups:
             meaning = "" if row.budget.is_unlimited else f": {self.risk_in_words(row)}"
             lines.append(f"{self._of_group(row)}{meaning}.")
-        records, members, who = _WORDS[self.unit]
-        lines.append(f"{DELTA_MEANS.replace(_WORDS[OWNER][0], records)}.")
+        lines.append(f"{self._of_unit(DELTA_MEANS)}.")
         if self.large_deltas:
             lines.append(f"{self.large_deltas}.")
         if self.may_publish_spending:
@@ -243,12 +254,16 @@ class PrivacyStatement:
             else f"Released of each answered query: {shown}."
         )
         lines.append(
-            f"This is the account of this release alone: whatever else is released about {members} adds "
-            "to it."
+            self._of_unit(
+                "This is the account of this release alone: whatever else is released about the same people "
+                "adds to it."
+            )
         )
         lines.append(
-            "Budgets, group sizes and all settings are public here: where budgets go together with the "
-            f"data, knowing somebody's budget tells something about {who}."
+            self._of_unit(
+                "Budgets, group sizes and all settings are public here: where budgets go together with the "
+                "data, knowing somebody's budget tells something about that person."
+            )
         )
         return lines
 
@@ -256,7 +271,7 @@ class PrivacyStatement:
         """Make a dictionary for JSON, without any sensitive number."""
         return {
             "guarantee": self.guarantee,
-            "meaning": MEANING[self.guarantee],
+            "meaning": self._of_unit(MEANING[self.guarantee]),
             "adjacency": self.adjacency,
             "private_noise": self.noise_is_private,
             "released": self.released,

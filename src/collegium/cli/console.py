@@ -52,6 +52,12 @@ MEMBERS = {
 }
 
 
+def stopped(reason: str, unit: str = "owner") -> str:
+    """Say why voting ended."""
+    somebody = "somebody" if unit == "owner" else "some teacher's budget"
+    return STOPPED[reason].replace("somebody", somebody)
+
+
 def show_warnings() -> None:
     """Print each warning as one line, without file names and line numbers."""
 

@@ -18,7 +18,6 @@ from collegium.cli.account import (
     Threshold,
 )
 from collegium.cli.console import (
-    STOPPED,
     out,
     plan_sentence,
     plan_table,
@@ -26,6 +25,7 @@ from collegium.cli.console import (
     print_json,
     print_statement,
     privacy_table,
+    stopped,
     warn_of,
 )
 from collegium.cli.options import PATH_OPTION
@@ -229,7 +229,7 @@ def label(
     print_statement(privacy.sentences())
     out.print(
         f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries; "
-        f"{STOPPED[labels.stop_reason]}."
+        f"{stopped(labels.stop_reason, privacy.unit)}."
     )
     if histograms is not None:
         out.print(

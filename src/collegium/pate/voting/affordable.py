@@ -54,6 +54,6 @@ def refuse_unaffordable(aggregator: Aggregator, plan: Plan, guarantee: str, seed
     if over.any():
         name = electorate.cohort_groups[int(np.flatnonzero(over)[0])]
         raise InputError(
-            f"group {name!r} (ε = {plan.groups[name].budget.epsilon:g} per owner) cannot afford a single "
+            f"group {name!r} (ε = {plan.groups[name].budget.epsilon:g} each) cannot afford a single "
             f"answer of {aggregator}: use more noise with more teachers, or ask for larger budgets"
         )
