@@ -31,6 +31,11 @@ ANY_ORDER = (
     "fixed beforehand, not for costs that depend on earlier answers; with bounds = 'sharp' the order is "
     "fixed before the first query."
 )
+#: Said where the account pays for labels alone.
+LABELS_CHARGED = (
+    "Each answer is charged as its label alone, in Rényi DP at one order for each budget, fixed before the "
+    "first query. Noisy counts would cost more: nobody may see them."
+)
 #: What is released of each answered query, by name; another method says it in a sentence of its own.
 RELEASED = {
     "labels": "its label, and nothing of the vote counts",
@@ -102,6 +107,8 @@ class PrivacyStatement:
         What else was allowed and weakens it, one sentence each.
     any_order : bool
         Whether the account went on while any Rényi order was within the budget, as the papers' does.
+    price : {"histogram", "labels"}
+        What an answer was charged in the worst case: all noisy counts, or the label alone.
     """
 
     guarantee: str
@@ -113,6 +120,7 @@ class PrivacyStatement:
     gaussian: bool = False
     provisos: tuple[str, ...] = ()
     any_order: bool = False
+    price: str = "histogram"
 
     @property
     def may_publish_spending(self) -> bool:
@@ -192,6 +200,8 @@ class PrivacyStatement:
         lines.append(f"Guarantee: {self.guarantee}; {MEANING[self.guarantee]}.")
         if self.any_order:
             lines.append(ANY_ORDER)
+        if self.price == "labels":
+            lines.append(LABELS_CHARGED)
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
         lines += [f"{proviso}." for proviso in self.provisos]
         for row in self.groups:
@@ -238,6 +248,7 @@ class PrivacyStatement:
             "adjacency": self.adjacency,
             "private_noise": self.noise_is_private,
             "released": self.released,
+            **({"price": self.price} if self.price == "labels" else {}),
             "unit": self.unit,
             "statement": self.sentences(),
             "groups": [
@@ -269,6 +280,7 @@ def statement(
     noise_is_private: bool,
     released: str = "labels",
     unit: str = OWNER,
+    price: str = "histogram",
 ) -> PrivacyStatement:
     """Read a privacy statement off an account, by group name.
 
@@ -288,6 +300,8 @@ def statement(
         What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
     unit : {"owner", "teacher"}
         What a group's members are.
+    price : {"histogram", "labels"}
+        What an answer was charged in the worst case.
     """
     spent = account.epsilon_spent_by_name()
     groups = tuple(
@@ -303,6 +317,7 @@ def statement(
         unit,
         account.is_gaussian,
         any_order=account.any_order,
+        price=price,
     )
 
 

@@ -13,7 +13,7 @@ from collegium.budgets import DEFAULT_DELTA
 from collegium.parameters import Settings, setting
 from collegium.pate.students.selection import QUERY_ORDERS, RANDOM
 from collegium.pate.students.targets import METHODS
-from collegium.pate.voting.pricing import GUARANTEES
+from collegium.pate.voting.pricing import GUARANTEES, PRICES
 from collegium.pate.voting.release import LABELS, RELEASES
 
 _ORDERS = {"wide": DEFAULT_ORDERS, "seeds": SEED_ORDERS}
@@ -65,6 +65,15 @@ class Account(Settings):
         above=0,
         below=1,
         advice="choose one well below 1 / number of people, for instance 1e-5",
+    )
+    price: str | None = setting(
+        None,
+        "What an answer of which only the label is released is charged in the worst-case account (gnmax, "
+        "confident, interactive). histogram: what all noisy counts would cost, in exact Gaussian DP. labels: "
+        "less, in Rényi DP. Left out: the one that pays for more answers, decided before the first query.",
+        kind="text",
+        choices=PRICES,
+        example='"histogram"',
     )
 
     def __post_init__(self) -> None:
