@@ -115,6 +115,13 @@ RELEASED = {
     "histogram": "the noisy counts of all classes, and the noisy value of each check",
 }
 
+LABEL_PRICE = {
+    True: "its label alone, as set",
+    False: "its label alone: these budgets pay for more answers that way, which was decided from public "
+    "numbers before the first query",
+}
+"""What an answer is charged, by whether somebody set it so."""
+
 ANSWERS = (
     {
         "released": "Labels released",

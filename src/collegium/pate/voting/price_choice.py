@@ -94,10 +94,13 @@ def choose_price(
             for name in (HISTOGRAM, LABELS)
         )
     chosen = LABELS if labels > counts else HISTOGRAM
-    why = (
-        f"the budgets pay for {labels:,} answers, and for {counts:,} if all noisy counts are charged"
-        if chosen == LABELS
-        else f"as labels alone the budgets would pay for {'fewer' if labels < counts else 'no more'} of the "
-        f"{most:,} that may be asked for"
-    )
+    if chosen == LABELS:
+        every = "all " if labels == most else ""
+        why = (
+            f"the budgets pay for {every}{labels:,} answers, and for {counts:,} if all noisy counts are "
+            "charged"
+        )
+    else:
+        fewer = "fewer" if labels < counts else "no more"
+        why = f"as labels alone, the budgets would pay for {fewer} of the {most:,} that may be asked for"
     return ChosenPrice(chosen, f"Each answer is charged as {_IN_WORDS[chosen]}: {why}.")
