@@ -178,7 +178,9 @@ def test_nobody_overspends_whatever_is_combined(data, personalisation, aggregato
     assert (spent <= table["epsilon"]).all()
     assert len(model.labels_) > 0
     assert set(model.predict(data["X_test"])) <= {"no", "yes"}
-    if guarantee == "worst-case":  # labels charged as labels may be paid for until the questions run out
+    if (
+        guarantee == "worst-case"
+    ):  # labels charged as labels may be paid for until the questions run out
         ended = "queries" if model.privacy_.price == "labels" else "budget"
         assert model.stop_reason_ in ("budget", ended)
 

@@ -43,6 +43,8 @@ AGGREGATORS = {
         ExponentialMax(gamma=0.05),
     )
 }
+#: Whose labels alone are released, and charged as labels.
+LABELS = GNMax(sigma=7.0)
 TEACHER = {"max_depth": 3, "max_features": 1}  # draws: its seed decides on its votes
 STUDENT = {"max_depth": 4, "max_features": 1}
 TOML = """
@@ -100,7 +102,8 @@ def folder(tmp_path_factory):
 
 
 def release_of(aggregator):
-    return "histogram" if aggregator.pays_for_histogram else "labels"
+    shows = aggregator.pays_for_histogram and aggregator is not LABELS
+    return "histogram" if shows else "labels"
 
 
 def from_toml(folder, out, personalisation, aggregator, streaming=False):
@@ -134,7 +137,7 @@ def from_toml(folder, out, personalisation, aggregator, streaming=False):
         "student": student.predict_proba(test),
         "answers": student.predict(test),
     }
-    if aggregator.pays_for_histogram:
+    if release_of(aggregator) == "histogram":
         table = pd.read_parquet(out / "release" / HISTOGRAMS_FILE)
         found["counts"] = table[[f"count: {name}" for name in CLASSES]].to_numpy()
         found["checks"] = table["check"].to_numpy()
@@ -192,7 +195,9 @@ def require_same_bits(found, expected):
             assert found[name] == value, name
 
 
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=list(AGGREGATORS))
+@pytest.mark.parametrize(
+    "aggregator", [*AGGREGATORS.values(), LABELS], ids=[*AGGREGATORS, "gnmax's labels"]
+)
 @pytest.mark.parametrize("personalisation", list(PERSONALISATIONS))
 def test_a_study_and_the_estimator_give_the_same_bits(
     folder, tmp_path, personalisation, aggregator
@@ -202,6 +207,10 @@ def test_a_study_and_the_estimator_give_the_same_bits(
         expected = from_toml(folder, tmp_path / "study", personalisation, aggregator)
         found = from_python(folder, personalisation, aggregator)
     assert len(expected["asked"]) > 4 and len(set(expected["labels"])) == 2
+    charged_as_labels = (
+        aggregator is LABELS and personalisation != "vanishing"
+    )  # there no more can be asked
+    assert expected["account"].price == ("labels" if charged_as_labels else "histogram")
     require_same_bits(found, expected)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -69,12 +69,15 @@ class GroupSpending:
     epsilon_spent : float
         Spent by each owner at the budget's δ (the largest in the group), rounded up. Sensitive under
         a data-dependent guarantee.
+    mu : float
+        Within which μ of Gaussian DP everything stays as well; infinite where none is known but the budget's.
     """
 
     group: str
     owners: int
     budget: Budget
     epsilon_spent: float
+    mu: float = math.inf
 
     @property
     def share(self) -> float:
@@ -140,7 +143,8 @@ class PrivacyStatement:
 
     def trade_off(self, row: GroupSpending) -> TradeOff:
         """How well the best test can tell records of a group's member from others, within the budget."""
-        return TradeOff(row.budget, self.gaussian, one_way=not self.may_publish_spending)
+        one_way = not self.may_publish_spending
+        return TradeOff(row.budget, self.gaussian, one_way, row.mu)
 
     def found_of_100(self, row: GroupSpending, false_alarms: float) -> str:
         """Write how many of 100 owners the best test finds at most, with some false alarms."""
@@ -261,6 +265,7 @@ class PrivacyStatement:
                         f"{alarms:g}": self.trade_off(row).most_found(alarms)
                         for alarms in FALSE_ALARMS
                     },
+                    **({"mu": row.mu} if math.isfinite(row.mu) else {}),
                     **(
                         {"epsilon_spent": _number(row.epsilon_spent)}
                         if self.may_publish_spending
@@ -281,6 +286,7 @@ def statement(
     released: str = "labels",
     unit: str = OWNER,
     price: str = "histogram",
+    mu: Mapping[str, float] | None = None,
 ) -> PrivacyStatement:
     """Read a privacy statement off an account, by group name.
 
@@ -302,10 +308,13 @@ def statement(
         What a group's members are.
     price : {"histogram", "labels"}
         What an answer was charged in the worst case.
+    mu : mapping of str to float, optional
+        Of each group: within which μ everything stays that the account allows, where it does not count in μ.
     """
+    beside = {} if mu is None else mu
     spent = account.epsilon_spent_by_name()
     groups = tuple(
-        GroupSpending(name, owners[name], budget, spent.get(name, 0.0))
+        GroupSpending(name, owners[name], budget, spent.get(name, 0.0), beside.get(name, math.inf))
         for name, budget in budgets.items()
     )
     return PrivacyStatement(

@@ -41,7 +41,7 @@ from collegium.pate.voting.choosing import QueryChooser
 from collegium.pate.voting.histograms import NoisyHistograms, released_histograms
 from collegium.pate.voting.labelling import LabellingJob, Labels
 from collegium.pate.voting.price_choice import ChosenPrice, choose_price
-from collegium.pate.voting.pricing import pricing_for
+from collegium.pate.voting.pricing import LabelPricing, pricing_for
 from collegium.pate.voting.release import HISTOGRAM
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.assignment import check_assignment
@@ -488,6 +488,7 @@ def release(
         queries.release,
         arrangement.counts_in,
         price,
+        pricing.mu_by_name() if isinstance(pricing, LabelPricing) else None,
     )
     if not privacy.may_publish_spending:
         privacy = memory.keep_spending(privacy)

@@ -140,6 +140,9 @@ def _risk(data: ReportData) -> dict[str, Any]:
     return {
         "alarms": [f"{100 * alarms:g}" for alarms in FALSE_ALARMS],
         "gaussian": data.privacy.gaussian,
+        "follows": words.RISK_FROM_LABELS
+        if data.privacy.price == LABELS
+        else words.RISK_FROM[data.privacy.gaussian],
         "figure": figure,
     }
 

@@ -7,6 +7,8 @@ import pytest
 
 from collegium.accounting.arg_max import gaussian_arg_max_rdp
 from collegium.accounting.renyi import rdp_to_epsilon
+from collegium.accounting.statement import statement
+from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.noise.grid import GRID
@@ -51,20 +53,25 @@ def test_every_personalisation_gains_and_nobody_overspends_at_the_fixed_order(ki
     assert (pricing.accountant.fixed_order == order).all() and not np.isnan(order).any()
     assert pricing.accountant.guarantee == "worst-case"
     # Once more from the outcomes, at each cohort's own order, by the formulas of the documentation.
-    spent, steps = np.zeros(len(order)), range(len(order))
+    spent, steps, squared = np.zeros(len(order)), range(len(order)), np.zeros(len(order))
     for outcome in [*labels.outcomes, Outcome(labels.n_asked, 0, ANSWERED, 0)]:
+        mu = np.sqrt(squared)  # of all noisy values, seen or not
         before = [float(rdp_to_epsilon([spent[i]], [order[i]], 1e-5)[0]) for i in steps]
         ballot = electorate.ballot(outcome.position)
         moved = ballot.sensitivity / ballot.scale
         if aggregator.has_check:
+            squared += (moved / aggregator.check_scale) ** 2
             spent += order * moved**2 / (2 * aggregator.check_scale**2)
         if outcome.verdict == ANSWERED:
+            squared += 2 * (moved / 40) ** 2
             of_label = gaussian_arg_max_rdp(moved, 40.0, np.unique(order), GRID / ballot.scale)
             spent += of_label[steps, np.searchsorted(np.unique(order), order)]
     granted = [budget.epsilon for budget in electorate.cohort_budgets]
     assert all(np.array(before) <= granted)
     after = [float(rdp_to_epsilon([spent[i]], [order[i]], 1e-5)[0]) for i in steps]
     assert any(np.array(after) > granted), "one more answer would still have been paid for"
+    promised = np.array([pricing.mu_by_name()[name] for name in electorate.cohort_groups])
+    assert (mu <= promised).all() and (mu > 0.8 * promised).any()
     np.testing.assert_allclose(pricing.accountant.epsilon_spent(), before, rtol=1e-9)
     histograms = run(aggregator, electorate, WorstCasePricing(aggregator, electorate))
     assert len(labels.labels) > 1.12 * len(histograms.labels)
@@ -150,3 +157,19 @@ def test_an_odometer_counts_as_the_account_does_and_beyond(name):
     assert odometer.epsilon_spent() == pricing.accountant.epsilon_spent()
     odometer.charge(cost, times=50)
     assert odometer.epsilon_spent() > 1 > pricing.accountant.epsilon_spent()
+
+
+def test_an_account_of_labels_says_nearly_what_one_of_noisy_counts_says_of_an_attacker():
+    electorate = Uniform().plan({"all": Budget(3.0)}, {"all": 60000}, 250).electorate(0)
+    account = LabelPricing(GNMax(40), electorate).accountant
+    mu = LabelPricing(GNMax(40), electorate).mu_by_name()
+    said = statement(account, {"all": 9}, dict(electorate.groups), "", True, price="labels", mu=mu)
+    blunt, labels, counts = (
+        100 * curve.most_found(0.05)
+        for curve in (
+            TradeOff(Budget(3.0)),
+            said.trade_off(said.groups[0]),
+            TradeOff(Budget(3.0), gaussian=True),
+        )
+    )
+    assert (round(blunt, 1), round(labels, 1), round(counts, 1)) == (95.3, 20.9, 17.7)

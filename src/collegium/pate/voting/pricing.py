@@ -20,9 +20,15 @@ from collegium.accounting.accountants import (
     GaussianAccountant,
     RenyiAccountant,
 )
+from collegium.accounting.arg_max import mu_within_rdp
 from collegium.accounting.events import Composition, Event, SensitiveCurve
 from collegium.accounting.neighbours import Neighbours
-from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS, validate_orders
+from collegium.accounting.renyi import (
+    DEFAULT_ORDERS,
+    SEED_ORDERS,
+    affordable_rdp,
+    validate_orders,
+)
 from collegium.errors import InputError
 from collegium.pate.voting.charging import Price
 from collegium.pate.voting.noisy_maxima import Aggregator
@@ -134,6 +140,19 @@ class LabelPricing(WorstCasePricing):
             return account
         # The same orders again: what costs at all the others is never looked at.
         return RenyiAccountant(*_budgets(electorate), fixed, "canonne", *about, usual=everybody)
+
+    def mu_by_name(self) -> dict[str, float]:
+        """Within which μ all noisy counts of each group stay, however the account is used up."""
+        account = self.accountant
+        assert isinstance(account, RenyiAccountant)
+        mu: dict[str, float] = {}
+        for cohort, name in enumerate(account.names):
+            order, budget = account.fixed_order[[cohort]], account.epsilon[cohort]
+            if np.isinf(budget):
+                continue
+            limit = affordable_rdp(budget, order, account.delta[cohort], account.conversion)
+            mu[name] = max(mu.get(name, 0.0), float(mu_within_rdp(limit, order)[0]))
+        return mu
 
     def answer(self, ballot: Ballot) -> Event:
         """The label of a query with this ballot."""
