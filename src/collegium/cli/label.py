@@ -96,8 +96,8 @@ def label(
     release: Annotated[
         str,
         typer.Option(
-            help="labels, or histogram: the noisy counts of all classes and the noisy checks as well, at the "
-            "same price (worst-case; lnmax, gnmax, confident, interactive)."
+            help="labels, or histogram: the noisy counts of all classes and the noisy checks as well "
+            "(worst-case; lnmax, gnmax, confident, interactive); labels alone may cost less."
         ),
     ] = "labels",
     shuffle_seed: Annotated[

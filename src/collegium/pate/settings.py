@@ -109,8 +109,8 @@ class Queries(Settings):
     release: str = setting(
         LABELS,
         "labels: the winner of each vote. histogram: the noisy counts of all classes and the noisy value "
-        "of each check, at the same price (worst-case guarantee; lnmax, gnmax, confident and interactive "
-        "only). Cannot be changed once a study has begun.",
+        "of each check (worst-case guarantee; lnmax, gnmax, confident and interactive only); labels alone "
+        "may cost less, see price. Cannot be changed once a study has begun.",
         choices=RELEASES,
     )
     targets: str = setting(
