@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
 
 from collegium import (
     ConfidentGNMax,
@@ -21,11 +22,13 @@ from collegium import (
     Queries,
     load_student,
 )
+from collegium.cli.main import app
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
 from collegium.study.stages import run_study
+from collegium.study.terms import read_job
 
 SEED, NOISE_SEED = 7, 11
 LEVELS = {"high": 4.0, "average": 6.0, "low": 9.0}
@@ -221,3 +224,28 @@ def test_a_streamed_study_gives_the_same_bits(folder, tmp_path, personalisation)
         confident = AGGREGATORS["confident"]
         streamed = from_toml(folder, tmp_path / "streamed", personalisation, confident, True)
         require_same_bits(streamed, from_python(folder, personalisation, confident))
+
+
+def test_the_label_command_on_a_studys_votes_gives_its_labels_and_its_account(folder, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        study = from_toml(folder, tmp_path / "study", "weighting", LABELS)
+    rows = [
+        f"{LEVELS[name]},{name},{group.owners // group.teachers + 1}"
+        for name, group in study["plan"].items()
+        for _ in range(group.teachers)
+    ]
+    (tmp_path / "budgets.csv").write_text(
+        "epsilon,group,owners\n" + "\n".join(rows) + "\n", "utf-8"
+    )
+    options = ["--votes", tmp_path / "study/vault/votes.npy", "--votes-are", "predictions"]
+    options += ["--budgets", tmp_path / "budgets.csv", "--classes", 2, "--out", tmp_path / "job"]
+    options += ["--aggregator", "gnmax", "--sigma", LABELS.sigma, "--noise-seed", NOISE_SEED]
+    done = CliRunner().invoke(app, ["label", *map(str, options), "--shuffle-seed", str(SEED)])
+    assert done.exit_code == 0, done.output
+    terms, outcomes = read_job(tmp_path / "job")
+    assert terms.price == study["account"].price == "labels"
+    assert [outcome.query for outcome in outcomes] == study["asked"].tolist()
+    assert [CLASSES[outcome.label] for outcome in outcomes] == study["labels"].tolist()
+    spent = terms.replayed(outcomes).account.epsilon_spent_by_name()
+    assert spent == {row.group: row.epsilon_spent for row in study["account"].groups}
