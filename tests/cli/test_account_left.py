@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.accountants import GaussianAccountant, RenyiAccountant
 from collegium.accounting.neighbours import Neighbours
 from collegium.cli.main import app
 from collegium.errors import CollegiumError
 from collegium.pate.voting.aggregators import ConfidentGNMax
-from collegium.pate.voting.composition import replay
 from collegium.study.folder import StudyFolder
 from collegium.study.terms import JobTerms, read_job
 
@@ -72,13 +71,14 @@ def test_what_is_left_of_a_finished_job_is_what_it_stated(tmp_path, house, perso
         assert now["mu_left"] > 0
 
 
-def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house):
-    every_query_passes = ("--threshold=-10000", "--sigma-threshold", 40)
+@pytest.mark.parametrize("price", ["histogram", "labels"])
+def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house, price):
+    every_query_passes = ("--threshold=-10000", "--sigma-threshold", 40, "--price", price)
     job = label(tmp_path, house, *every_query_passes, "--max-labels", 5)
     left = as_json("--left", job, "--json")
     terms, outcomes = read_job(job)
-    account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
-    assert isinstance(account, GaussianAccountant)
+    kind = {"histogram": GaussianAccountant, "labels": RenyiAccountant}[price]
+    assert isinstance(terms.replayed(outcomes).account, kind)
     whole = tmp_path / "whole"
     whole.mkdir()
     done = as_json("--left", label(whole, house, *every_query_passes), "--json")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -42,6 +42,11 @@ _OF_TEACHERS = {
         "knowing a teacher's budget tells something about what it has learnt from"
     ),
 }
+#: Said where the account pays for labels alone.
+LABELS_CHARGED = (
+    "Each answer is charged as its label alone, in Rényi DP at one order for each budget, fixed before the "
+    "first query. Noisy counts would cost more: nobody may see them."
+)
 #: What is released of each answered query, by name; another method says it in a sentence of its own.
 RELEASED = {
     "labels": "its label, and nothing of the vote counts",
@@ -75,12 +80,15 @@ class GroupSpending:
     epsilon_spent : float
         Spent by each owner at the budget's δ (the largest in the group), rounded up. Sensitive under
         a data-dependent guarantee.
+    mu : float
+        Within which μ of Gaussian DP everything stays as well; infinite where none is known but the budget's.
     """
 
     group: str
     owners: int
     budget: Budget
     epsilon_spent: float
+    mu: float = math.inf
 
     @property
     def share(self) -> float:
@@ -114,6 +122,8 @@ class PrivacyStatement:
         <collegium.accounting.neighbours.Arrangement.provisos>`.
     any_order : bool
         Whether the account went on while any Rényi order was within the budget, as the papers' does.
+    price : {"histogram", "labels"}
+        What an answer was charged in the worst case: all noisy counts, or the label alone.
     """
 
     guarantee: str
@@ -125,6 +135,7 @@ class PrivacyStatement:
     gaussian: bool = False
     provisos: tuple[str, ...] = ()
     any_order: bool = False
+    price: str = "histogram"
 
     @property
     def may_publish_spending(self) -> bool:
@@ -144,7 +155,8 @@ class PrivacyStatement:
 
     def trade_off(self, row: GroupSpending) -> TradeOff:
         """How well the best test can tell records of a group's member from others, within the budget."""
-        return TradeOff(row.budget, self.gaussian, one_way=not self.may_publish_spending)
+        one_way = not self.may_publish_spending
+        return TradeOff(row.budget, self.gaussian, one_way, row.mu)
 
     def found_of_100(self, row: GroupSpending, false_alarms: float) -> str:
         """Write how many of 100 owners the best test finds at most, with some false alarms."""
@@ -234,6 +246,8 @@ class PrivacyStatement:
         lines.append(f"Guarantee: {self.guarantee}; {self._of_unit(MEANING[self.guarantee])}.")
         if self.any_order:
             lines.append(ANY_ORDER)
+        if self.price == "labels":
+            lines.append(LABELS_CHARGED)
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
         lines += [f"{proviso}." for proviso in self.provisos]
         for row in self.groups:
@@ -275,6 +289,7 @@ class PrivacyStatement:
             "adjacency": self.adjacency,
             "private_noise": self.noise_is_private,
             "released": self.released,
+            **({"price": self.price} if self.price == "labels" else {}),
             "unit": self.unit,
             "statement": self.sentences(),
             "groups": [
@@ -287,6 +302,7 @@ class PrivacyStatement:
                         f"{alarms:g}": self.trade_off(row).most_found(alarms)
                         for alarms in FALSE_ALARMS
                     },
+                    **({"mu": row.mu} if math.isfinite(row.mu) else {}),
                     **(
                         {"epsilon_spent": _number(row.epsilon_spent)}
                         if self.may_publish_spending
@@ -307,6 +323,8 @@ def statement(
     released: str = "labels",
     unit: str = OWNER,
     provisos: tuple[str, ...] = (),
+    price: str = "histogram",
+    mu: Mapping[str, float] | None = None,
 ) -> PrivacyStatement:
     """Read a privacy statement off an account, by group name.
 
@@ -328,10 +346,15 @@ def statement(
         What a group's members are.
     provisos : tuple of str
         What else was allowed and weakens it, one sentence each.
+    price : {"histogram", "labels"}
+        What an answer was charged in the worst case.
+    mu : mapping of str to float, optional
+        Of each group: within which μ everything stays that the account allows, where it does not count in μ.
     """
+    beside = {} if mu is None else mu
     spent = account.epsilon_spent_by_name()
     groups = tuple(
-        GroupSpending(name, owners[name], budget, spent.get(name, 0.0))
+        GroupSpending(name, owners[name], budget, spent.get(name, 0.0), beside.get(name, math.inf))
         for name, budget in budgets.items()
     )
     return PrivacyStatement(
@@ -344,6 +367,7 @@ def statement(
         account.is_gaussian,
         provisos,
         any_order=account.any_order,
+        price=price,
     )
 
 

@@ -139,7 +139,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     if isinstance(data, StudyData) and hasattr(data.X_public, "columns"):
         planned.rehearse(data.X_test)  # refuses what the run would; seeing images may take minutes
     most = (
-        affordable_answers(aggregator, made, config.study.seed)
+        affordable_answers(aggregator, made, planned.price.name, config.study.seed)
         if config.privacy.guarantee == "worst-case"
         else None
     )
@@ -151,6 +151,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
                 "teachers": made.n_teachers,
                 "efficiency": made.efficiency,
                 "answers_affordable": most,
+                "price": None if most is None else planned.price.name,
                 "groups": {
                     name: {
                         "people": group.owners,
@@ -177,6 +178,8 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     if most is not None:
         bound = "at least " if most == MOST else ""
         out.print(f"The budgets pay for {bound}{most:,} answers if every query is answered.")
+    if planned.price.why:
+        out.print(planned.price.why, soft_wrap=True)
 
 
 def run(

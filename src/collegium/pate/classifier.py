@@ -119,12 +119,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         holds whatever the data are. ``Account("data-dependent")`` is the papers' account of this one data
         set: what it spends is sensitive, and so is the number of labels; ``orders`` (``"wide"``,
         ``"seeds"`` or numbers above 1), ``conversion`` (``"canonne"``, or ``"mironov"`` as in the papers)
-        and ``bounds`` (``"papers"``, or ``"sharp"``) say how. ``delta`` is that of budgets given as numbers.
+        and ``bounds`` (``"papers"``, or ``"sharp"``) say how. ``price`` is what an answer is charged in the
+        worst case: ``"histogram"``, or ``"labels"`` where they alone are released; default: whichever pays
+        for more answers, as ``privacy_`` says. ``delta`` is that of budgets given as numbers.
     queries : Queries, optional
         What is asked, and what is shown of the answers: ``query_order`` (``"random"``; ``"coverage"``: public
         records that represent the others best come first; ``"active"``: those of which the student, fitted
         again and again to what was released, is least certain), ``max_queries``, ``max_labels``,
-        ``release`` (``"labels"``, or ``"histogram"``: the noisy counts of all classes, at the same price) and
+        ``release`` (``"labels"``, or ``"histogram"``: the noisy counts of all classes) and
         ``targets`` (what the student learns from histograms: ``"mixture"``, ``"noise"``, ``"argmax"``).
     student : estimator, optional
         Any scikit-learn classifier, or a student with ``fit_released(X_public, queries, targets)``, which

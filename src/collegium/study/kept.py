@@ -25,7 +25,7 @@ from collegium.personalisation.electorate import Electorate
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.stored_teachers import StoredTeachers
-from collegium.study.terms import JobTerms, keep_terms
+from collegium.study.terms import JobTerms, keep_terms, kept_price
 
 
 class StudyInterrupted(KeyboardInterrupt):
@@ -112,6 +112,10 @@ class FolderMemory(Memory):
     def begin(self, aggregator: Aggregator, electorate: Electorate, **terms: Any) -> None:
         """Keep the public terms of the questions, before the first one."""
         keep_terms(self._study, JobTerms(aggregator, electorate, **terms))
+
+    def price(self) -> str | None:
+        """Recall what an answer is charged, if the terms are kept."""
+        return kept_price(self._study)
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[Callable[[], bool]]:

@@ -182,7 +182,11 @@ def report_data(
         n_reinforced=verdicts.count(REINFORCED),
         n_lost=verdicts.count(LOST),
         effects=result.effects,
-        history=spending_history(aggregator, electorate, labels.outcomes) if may_show else [],
+        history=(
+            spending_history(aggregator, electorate, labels.outcomes, result.privacy.price)
+            if may_show
+            else []
+        ),
         teacher=_in_words(config, "teachers"),
         student=_in_words(config, "student"),
         label_accuracy=result.label_accuracy,
