@@ -312,7 +312,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=120, help="how many are drawn")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--subject", choices=SUBJECTS, help="of one subject alone")
+    parser.add_argument("--subject", nargs="*", choices=SUBJECTS, help="of these subjects alone")
     parser.add_argument(
         "--only", nargs="*", default=[""], help="those whose file:line is one of these"
     )
@@ -322,14 +322,13 @@ def main() -> None:
     parser.add_argument("--map", type=Path, help="keeps which test runs which lines for next time")
     parser.add_argument("--list", action="store_true", help="how many there are, and stop")
     arguments = parser.parse_args()
-    generator = random.Random(arguments.seed)
-    subjects = [arguments.subject] if arguments.subject else list(SUBJECTS)
+    subjects = arguments.subject or list(SUBJECTS)
     chosen = [mutant for one in KNOWN for mutant in known(*one) if mutant.subject in subjects]
     for subject in subjects:
         every = [mutant for file in SUBJECTS[subject][0] for mutant in mutants_of(subject, file)]
         print(f"{subject:8}  {len(every):5} possible mutants", flush=True)
-        generator.shuffle(every)
-        chosen += every[: -(-arguments.count // len(subjects))]
+        random.Random(f"{arguments.seed} {subject}").shuffle(every)
+        chosen += every[: -(-arguments.count // len(SUBJECTS))]
     if arguments.list:
         return
     mutant_tests.start()
