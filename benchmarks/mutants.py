@@ -106,7 +106,34 @@ class Mutant:
 
 
 #: Survivors that change nothing: (file, line of code, before, after) -> why no test can fail.
-EQUIVALENT: dict[tuple[str, str, str, str], str] = {}
+_SAMPLING = "noise/exact_sampling.py"
+EQUIVALENT: dict[tuple[str, str, str, str], str] = {
+    (
+        "accounting/gaussian.py",
+        "error = _units(1 + (1 + abs(x)) * (epsilon / mu + mu / 2)) * scale if scale else 0.0",
+        "mu / 2",
+        "mu",
+    ): "a bound of rounding errors that is larger: δ is above the true value still, by less than 1e-12",
+    (
+        _SAMPLING,
+        'rate = libmp.mpf_exp(magnitude, 2 * working, "n")',
+        "2",
+        "3",
+    ): "more digits than the bound of its error needs: a draw is exact with either",
+    (
+        _SAMPLING,
+        'boundary = libmp.mpf_div(odd, doubled_scale, precision + 16, "n")',
+        "precision + 16",
+        "precision",
+    ): "moves a tail by 2**-precision / 2 at most (t times its density is below 1/2), and the comparison "
+    "leaves two units open: a draw is exact with either",
+    (
+        _SAMPLING,
+        "beyond = int(scale_steps) + 1",
+        "int(scale_steps) + 1",
+        "1",
+    ): "where a search by doubling begins: it ends at the same integer",
+}
 
 _SWAPS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Add: (ast.Sub,),

@@ -177,6 +177,13 @@ def test_a_point_that_was_named_is_known_later_and_not_by_an_older_journal(tmp_p
     point = journal.point_before("release/x")
     journal.vouch("release/x", "1")
     assert journal.point_before("release/x") == point != journal.point_before("release/y")
+    for digest in (
+        "2",
+        "1",
+    ):  # a crash came before the file: it is as it was, and is vouched for again
+        journal.vouch("release/x", digest)
+        assert journal.point_before("release/x") == point
+    assert FileJournal(path).point_before("release/x") == point
     journal.vouch("release/y", "2")
     assert journal.has_been_at(*point) and FileJournal(path).has_been_at(*point)
     path.write_bytes(older)
