@@ -492,9 +492,10 @@ def test_a_disk_that_fills_up_after_a_reservation_costs_no_answer(
     assert labels.n_asked == 9
 
 
-def test_room_is_enough_for_the_largest_outcomes(tmp_path):
-    journal = FileJournal(tmp_path / "journal", n_values=11)
-    first, queries = 10**9, [10**9 + step for step in range(16)]
+@pytest.mark.parametrize(("n_values", "size"), [(11, 16), (0, 200)])
+def test_room_is_enough_for_the_largest_outcomes(tmp_path, n_values, size):
+    journal = FileJournal(tmp_path / "journal", n_values=n_values)
+    first, queries = 10**9, [10**9 + step for step in range(size)]
     journal._settled = [outcome(first - 1)]
     journal.reserve(first, queries)
     set_aside = (tmp_path / ".journal.room").stat().st_size
@@ -507,10 +508,10 @@ def test_room_is_enough_for_the_largest_outcomes(tmp_path):
                 10**9 + step,
                 "reinforced" if step else ANSWERED,
                 10**5,
-                noisy_counts=(largest,) * 10,
-                noisy_check=largest,
+                noisy_counts=(largest,) * (n_values - 1) if n_values else None,
+                noisy_check=largest if n_values else None,
             )
-            for step in range(16)
+            for step in range(size)
         ]
     )
     assert (tmp_path / "journal").stat().st_size - before < set_aside
