@@ -112,7 +112,9 @@ class Mutant:
 #: Survivors that change nothing: (file, line of code, before, after) -> why no test can fail.
 _SAMPLING, _ACCOUNTANT = "noise/exact_sampling.py", "accounting/accountant.py"
 _WHOLE = "whole = self._path.stat().st_size == self._size + self._torn"
-_NOTHING_TORN = "where this is asked, a line has just been tried to append, and what was torn is cut off"
+_NOTHING_TORN = (
+    "where this is asked, a line has just been tried to append, and what was torn is cut off"
+)
 EQUIVALENT: dict[tuple[str, str, str, str], str] = {
     (
         "accounting/gaussian.py",
@@ -151,6 +153,18 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "len(self._priced) == _KEPT",
         "len(self._priced) != _KEPT",
     ): "prices are kept for fewer events, and worked out anew: the same ones",
+    (
+        _ACCOUNTANT,
+        "if not ((self.delta > 0) & (self.delta < 1)).all():",
+        "(self.delta > 0) & (self.delta < 1)",
+        "self.delta > 0",
+    ): "what it lets pass is refused, in other words, where the limits are worked out",
+    (
+        "accounting/bookkeeping.py",
+        "skipped = np.clip(np.where(going, skipped, 0), 0, np.maximum(left - 1, 0)).astype(np.int64)",
+        "1",
+        "2",
+    ): "skips one less at once, and adds it in the next step: the same sum",
     (
         _ACCOUNTANT,
         "Cost = Event | SensitiveCurve",
