@@ -137,6 +137,12 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
     "leaves two units open: a draw is exact with either",
     (
         _SAMPLING,
+        'return libmp.mpf_exp(libmp.mpf_neg(magnitude), precision + 16, "n")',
+        "precision + 16",
+        "precision",
+    ): "off by 2**-precision at most, and the comparison leaves two units open: a draw is exact with either",
+    (
+        _SAMPLING,
         "working = precision + 16",
         "16",
         "17",

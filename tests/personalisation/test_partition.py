@@ -117,6 +117,12 @@ def test_values_are_those_of_splitmix64():
     assert [int(_stream(seed, step)[0]) for step in range(5)] == published
 
 
+def test_who_teaches_whom_is_the_same_in_every_version():
+    """A study that was begun goes on with it."""
+    hashes = owner_hashes(np.array(["Ada", "Ben", "Cem", "Dea"]), b"1")
+    assert choose_teachers(hashes, 5, 3).tolist() == [[3, 1, 2], [2, 3, 0], [3, 4, 2], [1, 3, 0]]
+
+
 @pytest.mark.parametrize("n_chosen", [1, 2, 5])
 def test_hash_gives_every_teacher_the_same_chance_in_every_place(n_chosen):
     # Chi-square of each column; six columns below in all, false alarm rate 1e-4 for each.
