@@ -66,7 +66,7 @@ import sklearn.naive_bayes, skops.io
 import collegium.study.stages, collegium.study.streaming
 from collegium.cli.main import main
 sys.path.insert(0, BENCHMARKS)
-from kills import stage_of
+from kills import rank, stage_of
 
 def aimed(folder, aim, countdown, wait, steps):
     to_the_disk = os.fsync
@@ -75,8 +75,13 @@ def aimed(folder, aim, countdown, wait, steps):
         to_the_disk(descriptor)
         stage = stage_of(Path(folder))
         steps.write(stage + chr(10))
-        countdown -= stage == aim
-        if stage == aim and not countdown:
+        if not aim or rank(stage) < rank(aim) or countdown < 1:
+            return
+        if stage == aim:
+            countdown -= 1
+        elif rank(stage) > rank(aim):
+            countdown = 0  # it came to the next stage before: better than not at all
+        if not countdown:
             if wait:
                 threading.Timer(wait, os.killpg, (0, signal.SIGKILL)).start()
             else:
@@ -180,6 +185,11 @@ STAGES = (
 REPEATED = {"drawing": 3, "asking": 2}
 
 
+def rank(stage: str) -> int:
+    """Tell which stage comes first; questions are drawn and settled by turns."""
+    return STAGES.index("asking" if stage == "drawing" else stage)
+
+
 def stage_of(folder: Path) -> str:
     """Tell how far a study has come, by what its journal vouches for.
 
@@ -264,7 +274,7 @@ def kill_and_go_on(
     before: dict[int, Outcome] = {}
     aims = [stage for stage in STAGES for _ in range(REPEATED.get(stage, 1)) if steps[stage]]
     for aim in [*aims, ""]:
-        if aim and STAGES.index(stage_of(folder)) > STAGES.index(aim) and aim not in REPEATED:
+        if aim and rank(stage_of(folder)) > rank(aim):
             continue
         step = moments.randint(1, 1 + steps[aim] // (1 + REPEATED.get(aim, 1)))
         wait = moments.choice([0.0, 0.0, 0.03 * moments.random() ** 2])

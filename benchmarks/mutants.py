@@ -133,14 +133,14 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         'boundary = libmp.mpf_div(odd, doubled_scale, precision + 16, "n")',
         "precision + 16",
         "precision",
-    ): "moves a tail by 2**-precision / 2 at most (t times its density is below 1/2), and the comparison "
-    "leaves two units open: a draw is exact with either",
+    ): "moves a tail by 0.6 of 2**-precision at most (t times its density is below 0.6), where less than all "
+    "of it is allowed, and the tail's own error is far smaller: a draw is exact with either",
     (
         _SAMPLING,
         'return libmp.mpf_exp(libmp.mpf_neg(magnitude), precision + 16, "n")',
         "precision + 16",
         "precision",
-    ): "off by 2**-precision at most, and the comparison leaves two units open: a draw is exact with either",
+    ): "off by half of 2**-precision at most, where less than all of it is allowed: exact with either",
     (
         _SAMPLING,
         "working = precision + 16",
