@@ -190,6 +190,25 @@ def test_a_point_that_was_named_is_known_later_and_not_by_an_older_journal(tmp_p
     assert not FileJournal(path).has_been_at(*point)
 
 
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [{"file": [1, "digest"]}],
+        [{"file": ["vault/a", 1]}],
+        [{"reserve": [1, [4]]}],
+        [{"reserve": [0, [4]]}, {"reserve": [0, [5]]}],
+    ],
+)
+def test_lines_that_are_never_written_are_refused_even_under_the_key(tmp_path, entries):
+    head, lines = START, []
+    for entry in entries:
+        head, line = chained(b"key", head, entry)
+        lines.append(line)
+    (tmp_path / "journal").write_bytes(b"".join(lines))
+    with pytest.raises(StudyMismatchError, match=f"damaged in line {len(entries)}"):
+        FileJournal(tmp_path / "journal", key=b"key")
+
+
 def test_damage_before_a_torn_line_leaves_both_alone(story, tmp_path):
     content, _, _ = story
     path = tmp_path / "damaged"
