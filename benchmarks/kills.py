@@ -1,12 +1,13 @@
 """Kill real runs of a study again and again, at every stage, and see that nothing is lost or asked twice.
 
-    python benchmarks/kills.py --kills 300
+    python benchmarks/kills.py --kills 100
 
-Each study is killed (SIGKILL, its whole process group) at random moments until it ends; then the next one
-begins. After every kill: what was known before is known still, with the same label (or lost for good, if it
-was being drawn). At the end: no query was asked twice, what is published is what the journal says, the
-statement says no less than the journal's prices add up to and no more than was granted, and one more run
-changes nothing.
+A study that nobody disturbs tells how often it brings something to the disk at each of its stages. The
+others are killed (SIGKILL, the whole process group) at one of these moments, or some milliseconds after it,
+stage after stage, each kind of study by turns. After every kill: what was known before is known still, with
+the same label (or lost for good, if it was being drawn). At the end: no query was asked twice, what is
+published is what the journal says, the statement says no less than the journal's prices add up to and no more
+than was granted, and one more run changes nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,13 @@ from collegium.study.verifying import examine
 LEVELS = {"high": 4.0, "low": 12.0}
 CLASSES = ["cat", "dog", "owl"]
 
+CHECK = {"threshold": 5, "sigma_threshold": 30, "sigma": 9}  # allows several blocks of questions
+
 #: Every kind of run: what its aggregation (and the rest) says.
 KINDS: dict[str, dict[str, dict[str, Any]]] = {
     "gnmax": {"aggregation": {"aggregator": "gnmax", "sigma": 9}},
-    "confident": {"aggregation": {"aggregator": "confident"}},
-    "interactive": {"aggregation": {"aggregator": "interactive", "refit_every": 10}},
+    "confident": {"aggregation": {"aggregator": "confident", **CHECK}},
+    "interactive": {"aggregation": {"aggregator": "interactive", **CHECK, "refit_every": 10}},
     "histogram": {"aggregation": {"aggregator": "gnmax", "sigma": 9, "release": "histogram"}},
     "vanishing": {
         "aggregation": {"aggregator": "gnmax", "sigma": 9},
@@ -57,42 +60,61 @@ KINDS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 SERVER = """
-import os, signal, sys, time
-import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style, sklearn.naive_bayes
+import json, os, signal, sys, threading, time
+from pathlib import Path
+import jinja2, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
+import sklearn.naive_bayes, skops.io
 import collegium.study.stages, collegium.study.streaming
 from collegium.cli.main import main
+sys.path.insert(0, BENCHMARKS)
+from kills import rank, stage_of
+
+def aimed(folder, aim, countdown, wait, steps):
+    to_the_disk = os.fsync
+    def fsync(descriptor):
+        nonlocal countdown
+        to_the_disk(descriptor)
+        stage = stage_of(Path(folder))
+        steps.write(stage + chr(10))
+        if not aim or rank(stage) < rank(aim) or countdown < 1:
+            return
+        if stage == aim:
+            countdown -= 1
+        elif rank(stage) > rank(aim):
+            countdown = 0  # it came to the next stage before: better than not at all
+        if not countdown:
+            if wait:
+                threading.Timer(wait, os.killpg, (0, signal.SIGKILL)).start()
+            else:
+                os.killpg(0, signal.SIGKILL)
+    os.fsync = fsync
+
 for line in sys.stdin:
-    seconds, *argv = line.split()
+    seconds, aim, *argv = json.loads(line)
     child = os.fork()
     if not child:
         os.setpgid(0, 0)
         sys.argv = ["collegium", *argv]
         os.dup2(os.open("child.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
         os.dup2(1, 2)
+        aimed(*aim, open("steps.txt", "w", buffering=1))
+        if seconds:
+            timer = threading.Timer(seconds, os.killpg, (0, signal.SIGKILL))
+            timer.daemon = True
+            timer.start()
         main()
-    try:
-        os.setpgid(child, child)  # it may have done so, or ended
-    except OSError:
-        pass
-    end, code = time.monotonic() + float(seconds), None
-    while time.monotonic() < end and code is None:
-        done, status = os.waitpid(child, os.WNOHANG)
-        code = os.waitstatus_to_exitcode(status) if done else None
-        time.sleep(0.0005)
-    if code is None:
-        os.killpg(child, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    print(code, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
 class Killer:
-    """A command line that is killed after so many seconds; forked with all that it imports."""
+    """A command line that is killed at a stage of its study; forked with all that it imports."""
 
     def __init__(self, folder: Path) -> None:
-        self._said = folder / "child.txt"
+        self._said, self._steps = folder / "child.txt", folder / "steps.txt"
+        server = SERVER.replace("BENCHMARKS", repr(str(Path(__file__).resolve().parent)))
         self._server = subprocess.Popen(
-            [sys.executable, "-c", SERVER],
+            [sys.executable, "-c", server],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -105,11 +127,27 @@ class Killer:
     def __exit__(self, *_: object) -> None:
         self._server.communicate()  # closes its standard input, which ends it
 
-    def run(self, seconds: float, *argv: object) -> tuple[int, str]:
-        """Run ``collegium``; return its exit code (negative: the signal) and what it printed."""
+    def run_for(self, seconds: float, *argv: object) -> tuple[int, str]:
+        """Run ``collegium`` for so long; return its exit code (negative: the signal) and what it printed."""
+        return self._ask(seconds, ("", "", 0, 0.0), *argv)
+
+    def run(
+        self, study: Path, stage: str = "", step: int = 0, wait: float = 0.0
+    ) -> tuple[int, str, collections.Counter[str]]:
+        """Run a study; kill it so many seconds after it brought something to the disk at a stage.
+
+        Returns: its exit code (negative: the signal), what it printed, and its writes by stage.
+        """
+        aim = (str(study.with_suffix("")), stage, step, wait)
+        code, said = self._ask(0.0, aim, "run", study)
+        return code, said, collections.Counter(self._steps.read_text().split())
+
+    def _ask(
+        self, seconds: float, aim: tuple[str, str, int, float], *argv: object
+    ) -> tuple[int, str]:
         assert self._server.stdin is not None and self._server.stdout is not None
-        self._server.stdin.write(" ".join([str(seconds), *map(str, argv)]) + "\n")
-        self._server.stdin.flush()
+        order = [seconds, aim, *map(str, argv)]
+        print(json.dumps(order), file=self._server.stdin, flush=True)
         return int(self._server.stdout.readline()), self._said.read_text()
 
 
@@ -153,20 +191,52 @@ def write_study(folder: Path, kind: str, n_public: int = 120) -> Path:
     return path
 
 
+STAGES = (
+    "begun",
+    "teaching",
+    "votes-cast",
+    "drawing",
+    "asking",
+    "voting-ended",
+    "labels",
+    "student",
+    "report",
+    "published",
+)
+REPEATED = {"drawing": 3, "asking": 2}
+
+
+def rank(stage: str) -> int:
+    """Tell which stage comes first; questions are drawn and settled by turns."""
+    return STAGES.index("asking" if stage == "drawing" else stage)
+
+
 def stage_of(folder: Path) -> str:
-    """Tell how far a study has come, by what lies in its folder."""
-    vault, release = folder / "vault", folder / "release"
-    if (release / "privacy.json").exists():
-        return "6 published"
-    if (vault / "aggregation.json").exists():
-        return "5 voting ended"
-    if (vault / "terms.json").exists():
-        return "4 voting"
-    if (vault / "votes.npy").exists():
-        return "3 votes cast"
-    if (vault / "teachers").is_dir() and any((vault / "teachers").iterdir()):
-        return "2 teaching"
-    return "1 begun" if (vault / "manifest.json").exists() else "0 nothing yet"
+    """Tell how far a study has come, by what its journal vouches for.
+
+    ``drawing``: a question is reserved, and its outcome is not there. ``asking``: between two questions.
+    """
+    try:
+        journal = (folder / "vault" / "journal.jsonl").read_bytes()
+    except FileNotFoundError:
+        return "begun"
+    if b'"release/report.html"' in journal and (folder / "release/report.html").exists():
+        return "published"
+    for file, stage in (
+        (b"release/effects.json", "report"),
+        (b"vault/student.json", "student"),
+        (b"release/labels.csv", "labels"),
+        (b"vault/aggregation.json", "voting-ended"),
+    ):
+        if b'"' + file + b'"' in journal:
+            return stage
+    if b'{"reserve"' in journal:
+        settled = journal.rfind(b'{"settle"') > journal.rfind(b'{"reserve"')
+        return "asking" if settled else "drawing"
+    if b'"vault/votes.npy"' in journal:
+        return "votes-cast"
+    teachers = folder / "vault" / "teachers"
+    return "teaching" if teachers.is_dir() and any(teachers.iterdir()) else "begun"
 
 
 def known(folder: Path) -> dict[int, Outcome]:
@@ -214,48 +284,68 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+def kill_and_go_on(
+    killer: Killer, path: Path, steps: collections.Counter[str], moments: random.Random
+) -> Iterator[str]:
+    """Kill a study at one stage after another, until it ends; yield the stage that each kill met.
+
+    ``steps``: how often it brings something to the disk at each stage, where nobody disturbs it.
+    """
+    folder = path.with_suffix("")
+    before: dict[int, Outcome] = {}
+    aims = [stage for stage in STAGES for _ in range(REPEATED.get(stage, 1)) if steps[stage]]
+    for aim in [*aims, ""]:
+        if aim and rank(stage_of(folder)) > rank(aim):
+            continue
+        step = moments.randint(1, 1 + steps[aim] // (1 + REPEATED.get(aim, 1)))
+        wait = moments.choice([0.0, 0.0, 0.03 * moments.random() ** 2])
+        code, said, _ = killer.run(path, aim, step, wait)
+        now = known(folder)
+        for query, outcome in before.items():
+            assert now[query] == outcome or outcome.verdict == "lost", "it changed its mind"
+        before = {q: o for q, o in now.items() if o.verdict != "lost"}
+        if code != -signal.SIGKILL:
+            assert code == 0, said
+            return
+        yield stage_of(folder)
+    raise AssertionError("it was killed without an aim")
+
+
 def main() -> None:
     """Kill, and count."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    moments = random.Random(arguments.seed)
     kills: collections.Counter[tuple[str, str]] = collections.Counter()
     studies = 0
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="kills-"))
         killer = stack.enter_context(Killer(Path(scratch)))
         usual = {}
-        for kind in KINDS:  # how long each takes where nobody disturbs it
+        for kind in KINDS:
             path = write_study(Path(scratch, f"whole-{kind}"), kind)
-            began = time.monotonic()
-            code, said = killer.run(600, "run", path)
+            code, said, usual[kind] = killer.run(path)
             assert code == 0, said
-            usual[kind] = time.monotonic() - began
+            print(f"{kind:12}", *(f"{usual[kind][stage]:4}" for stage in STAGES), flush=True)
         while kills.total() < arguments.kills:
             kind = list(KINDS)[studies % len(KINDS)]
             studies += 1
             path = write_study(Path(scratch, f"study-{studies}"), kind)
-            folder, code, said = path.with_suffix(""), 1, ""
-            before: dict[int, Outcome] = {}
-            for attempt in range(100):
-                moment = usual[kind] * moments.random() ** 3 * 1.1**attempt  # half is the report
-                code, said = killer.run(moment, "run", path)
-                now = known(folder)
-                for query, outcome in before.items():
-                    assert now[query] == outcome or outcome.verdict == "lost", "it changed its mind"
-                before = {q: o for q, o in now.items() if o.verdict != "lost"}
-                if code != -signal.SIGKILL:
-                    break
-                kills[kind, stage_of(folder)] += 1
-            assert code == 0, said
+            moments = random.Random(f"{arguments.seed} {studies}")
+            aims = list(kill_and_go_on(killer, path, usual[kind], moments))
+            kills.update((kind, stage) for stage in aims)
+            print(f"{kind:12} {' '.join(aims)}", flush=True)
+            folder = path.with_suffix("")
             check_finished(kind, path, folder)
             finished = contents(folder)
-            assert killer.run(600, "run", path)[0] == 0
-            assert contents(folder) == finished, "one more run changed something"
-    stages = sorted({stage for _, stage in kills})
-    print(pd.DataFrame({s: {k: kills[k, s] for k in KINDS} for s in stages}).to_string())
+            assert killer.run(path)[0] == 0
+            again = contents(folder)
+            changed = {
+                name for name in {*again, *finished} if again.get(name) != finished.get(name)
+            }
+            assert not changed, f"{kind}: one more run changed {sorted(changed)}, after {aims}"
+    print(pd.DataFrame({s: {k: kills[k, s] for k in KINDS} for s in STAGES}).to_string())
     print(f"{kills.total()} kills of {studies} studies: nothing lost, nothing asked twice")
 
 

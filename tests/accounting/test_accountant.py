@@ -348,3 +348,15 @@ def test_poisson_samples_are_charged_by_their_renyi_curve_and_refused_by_a_gauss
         gaussian.charge(event)
     gaussian.charge(PoissonGaussian([0.0, 1.0], [1.0, 50.0], steps=100))
     assert gaussian.mu_squared == pytest.approx([0.0, 100 / 50**2])
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 2.0, 8.0, 20.0])
+def test_a_sum_one_digit_above_the_square_of_mu_is_refused(epsilon):
+    """08: what a budget buys is rounded down."""
+    exact = Fraction(gdp_mu(epsilon, 1e-5)) ** 2
+    above = float(exact)
+    while Fraction(above) <= exact:
+        above = math.nextafter(above, math.inf)
+    account = GaussianAccountant([epsilon], 1e-5)
+    assert not account.affords(Amounts([above], [math.inf]))
+    assert account.affords(Amounts([above * (1 - 2.0**-50)], [math.inf]))

@@ -306,3 +306,10 @@ def test_sensitive_costs_add_up():
     total = add_up(one.sensitive_rdp, one.sensitive_rdp)
     one_by_one.charge(SensitiveCurve(total, DEFAULT_ORDERS))
     assert account.state() == one_by_one.state()
+
+
+def test_nothing_is_charged_more_often_than_floats_can_count():
+    account = PureAccountant([math.inf])
+    account.charge(PureNoise([0.0]), times=2**53)
+    with pytest.raises(InputError, match="times must lie between 0 and 9,007,199,254,740,992"):
+        account.charge(PureNoise([0.0]), times=2**53 + 1)

@@ -132,6 +132,16 @@ def test_no_work_costs_nothing_and_no_limit_buys_everything():
     assert pure_to_gdp(math.inf) == math.inf
 
 
+@pytest.mark.parametrize("mu", [1.1717935704527171, 2.4470380732412997, 2.466360346669473])
+def test_a_delta_next_below_that_of_epsilon_0_is_not_free(mu):
+    """The search ends at epsilon 0 itself here, within its rounding."""
+    exact = exact_delta(mu, 0)
+    below = math.nextafter(float(exact), 0)
+    while mpmath.mpf(below) >= exact:
+        below = math.nextafter(below, 0)
+    assert 0 < gdp_epsilon(mu, below) < 1e-13
+
+
 def test_extremes_do_not_break_the_formulas():
     assert gdp_epsilon(1e200, 1e-5) == math.inf
     assert gdp_epsilon(1e-300, 1e-5) == 0.0

@@ -19,6 +19,7 @@ from collegium.noise import exact_sampling
 from collegium.noise.exact_sampling import (
     FLOAT_ERROR,
     GAUSSIAN,
+    GUMBEL,
     LAPLACE,
     MAX_SCALE_STEPS,
     StandardVariable,
@@ -113,6 +114,26 @@ def test_adversarial_uniforms_at_rounding_boundaries(name: str) -> None:
                             assert source.used >= extra + 2  # the boundary was still open
                         refined += source.used > 1
     assert refined > 2000
+
+
+@pytest.mark.parametrize("below_median", [False, True])
+def test_both_branches_of_a_gumbel_variable_at_rounding_boundaries(below_median: bool) -> None:
+    """Beginning with the first boundary after the median, -log(log 2): on the lower side below 0."""
+    rng = np.random.default_rng(5)
+    sign = -1 if below_median else 1
+    with mpmath.workdps(60):
+        for scale in (0.8, 3.0, 104.8576, 40 / GRID):
+            first = math.floor(sign * 0.36651292 * scale + 0.5) + 1
+            for integer in (first, first + 1, first + int(scale), first + 2 * int(scale)):
+                t = (mpmath.mpf(integer) - 0.5) / mpmath.mpf(scale)
+                rate = mpmath.exp(-sign * t)
+                tail = 2 * mpmath.exp(-rate) if below_median else -2 * mpmath.expm1(-rate)
+                numerator = int(mpmath.floor(mpmath.ldexp(tail, 127)))
+                for offset in (-2, -1, 1, 2):
+                    high, low = divmod(numerator + offset, 2**64)
+                    words = [2 * high + below_median, low, *rng.integers(2**63, size=2).tolist()]
+                    reached = integer if offset < 0 else integer - 1
+                    assert draw_rounded(GUMBEL, scale, 1, Script(words))[0] == sign * reached
 
 
 @each_variable

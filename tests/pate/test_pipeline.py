@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from collegium import GNMax, PATEClassifier, Policy, Queries
+from collegium import GNMax, PATEClassifier, Policy, Queries, Vanishing
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.errors import InputError, PrivacyWarning
 from collegium.pate import pipeline
@@ -98,3 +98,15 @@ def test_noise_is_fresh_in_every_run_although_all_else_has_one_seed(released):
     assert (one.counts != other.counts).any()
     seeded, again = (released("hash", 7)[0].histograms for _ in range(2))
     np.testing.assert_array_equal(seeded.counts, again.counts)
+
+
+def test_who_takes_part_does_not_follow_from_private_records():
+    """The same plan and seed; other people's features and labels."""
+    budgets = Policy({"high": 1.0, "low": 9.0}).assign(["high", "low"] * 40)
+    recipe = Recipe(default_model(), default_model(), 8, GNMax(sigma=30.0), Vanishing(), seed=4)
+    present = []
+    for label in (0, 1):
+        X, codes = np.full((80, 3), float(label)), np.full(80, label, dtype=np.intp)
+        run = PateRun(recipe, Records(X, codes, budgets, np.arange(2), np.eye(3)))
+        present.append([run.electorate.ballot(position).weights for position in range(20)])
+    np.testing.assert_array_equal(*present)

@@ -13,7 +13,12 @@ from collegium.budgets import Budget, Budgets, Policy
 from collegium.data.sharding.roles import second_hashes
 from collegium.errors import InputError
 from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
-from collegium.personalisation.partition import choose_teachers, deal_teachers, owner_hashes
+from collegium.personalisation.partition import (
+    _stream,
+    choose_teachers,
+    deal_teachers,
+    owner_hashes,
+)
 
 KEY = b"public key"
 POLICY = Policy({"high": 1.0, "average": 2.0, "low": 3.0}, delta=1e-9)
@@ -97,6 +102,25 @@ def test_the_order_of_records_moves_nobody(personalisation):
     assert fingerprints(plan.assign(budgets, KEY), owners) == fingerprints(
         plan.assign(shuffled, KEY), owners[order]
     )
+
+
+def test_values_are_those_of_splitmix64():
+    """The first five of its published reference implementation from the seed 1234567."""
+    published = [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+    seed = np.array([1234567], dtype=np.uint64)
+    assert [int(_stream(seed, step)[0]) for step in range(5)] == published
+
+
+def test_who_teaches_whom_is_the_same_in_every_version():
+    """A study that was begun goes on with it."""
+    hashes = owner_hashes(np.array(["Ada", "Ben", "Cem", "Dea"]), b"1")
+    assert choose_teachers(hashes, 5, 3).tolist() == [[3, 1, 2], [2, 3, 0], [3, 4, 2], [1, 3, 0]]
 
 
 @pytest.mark.parametrize("n_chosen", [1, 2, 5])

@@ -476,6 +476,14 @@ def test_voters_of_each_group_stay_between_floor_and_ceiling(made):
             assert math.floor(exact - slack) <= count <= math.ceil(exact + slack)
 
 
+@pytest.mark.parametrize(("frequency", "voters"), [(0.2, 2), (0.24, 2), (0.26, 3), (0.34, 3)])
+def test_phases_lie_half_a_teacher_off_so_a_shuffle_begins_with_the_nearest_whole_number(
+    frequency, voters
+):
+    participation, _ = schedule([(10, frequency)], 1, 5)
+    assert [int(participation.present(5 * epoch).sum()) for epoch in range(4)] == [voters] * 4
+
+
 @settings(max_examples=30)
 @given(schedules, st.data())
 def test_between_shuffles_every_teacher_takes_part_its_share_of_any_window(made, data):

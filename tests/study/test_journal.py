@@ -177,10 +177,36 @@ def test_a_point_that_was_named_is_known_later_and_not_by_an_older_journal(tmp_p
     point = journal.point_before("release/x")
     journal.vouch("release/x", "1")
     assert journal.point_before("release/x") == point != journal.point_before("release/y")
+    for digest in (
+        "2",
+        "1",
+    ):  # a crash came before the file: it is as it was, and is vouched for again
+        journal.vouch("release/x", digest)
+        assert journal.point_before("release/x") == point
+    assert FileJournal(path).point_before("release/x") == point
     journal.vouch("release/y", "2")
     assert journal.has_been_at(*point) and FileJournal(path).has_been_at(*point)
     path.write_bytes(older)
     assert not FileJournal(path).has_been_at(*point)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [{"file": [1, "digest"]}],
+        [{"file": ["vault/a", 1]}],
+        [{"reserve": [1, [4]]}],
+        [{"reserve": [0, [4]]}, {"reserve": [0, [5]]}],
+    ],
+)
+def test_lines_that_are_never_written_are_refused_even_under_the_key(tmp_path, entries):
+    head, lines = START, []
+    for entry in entries:
+        head, line = chained(b"key", head, entry)
+        lines.append(line)
+    (tmp_path / "journal").write_bytes(b"".join(lines))
+    with pytest.raises(StudyMismatchError, match=f"damaged in line {len(entries)}"):
+        FileJournal(tmp_path / "journal", key=b"key")
 
 
 def test_damage_before_a_torn_line_leaves_both_alone(story, tmp_path):
@@ -485,9 +511,10 @@ def test_a_disk_that_fills_up_after_a_reservation_costs_no_answer(
     assert labels.n_asked == 9
 
 
-def test_room_is_enough_for_the_largest_outcomes(tmp_path):
-    journal = FileJournal(tmp_path / "journal", n_values=11)
-    first, queries = 10**9, [10**9 + step for step in range(16)]
+@pytest.mark.parametrize(("n_values", "size"), [(11, 16), (0, 200)])
+def test_room_is_enough_for_the_largest_outcomes(tmp_path, n_values, size):
+    journal = FileJournal(tmp_path / "journal", n_values=n_values)
+    first, queries = 10**9, [10**9 + step for step in range(size)]
     journal._settled = [outcome(first - 1)]
     journal.reserve(first, queries)
     set_aside = (tmp_path / ".journal.room").stat().st_size
@@ -500,10 +527,10 @@ def test_room_is_enough_for_the_largest_outcomes(tmp_path):
                 10**9 + step,
                 "reinforced" if step else ANSWERED,
                 10**5,
-                noisy_counts=(largest,) * 10,
-                noisy_check=largest,
+                noisy_counts=(largest,) * (n_values - 1) if n_values else None,
+                noisy_check=largest if n_values else None,
             )
-            for step in range(16)
+            for step in range(size)
         ]
     )
     assert (tmp_path / "journal").stat().st_size - before < set_aside

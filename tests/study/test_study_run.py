@@ -403,7 +403,7 @@ def test_votes_that_are_made_again_must_be_those_that_were_asked_about(tmp_path,
 def killer(tmp_path_factory):
     """A command line that is killed after so many seconds; forked with all it imports: it starts at once."""
     with Killer(tmp_path_factory.mktemp("killer")) as made:
-        yield made.run
+        yield made.run_for
 
 
 def recomputed_spending(path, outcomes):

@@ -193,7 +193,8 @@ def gdp_epsilon(mu: float | FloatArray, delta: float) -> float | FloatArray:
     -------
     float or ndarray of the shape of mu
         epsilon per owner, never below the true value. Above it by less than a part in 1e12, except
-        where delta nearly equals delta(0) and epsilon is next to 0: there by less than 1e-14.
+        where delta nearly equals delta(0) and epsilon is next to 0: there by less than 1e-13 if
+        delta is below 0.9, and by what the last digit of delta is worth above.
 
     Raises
     ------

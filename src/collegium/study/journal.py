@@ -76,6 +76,11 @@ class FileJournal:
         self._before_files: dict[int, str] = {}  # heads before lines that name a file, by records
         self._before = 0, START  # the last line
         self._newest_file: str | None = None  # the last line's, if it names one
+        self._former_file: str | None = None  # the same of the line before
+        self._before_newest = (
+            0,
+            START,
+        )  # before the last lines, as far as they name one and the same file
         self.asked = False
         self._settled: list[Outcome] = []
         self._reserved: tuple[int, list[int]] | None = None
@@ -101,8 +106,11 @@ class FileJournal:
         return self._newest_file == name and digest == [None, *self.files[name]][-2]
 
     def point_before(self, name: str) -> tuple[int, str]:
-        """Tell number of lines and head, without the last line if that names this very file."""
-        return self._before if self._newest_file == name else (self.records, self.head)
+        """Tell number of lines and head, without the last lines that name this very file.
+
+        There are several where a crash came between a line and its file.
+        """
+        return self._before_newest if self._newest_file == name else (self.records, self.head)
 
     def has_been_at(self, records: int, head: str) -> bool:
         """Tell whether :meth:`point_before` may have returned this: if not, it is another, or older."""
@@ -205,7 +213,8 @@ class FileJournal:
         self._follow(head)
 
     def _follow(self, head: str) -> None:
-        self._before, self._newest_file = (self.records, self.head), None
+        self._former_file, self._newest_file = self._newest_file, None
+        self._before = self.records, self.head
         self.records, self.head = self.records + 1, head
 
     def _replay(self) -> None:
@@ -243,6 +252,8 @@ class FileJournal:
         _require(isinstance(name, str) and (digest is None or isinstance(digest, str)))
         self.files.setdefault(name, []).append(digest)
         self._newest_file = name
+        if name != self._former_file:
+            self._before_newest = self._before
         self._before_files[self._before[0]] = self._before[1]
 
     def _take(self, entry: dict[str, Any]) -> None:

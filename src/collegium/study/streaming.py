@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from collegium.data.sharding import (
     build_shards,
     scan,
 )
+from collegium.data.sharding.shard_store import remove_shards
 from collegium.data.tables import (
     as_records,
     classes_of_public,
@@ -121,7 +121,7 @@ class StreamedStudyData(StudyData):
         known = memory.votes(*size)
         if known is not None:
             observer.skipped("teachers")
-            shutil.rmtree(shards, ignore_errors=True)
+            remove_shards(shards)
             return known
         warn_of_unseen_classes(self.codes, self.classes)
         teachers = memory.teachers(n_teachers)
@@ -151,7 +151,7 @@ class StreamedStudyData(StudyData):
                 *size,
                 vouch=partial(memory.vouch, path),
             )
-        shutil.rmtree(shards, ignore_errors=True)
+        remove_shards(shards)
         return votes
 
 

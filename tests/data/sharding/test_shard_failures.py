@@ -280,6 +280,21 @@ def test_after_a_crash_nothing_is_trusted_that_is_not_whole_and_the_next_run_goe
         store.load(number)
 
 
+def test_a_removal_that_was_cut_off_leaves_no_store_to_be_found_damaged(
+    folder, tmp_path, monkeypatch
+):
+    shards = tmp_path / "shards"
+    build(folder, shards)
+    with monkeypatch.context() as patch:
+        crash_at(patch, storing.shutil, "rmtree", 1, Crash())
+        with pytest.raises(Crash):
+            storing.remove_shards(shards)
+    with pytest.raises(InputError, match="no shards"):
+        ShardStore(shards)
+    storing.remove_shards(shards)
+    assert not shards.exists()
+
+
 def test_what_was_finished_before_a_crash_is_not_done_again(folder, tmp_path, monkeypatch, tiny):
     shards = tmp_path / "shards"
     with monkeypatch.context() as patch:

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -361,6 +362,31 @@ def test_who_waits_for_workers_is_told_so(data, expected, monkeypatch, tmp_path)
     assert told[0][0] is WorkerWarning
     assert "no worker for 0.2 s: waiting" in told[0][1]
     assert [teacher.sensitive_model.saw_ for teacher in teachers] == expected[0]
+
+
+def test_a_task_that_the_scheduler_forgot_is_sent_again(dask_cluster, monkeypatch, tmp_path):
+    """Also where its client has missed the news, as it may while a worker is lost."""
+    from distributed import Client, Future
+
+    from collegium.pate.teachers import dask_cluster as module
+
+    monkeypatch.setattr(module, "_FORGOTTEN_S", 0.5)
+    address, waits = dask_cluster.scheduler_address, tmp_path / "waits"
+    waits.touch()
+    with Engine("dask", address, timeout=1.0).running() as workers:
+        backend = workers._backend
+        backend._client._stream_handlers["cancelled-keys"] = lambda **_: None
+        backend.start_call()
+        ended = threading.Event()
+        future = backend.submit(
+            partial(engine_models.wait_while, str(waits)), lambda _: ended.set()
+        )
+        with Client(address, set_as_default=False) as other:
+            other.cancel([Future(future.key, other)], force=True)
+        assert ended.wait(HANGS)
+        (lost,) = backend.retrieve_result_callback(future)
+        assert isinstance(lost, cluster_backend.WorkerLost)
+        waits.unlink()
 
 
 def test_a_client_of_this_process_is_used_and_stays_open(data, dask_cluster, expected):

@@ -285,3 +285,14 @@ def test_a_sensitive_price_is_that_of_the_noise_that_is_drawn_at_this_scale(kind
         if price == "sensitive_answer_rdp" or aggregator.has_check:
             other = getattr(aggregator, price)(counts, 1.0, sensitivity, orders, bounds)
             assert not np.allclose(other, alone, rtol=1e-3, atol=0), "the scale must matter here"
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_an_interactive_check_has_one_price_whatever_the_votes_are(bounds):
+    """It depends on the student's beliefs as well: bounds from votes would be of another check."""
+    aggregator = InteractiveGNMax().resolved(32)
+    orders, sensitivity = np.array([2.0, 8.0]), np.array([0.5, 1.0])
+    counts = np.array([[32.0, 0.0], [16.0, 16.0]])
+    price = aggregator.sensitive_check_rdp(counts, 1.0, sensitivity, orders, bounds)
+    of_any_votes = orders * sensitivity[:, None] ** 2 / (2 * aggregator.sigma_threshold**2)
+    np.testing.assert_allclose(price, of_any_votes[None], rtol=1e-9)

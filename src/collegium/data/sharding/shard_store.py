@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import shutil
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -191,6 +193,13 @@ def write_manifest(
         "shards": [asdict(entry) for entry in entries],
     }
     write_json(folder / MANIFEST, content)
+
+
+def remove_shards(folder: Path) -> None:
+    """Remove a store, if there is one: the manifest first, so that a crash leaves files that mean nothing."""
+    with contextlib.suppress(OSError):
+        (folder / MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -125,9 +125,11 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         """Return a task's result; raise what it raised."""
         if isinstance(out, Failed):
             raise out.error
-        with self._guard:
-            self._pending.discard(out)
-        parcel = self._result(out)
+        try:
+            parcel = self._result(out)
+        finally:
+            with self._guard:
+                self._pending.discard(out)
         return [WorkerLost()] if parcel is None else raised_on_the_way(parcel)
 
     def abort_everything(self, ensure_ready: bool = True) -> None:

@@ -36,6 +36,7 @@ from collegium.pate.teachers.parcels import (
 )
 
 _LOST = (KilledWorker, CancelledError, CommClosedError)
+_FORGOTTEN_S = 20.0
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -46,18 +47,20 @@ class DaskBackend(ClusterBackend):
         super().__init__(cores)
         self._client = client
         self._patience = patience
+        self._unknown_since: dict[str, float] = {}
 
     def _share(self, records: Any) -> Any:
         """Copy records to every worker that is there; workers that come later get them from these."""
         return self._client.scatter(records, broadcast=True, hash=False)
 
     def _look(self, stopped: threading.Event) -> None:
-        """Look whether any worker is left: Dask itself would wait for one without a word."""
+        """Look whether any worker is left, and every task known: Dask would wait without a word."""
         last_seen, told = time.monotonic(), False
         while not stopped.wait(min(2.0, self._patience)) and self._client.status == "running":
             with contextlib.suppress(OSError, TimeoutError, RuntimeError):
                 if self._client.nthreads():
                     last_seen, told = time.monotonic(), False
+                self._give_up(self._forgotten())
             if not told and time.monotonic() - last_seen > self._patience:
                 told = True
                 warnings.warn(
@@ -66,6 +69,25 @@ class DaskBackend(ClusterBackend):
                     WorkerWarning,
                     stacklevel=1,
                 )
+
+    def _forgotten(self) -> list[Any]:
+        """Find tasks that the scheduler has not known for a while.
+
+        A worker that is lost while its result is on the way, and public records with it, makes the
+        scheduler forget the task; a client that just then asks for the result again may miss that news, and
+        wait for ever (Dask 2026.8). Who cancels such a task here learns that it was lost, and sends it again.
+        """
+        with self._guard:
+            waiting = {future.key: future for future in self._pending}
+        status = self._client.scheduler.get_task_status
+        known = self._client.sync(status, keys=list(waiting)) if waiting else {}
+        now = time.monotonic()
+        self._unknown_since = {
+            key: self._unknown_since.get(key, now) for key in waiting if known.get(key) is None
+        }
+        return [
+            waiting[key] for key, since in self._unknown_since.items() if now - since > _FORGOTTEN_S
+        ]
 
     def _send(self, parcel: Parcel, expected: dict[str, str]) -> Any:
         return self._client.submit(
