@@ -1,0 +1,75 @@
+"""Limits and totals, against the definition in high precision."""
+
+import math
+
+import mpmath as mp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collegium.budgets import Budget
+from collegium.errors import InputError
+from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit, epsilon_of
+
+
+def profile(mu: float, delta_0: float, epsilon: float) -> mp.mpf:
+    """δ of "with probability δ₀ everything leaks, otherwise μ-GDP", by definition."""
+    with mp.workdps(40):
+        mu, epsilon, delta_0 = mp.mpf(mu), mp.mpf(epsilon), mp.mpf(delta_0)
+        gaussian = mp.ncdf(-epsilon / mu + mu / 2) - mp.exp(epsilon) * mp.ncdf(
+            -epsilon / mu - mu / 2
+        )
+        return delta_0 + (1 - delta_0) * gaussian
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 3.0, 20.0])
+@pytest.mark.parametrize("share", [0.0, DELTA_0_SHARE, 0.5])
+def test_a_limit_is_within_the_budget_and_no_more_than_needed_below_it(epsilon, delta, share):
+    limit = Limit.of(Budget(epsilon, delta), share)
+    mu = math.sqrt(limit.mu_squared)
+    assert profile(mu, limit.delta_0, epsilon) <= delta
+    assert profile(mu * (1 + 1e-9), limit.delta_0, epsilon) > delta * (1 - 1e-12)
+    assert limit.delta_0 <= share * delta
+    assert epsilon_of(Cost(limit.mu_squared, math.inf, limit.delta_0), delta) == pytest.approx(
+        epsilon, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("delta_0", [0.0, 1e-8, 9.9e-6])
+@pytest.mark.parametrize("mu", [0.01, 0.3, 2.0])
+def test_epsilon_of_a_cost_is_rounded_up(mu, delta_0):
+    epsilon = epsilon_of(Cost(mu * mu, math.inf, delta_0), 1e-5)
+    assert profile(mu, delta_0, epsilon) <= 1e-5
+    assert profile(mu, delta_0, epsilon * (1 - 1e-6)) > 1e-5
+
+
+def test_pure_costs_are_counted_both_ways():
+    assert epsilon_of(Cost(100.0, 0.5), 1e-5) == 0.5
+    limit = Limit.of(Budget(1.0))
+    assert limit.allows(Cost(100.0, 1.0)) and not limit.allows(Cost(100.0, 1.001))
+    assert limit.allows(Cost(limit.mu_squared, 50.0, limit.delta_0))
+    assert not limit.allows(Cost(limit.mu_squared, 50.0, limit.delta_0 * 1.01))
+
+
+def test_no_privacy_is_no_limit():
+    assert Limit.of(Budget(math.inf)).allows(Cost(math.inf, math.inf, 1.0))
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan])
+@pytest.mark.parametrize("which", range(3))
+def test_a_cost_is_never_a_refund(which, wrong):
+    numbers = [0.0, 0.0, 0.0]
+    numbers[which] = wrong
+    with pytest.raises(InputError, match="at least 0"):
+        Cost(*numbers)
+
+
+@given(st.lists(st.floats(1e-12, 1e3), max_size=30), st.randoms())
+def test_a_total_does_not_depend_on_the_order_and_is_never_too_small(values, random):
+    total = Cost.total(Cost(value) for value in values)
+    shuffled = random.sample(values, len(values))
+    assert Cost.total(Cost(value) for value in shuffled) == total
+    with mp.workdps(50):
+        exact = mp.fsum(mp.mpf(value) for value in values)
+    assert exact <= total.mu_squared <= exact * (1 + mp.mpf(2) ** -51)
