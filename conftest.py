@@ -56,6 +56,11 @@ settings.register_profile("search", derandomize=False, max_examples=500, **_STEA
 settings.load_profile("suite")
 
 
+collect_ignore = [
+    "src/collegium/ledger/migrations/env.py"
+]  # Alembic runs it, with a context of its own
+
+
 class ClustersInOneProcess(LoadScopeScheduling):
     """Tests one by one to whoever is free, but those that start clusters all to one process, and first.
 

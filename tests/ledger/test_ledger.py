@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from collegium.budgets import Budget
-from collegium.errors import BudgetExceededError, LedgerError
+from collegium.accounting.events import Gaussian, Laplace, PoissonGaussian
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budget, Policy
+from collegium.errors import BudgetExceededError, InputError, LedgerError
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost, Limit
 from tests.ledger.conftest import people
@@ -125,10 +127,10 @@ class Town:
             assert (cohorts[0].level, cohorts[0].has_left) == (one.level, one.has_left)
         standings = self.ledger.standings()
         assert sum(standing.owners for standing in standings) == len(self.people)
-        histories = {
-            (one.level, one.has_left, tuple(one.costs.items())) for one in self.people.values()
+        figures = {
+            (one.level, one.has_left, one.spent, len(one.costs)) for one in self.people.values()
         }
-        assert len(standings) >= len(histories)
+        assert len(standings) == len(figures)
         self.ledger.verify()
 
 
@@ -248,3 +250,46 @@ def test_what_is_left_follows_each_owner(ledger):
     assert left.cohort[2] == 0
     unlimited = ledger.left(people({"eve": "public"}, POLICY))
     assert unlimited.mu_squared[0] == math.inf and unlimited.share[0] == 1.0
+
+
+def test_costs_about_less_than_the_ledger_promises_are_refused(ledger):
+    one = people({"ann": "high"})
+    with pytest.raises(LedgerError, match=r"are replaced, the ledger .* there or blanked"):
+        ledger.reserve("a", "study", one, [Cost(0.01)], [0], neighbours=Neighbours.REPLACE)
+    assert not ledger.standings()
+
+
+def test_what_events_cost():
+    costs = Cost.of_event(Gaussian([0.5, 1.0], scale=10.0))
+    assert [cost.mu_squared for cost in costs] == pytest.approx([0.0025, 0.01])
+    (laplace,) = Cost.of_event(Laplace([1.0], inverse_scale=0.5))
+    assert laplace.pure_epsilon == pytest.approx(0.5) and laplace.delta_0 == 0
+    (steps,) = Cost.of_event(PoissonGaussian([0.1], [5.0], 100), delta_0=1e-7)
+    assert steps.delta_0 == 1e-7 and 0.2 < math.sqrt(steps.mu_squared) < 0.21
+
+
+def test_sub_sampled_training_and_counts_share_one_account(ledger):
+    """The oracle of (.1, 5, 100), twice, and a count: within ε = 3 of one person, not ε = 1 of the other."""
+    costs = Cost.of_event(PoissonGaussian([0.1], [5.0], 100), delta_0=4e-8)
+    both = people({"ann": "high", "bob": "low"})
+    ledger.reserve("a", "training", both, costs, [0, 0])
+    with pytest.raises(BudgetExceededError, match="'high'"):
+        ledger.reserve("b", "training", both, costs, [0, 0])
+    ledger.reserve("b", "training", people({"bob": "low"}), costs, [0])
+    ledger.reserve("c", "count", people({"bob": "low"}), [Cost(0.4)], [0])
+    with pytest.raises(
+        BudgetExceededError, match=r"'low' .* have δ₀ = 2e-08 left of 1e-07, and this may"
+    ):
+        ledger.reserve("d", "training", people({"bob": "low"}), [Cost(0.0, math.inf, 5e-8)], [0])
+    ann, bob = ledger.standings()
+    assert 0.75 < ann.epsilon_spent < 0.77
+    assert 2.9 < bob.epsilon_spent <= 3
+
+
+def test_a_ledger_needs_names(ledger):
+    rows = Policy({"high": 1.0}).assign(["high", "high"])
+    with pytest.raises(InputError, match="no names were given"):
+        ledger.reserve("a", "study", rows, [Cost(0.01)])
+    numbers = Policy({"high": 1.0}).assign(["high", "high"], owners=[7, 8])
+    ledger.reserve("a", "study", numbers, [Cost(0.01)])
+    assert ledger.left(Policy({"high": 1.0}).assign(["high"], owners=["7"])).cohort.tolist() == [1]

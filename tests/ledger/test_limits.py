@@ -73,3 +73,15 @@ def test_a_total_does_not_depend_on_the_order_and_is_never_too_small(values, ran
     with mp.workdps(50):
         exact = mp.fsum(mp.mpf(value) for value in values)
     assert exact <= total.mu_squared <= exact * (1 + mp.mpf(2) ** -51)
+
+
+@given(st.lists(st.floats(1e-9, 0.05), max_size=20), st.sampled_from([0.01, 1.0, 3.0]))
+def test_what_is_left_can_be_spent(values, epsilon):
+    limit, costs = Limit.of(Budget(epsilon)), []
+    for value in values:
+        if limit.allows(Cost.total([*costs, Cost(value)])):
+            costs.append(Cost(value))
+    left = limit.left(Cost.total(costs))
+    assert limit.allows(Cost.total([*costs, Cost(left.mu_squared, 9.0, left.delta_0)]))
+    more = limit.mu_squared * 1e-12
+    assert not limit.allows(Cost.total([*costs, Cost(left.mu_squared + more)]))

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
 from collegium.ledger.chain import Entry, add_members
 from collegium.ledger.limits import Cost, Limit, epsilon_of
@@ -124,6 +125,7 @@ class Books:
     """What entries say, up to one of them."""
 
     share: float = 0.0
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
     cohorts: dict[int, Cohort] = field(default_factory=dict)
     releases: dict[str, Release] = field(default_factory=dict)
     charges: dict[int, list[Charge]] = field(default_factory=lambda: defaultdict(list))
@@ -136,6 +138,7 @@ class Books:
             self.cohorts[cohort.id] = cohort
         if entry.kind == BEGIN:
             self.share = float(body["delta_0_share"])
+            self.neighbours = Neighbours(body["neighbours"])
         if entry.kind == RESERVE:
             costs = [cost_from_json(cost) for _, _, cost in body["parts"]]
             release = Release(body["release"], body["name"], body["about"], entry, costs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,18 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share
 from collegium.errors import BudgetExceededError, InputError, LedgerError
 from collegium.ledger import books, tables
-from collegium.ledger.books import Charge, Cohort, Release, Standing, cost_as_json
+from collegium.ledger.books import Books, Charge, Cohort, Release, Standing, cost_as_json
 from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
 from collegium.ledger.storage import Storage, Transaction
 from collegium.ledger.versions import make_tables, require_newest
+from collegium.names import as_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +94,8 @@ class Ledger:
     A release *reserves* what it may cost each owner at most, before any noise is drawn; draws; and *settles*
     what it did cost. A crash in between leaves the reservation. What anybody could not afford is refused, and
     changes nothing. Guarantee, for every owner, whatever is released in the light of what: all releases
-    together are (ε, δ)-DP at the owner's own budget, about the neighbours that each release names; derived
-    in ``docs/ledger.md``.
+    together are (ε, δ)-DP at the owner's own budget, about the ledger's :class:`Neighbours`; derived in
+    ``docs/ledger.md``.
 
     Parameters
     ----------
@@ -133,6 +135,7 @@ class Ledger:
             require_newest(connection, str(self))
         with self._storage.reading() as seen:
             self.id, self.delta_0_share = seen.ledger, seen.books.share
+            self.neighbours = seen.books.neighbours
 
     @classmethod
     def create(
@@ -140,6 +143,7 @@ class Ledger:
         place: str | Path,
         key: str | Path | None = None,
         delta_0_share: float = DELTA_0_SHARE,
+        neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
     ) -> Ledger:
         """Make a ledger that knows nobody yet.
 
@@ -149,6 +153,9 @@ class Ledger:
             As for the class; both must be new.
         delta_0_share : float, default=0.01
             Share of every δ that is set aside for mechanisms that need a δ₀; it cannot be changed later.
+        neighbours : Neighbours, optional
+            What the ledger's promise is about; default: an owner's records are there or blanked, which
+            costs of any change are about, too. It cannot be changed later.
 
         Raises
         ------
@@ -166,7 +173,10 @@ class Ledger:
             row = {"one": 1, "ledger": secrets.token_hex(16), "entries": None}
             connection.execute(sa.insert(tables.head), [row])
         with storage.writing() as transaction:
-            transaction.write(books.BEGIN, {"delta_0_share": float(delta_0_share)})
+            transaction.write(
+                books.BEGIN,
+                {"delta_0_share": float(delta_0_share), "neighbours": neighbours.value},
+            )
         return cls(place, key)
 
     def __str__(self) -> str:
@@ -184,6 +194,7 @@ class Ledger:
         parts: ArrayLike | None = None,
         about: Any = None,
         newcomers: bool = False,
+        neighbours: Neighbours = Neighbours.ANY_CHANGE,
     ) -> Reservation:
         """Set aside what a release may cost at most; nothing may be drawn before.
 
@@ -203,6 +214,8 @@ class Ledger:
             What it is, for those who read the history. Public.
         newcomers : bool, default=False
             Whether it is meant that most of these people are new to a ledger that knows others.
+        neighbours : Neighbours, optional
+            What the costs are about; default: any change of an owner's records.
 
         Raises
         ------
@@ -218,6 +231,11 @@ class Ledger:
             )
         if parts.size and not 0 <= parts.min() <= parts.max() < len(costs):
             raise InputError(f"parts must be numbers from 0 to {len(costs) - 1}")
+        if not neighbours.include(self.neighbours):
+            raise LedgerError(
+                f"the costs hold where {neighbours.in_words}, the ledger at {self} promises something where "
+                f"{self.neighbours.in_words}: nothing was released"
+            )
         people = _People(self._storage.key, budgets)
         asked = [
             [int((parts == part).sum()), people.mac(parts == part), cost_as_json(cost)]
@@ -234,6 +252,7 @@ class Ledger:
                 "release": id,
                 "name": name,
                 "about": about,
+                "neighbours": neighbours.value,
                 "parts": asked,
                 "charges": charges,
             }
@@ -364,10 +383,14 @@ class Ledger:
         return True
 
     def standings(self) -> list[Standing]:
-        """How all people stand: one for each history that somebody has, oldest first."""
-        with self._storage.reading() as seen:
-            present = (one.id for one in seen.books.cohorts.values() if one.members)
-            return [seen.books.standing(one) for one in present]
+        """How all people stand, oldest first: those who granted and spent the same are one of them."""
+        together: dict[Standing, int] = {}
+        known = self.contents()
+        for cohort in known.cohorts.values():
+            if cohort.members:
+                alike = replace(known.standing(cohort.id), owners=0)
+                together[alike] = together.get(alike, 0) + cohort.members
+        return [replace(one, owners=owners) for one, owners in together.items()]
 
     def account_of(self, name: str) -> tuple[list[Cohort], list[Charge]] | None:
         """Look up what one person granted over time (newest first), and all releases with their costs.
@@ -380,6 +403,11 @@ class Ledger:
             if cohort is None:
                 return None
             return [its for its, _ in seen.books.lineage(cohort)], seen.books.charges_of(cohort)
+
+    def contents(self) -> Books:
+        """All that the entries say."""
+        with self._storage.reading() as seen:
+            return seen.books
 
     def history(self) -> list[Entry]:
         """All entries, oldest first."""
@@ -440,7 +468,7 @@ class Ledger:
         return cohort
 
     def _require_same_budgets(
-        self, known: books.Books, budgets: Budgets, cohort: NDArray[np.intp]
+        self, known: Books, budgets: Budgets, cohort: NDArray[np.intp]
     ) -> None:
         for old, code in _pairs(cohort, budgets.owner_group):
             its, given = known.cohorts.get(old), budgets.groups[budgets.group_names[code]]
@@ -458,8 +486,12 @@ class _People:
 
     def __init__(self, key: Key, budgets: Budgets) -> None:
         self._key, self.budgets = key, budgets
+        if not budgets.named:
+            raise InputError(
+                "a ledger is about people, but no names were given (a row's position is none): give owners="
+            )
         self._ids = np.empty(budgets.n_owners, dtype=object)
-        self._ids[:] = [key.owner(name) for name in budgets.owners]
+        self._ids[:] = [key.owner(str(name)) for name in as_names(budgets.owners)]
 
     def ids_of(self, chosen: NDArray[np.bool_]) -> list[bytes]:
         ids: list[bytes] = self._ids[chosen].tolist()
@@ -502,7 +534,7 @@ def _divide(
     return sorted(charges)
 
 
-def _require_affordable(known: books.Books, release: Release, cohorts: Iterable[int]) -> None:
+def _require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -> None:
     for cohort in cohorts:
         after = known.standing(cohort)
         if after.limit.allows(after.spent):
@@ -513,12 +545,19 @@ def _require_affordable(known: books.Books, release: Release, cohorts: Iterable[
                 cost = charge.cost
             else:
                 before.append(charge.cost)
-        left = after.limit.left(Cost.total(before))
+        limit, left = after.limit, after.limit.left(Cost.total(before))
+        have = [
+            f"{name} = {left_of_it:.4g} left of {all_of_it:.4g}, and this may cost {its:.4g}"
+            for name, left_of_it, all_of_it, its in (
+                ("μ", left.mu_squared**0.5, limit.mu_squared**0.5, cost.mu_squared**0.5),
+                ("δ₀", left.delta_0, limit.delta_0, cost.delta_0),
+            )
+            if its > left_of_it
+        ]
         raise BudgetExceededError(
             f"refused: {after.owners:,} owners of level {after.level!r} (ε = {after.budget.epsilon:g} at δ = "
-            f"{after.budget.delta:g}) have μ = {left.mu_squared**0.5:.4g} left of "
-            f"{after.limit.mu_squared**0.5:.4g}, and this may cost {cost.mu_squared**0.5:.4g}: ask for at "
-            "most what is left, or leave them out; nothing was released"
+            f"{after.budget.delta:g}) have {'; '.join(have)}: ask for at most what is left, or leave them "
+            "out; nothing was released"
         )
 
 

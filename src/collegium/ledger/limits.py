@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from collegium.accounting.events import Event
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.budgets import Budget
 from collegium.errors import InputError
@@ -38,6 +39,27 @@ class Cost:
     def __post_init__(self) -> None:
         if not all(number >= 0 for number in (self.mu_squared, self.pure_epsilon, self.delta_0)):
             raise InputError("a cost is at least 0 in each number")
+
+    @classmethod
+    def of_event(cls, event: Event, delta_0: float = 0.0) -> list[Cost]:
+        """What an event costs the owners of each of its cohorts.
+
+        Parameters
+        ----------
+        event : Event
+            What will be, or was, noised.
+        delta_0 : float, default=0.0
+            That each owner pays for it beside μ; Gaussian noise on Poisson samples needs some.
+        """
+        if not delta_0:
+            pairs = zip(event.mu_squared.tolist(), event.pure_epsilon.tolist(), strict=True)
+            return [cls(mu_squared, pure_epsilon) for mu_squared, pure_epsilon in pairs]
+        bounds = [event.bound(cohort, delta_0) for cohort in range(len(event))]
+        pure = event.pure_epsilon.tolist()
+        return [
+            cls(math.nextafter(bound.mu**2, math.inf), epsilon, bound.delta_0)
+            for bound, epsilon in zip(bounds, pure, strict=True)
+        ]
 
     @classmethod
     def total(cls, costs: Iterable[Cost]) -> Cost:
@@ -98,7 +120,7 @@ class Limit:
         return cost.mu_squared <= self.mu_squared and cost.delta_0 <= self.delta_0
 
     def left(self, spent: Cost) -> Cost:
-        """What further releases may cost, rounded down and never below 0."""
+        """What one further release may cost: so much is always allowed. Never below 0."""
         return Cost(
             _left(self.mu_squared, spent.mu_squared),
             _left(self.pure_epsilon, spent.pure_epsilon),
@@ -137,4 +159,4 @@ def _left(limit: float, spent: float) -> float:
         return math.inf
     if not spent:
         return limit
-    return max(0.0, math.nextafter(limit - spent, 0.0)) if spent < limit else 0.0
+    return max(0.0, limit * (1 - 2**-50) - spent)  # as totals are rounded up
