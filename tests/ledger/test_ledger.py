@@ -122,9 +122,12 @@ class Town:
 
     def check(self) -> None:
         for name, one in self.people.items():
-            cohorts, charges = self.ledger.account_of(name)
-            assert {charge.release.id: charge.cost for charge in charges} == one.costs
-            assert (cohorts[0].level, cohorts[0].has_left) == (one.level, one.has_left)
+            account = self.ledger.account_of(name)
+            assert {charge.release.id: charge.cost for charge in account.charges} == one.costs
+            assert (account.grants[-1].level, account.grants[-1].has_left) == (
+                one.level,
+                one.has_left,
+            )
         standings = self.ledger.standings()
         assert sum(standing.owners for standing in standings) == len(self.people)
         figures = {
@@ -213,9 +216,9 @@ def test_a_mind_that_changes(ledger):
     }  # fmt: skip
     with pytest.raises(BudgetExceededError):
         ledger.reserve("c", "study", people({"ann": "high"}), [Cost(1e-12), Cost(0.0)])
-    cohorts, charges = ledger.account_of("ann")
-    assert [cohort.level for cohort in cohorts] == ["high", "low", "high"]
-    assert [charge.cost.mu_squared for charge in charges] == [0.05, 0.2]
+    account = ledger.account_of("ann")
+    assert [grant.level for grant in account.grants] == ["high", "low", "high"]
+    assert [charge.cost.mu_squared for charge in account.charges] == [0.05, 0.2]
 
 
 def test_who_left_is_in_no_release_and_keeps_what_was_spent(ledger):

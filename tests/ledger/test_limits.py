@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit, epsilon_of
+from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit, epsilon_of, right_guesses
 
 
 def profile(mu: float, delta_0: float, epsilon: float) -> mp.mpf:
@@ -85,3 +85,25 @@ def test_what_is_left_can_be_spent(values, epsilon):
     assert limit.allows(Cost.total([*costs, Cost(left.mu_squared, 9.0, left.delta_0)]))
     more = limit.mu_squared * 1e-12
     assert not limit.allows(Cost.total([*costs, Cost(left.mu_squared + more)]))
+
+
+@pytest.mark.parametrize("mu", [1e-6, 0.268, 3.0])
+@pytest.mark.parametrize("delta_0", [0.0, 1e-7, 0.01])
+def test_the_best_test_is_right_so_often(mu, delta_0):
+    with mp.workdps(30):
+        exact = 0.5 + profile(mu, delta_0, mp.mpf(0)) / 2
+    assert exact <= right_guesses(Cost(mu * mu, math.inf, delta_0)) <= exact * (1 + 1e-11)
+
+
+def test_guessing_is_right_half_of_the_time():
+    assert right_guesses(Cost(0.0)) == 0.5 == right_guesses(Cost(9.0, 0.0))
+    assert right_guesses(Cost(math.inf)) == 1.0
+    # Randomised response at ε: its better answer is right with probability e^ε/(1 + e^ε).
+    assert right_guesses(Cost(9.0, 1.0)) == pytest.approx(math.e / (1 + math.e))
+
+
+def test_all_of_a_budget_may_be_used_in_either_way():
+    limit = Limit.of(Budget(3.0))
+    gaussian = float(mp.ncdf(math.sqrt(limit.mu_squared) / 2))
+    assert limit.right_guesses(Cost(0.1)) == pytest.approx(gaussian, abs=1e-7)
+    assert limit.right_guesses(Cost(0.1, 0.5)) == pytest.approx(math.exp(3) / (1 + math.exp(3)))

@@ -189,6 +189,36 @@ def forget(
     )
 
 
+def receipt(
+    owner: Annotated[str, typer.Argument(help="Whose name.", show_default=False)],
+    place: Annotated[
+        str,
+        typer.Option(
+            "--ledger", help="A file, or postgresql://USER@HOST/DATABASE.", show_default=False
+        ),
+    ],
+    key: KeyFile = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page instead of text.", **PATH_OPTION),
+    ] = None,
+) -> None:
+    """Tell one person what was chosen, what used the records, what is left, and what it means.
+
+    Example: collegium receipt patient-17 --ledger people.ledger --html receipt.html
+    """
+    from collegium.durable import write_durably
+    from collegium.report.receipt import receipt_of
+
+    written = receipt_of(owner, opened(place, key).account_of(owner))
+    if html is None:
+        for line in written.as_text().splitlines():
+            out.print(line, soft_wrap=True)
+        return
+    write_durably(html, written.as_html().encode(), private=True)
+    out.print(f"Wrote {html}.", soft_wrap=True)
+
+
 def _policy(levels: list[str], delta: float) -> Policy:
     from collegium.budgets import Policy
     from collegium.checks import exact_float

@@ -37,6 +37,7 @@ app.command("account")(account.account)
 app.command("verify")(verify.verify)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")
+app.command("receipt")(ledger.receipt)
 
 
 @app.callback(invoke_without_command=True)

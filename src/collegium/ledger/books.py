@@ -120,6 +120,38 @@ class Standing:
         return self.limit.left(self.spent)
 
 
+@dataclass(frozen=True)
+class Grant:
+    """What a person chose, and when.
+
+    ``at``: UTC, ISO 8601. ``has_left``: that nothing more may be released.
+    """
+
+    at: str
+    level: str
+    budget: Budget
+    has_left: bool
+
+
+@dataclass(frozen=True)
+class Account:
+    """One person's account.
+
+    Attributes
+    ----------
+    grants : list of Grant
+        What the person chose over time, oldest first.
+    charges : list of Charge
+        All releases that used the person's records, oldest first.
+    standing : Standing
+        How the person stands now (``owners``: with how many others).
+    """
+
+    grants: list[Grant]
+    charges: list[Charge]
+    standing: Standing
+
+
 @dataclass
 class Books:
     """What entries say, up to one of them."""
@@ -129,10 +161,12 @@ class Books:
     cohorts: dict[int, Cohort] = field(default_factory=dict)
     releases: dict[str, Release] = field(default_factory=dict)
     charges: dict[int, list[Charge]] = field(default_factory=lambda: defaultdict(list))
+    times: dict[int, str] = field(default_factory=dict)
 
     def take(self, entry: Entry) -> None:
         """Take in the next entry."""
         body = entry.body
+        self.times[entry.number] = entry.at
         for content in body["cohorts"]:
             cohort = Cohort(**{**content, "epsilon": float(content["epsilon"])})
             self.cohorts[cohort.id] = cohort
@@ -166,6 +200,15 @@ class Books:
             ),
             key=lambda charge: charge.release.opened.number,
         )
+
+    def account(self, cohort: int) -> Account:
+        """Account of each owner of a cohort."""
+        grants: list[Grant] = []
+        for its, _ in reversed(list(self.lineage(cohort))):
+            chosen = Grant(self.times[its.since], its.level, its.budget, its.has_left)
+            if not grants or replace(chosen, at="") != replace(grants[-1], at=""):
+                grants.append(chosen)
+        return Account(grants, self.charges_of(cohort), self.standing(cohort))
 
     def lineage(self, cohort: int) -> Iterator[tuple[Cohort, float]]:
         """Name a cohort and those that its owners were in before, each with the entry that ended it."""
@@ -206,13 +249,8 @@ class Changes:
         return self._changed.get(cohort) or self._books.cohorts[cohort]
 
     def join(self, level: str, budget: Budget, ids: Sequence[bytes], tags: int) -> int:
-        """Let new people join those who joined with the same budget and have no history yet."""
-        for cohort in self._books.cohorts.values():
-            same = (cohort.level, cohort.budget) == (level, budget) and not cohort.has_left
-            if same and cohort.parent is None and not self._books.charges[cohort.id]:
-                break
-        else:
-            cohort = self._new(None, level, budget, has_left=False)
+        """Let new people join, together; returns their cohort."""
+        cohort = self._new(None, level, budget, has_left=False)
         self._count(cohort.id, +len(ids), +tags)
         self.joining.append((cohort.id, ids))
         return cohort.id

@@ -18,7 +18,7 @@ from collegium.budgets import Budgets
 from collegium.checks import check_share
 from collegium.errors import BudgetExceededError, InputError, LedgerError
 from collegium.ledger import books, tables
-from collegium.ledger.books import Books, Charge, Cohort, Release, Standing, cost_as_json
+from collegium.ledger.books import Account, Books, Release, Standing, cost_as_json
 from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
@@ -392,17 +392,12 @@ class Ledger:
                 together[alike] = together.get(alike, 0) + cohort.members
         return [replace(one, owners=owners) for one, owners in together.items()]
 
-    def account_of(self, name: str) -> tuple[list[Cohort], list[Charge]] | None:
-        """Look up what one person granted over time (newest first), and all releases with their costs.
-
-        None for a name that the ledger does not know.
-        """
+    def account_of(self, name: str) -> Account | None:
+        """Look up one person: grants, releases, and how things stand; None for an unknown name."""
         one = self._storage.key.owner(name)
         with self._storage.reading() as seen:
             cohort = seen.cohorts_of([one]).get(one)
-            if cohort is None:
-                return None
-            return [its for its, _ in seen.books.lineage(cohort)], seen.books.charges_of(cohort)
+            return None if cohort is None else seen.books.account(cohort)
 
     def contents(self) -> Books:
         """All that the entries say."""

@@ -119,6 +119,16 @@ class Limit:
             return True
         return cost.mu_squared <= self.mu_squared and cost.delta_0 <= self.delta_0
 
+    def right_guesses(self, spent: Cost) -> float:
+        """How often the best test may be right once everything is used (:func:`right_guesses`).
+
+        While all that was spent is pure, that may be by pure ε, which allows more than Gaussian noise.
+        """
+        gaussian = right_guesses(Cost(self.mu_squared, math.inf, self.delta_0))
+        if spent.pure_epsilon > self.pure_epsilon:
+            return gaussian
+        return max(gaussian, right_guesses(Cost(math.inf, self.pure_epsilon)))
+
     def left(self, spent: Cost) -> Cost:
         """What one further release may cost: so much is always allowed. Never below 0."""
         return Cost(
@@ -126,6 +136,20 @@ class Limit:
             _left(self.pure_epsilon, spent.pure_epsilon),
             _left(self.delta_0, spent.delta_0),
         )
+
+
+def right_guesses(cost: Cost) -> float:
+    """How often the best test is right about an owner's records, where guessing is right half of the time.
+
+    The test sees all releases and everybody else's records, and decides whether the owner's records are
+    there or blank, each as likely as the other: right with probability (1 + δ(0))/2, where δ(0), the
+    profile at ε = 0, is the total variation distance. At most δ₀ + (1 − δ₀)(2Φ(μ/2) − 1), and tanh(ε/2)
+    where everything is ε-DP (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3, Theorem 2.1). Rounded up.
+    """
+    mu = math.sqrt(cost.mu_squared)
+    gaussian = cost.delta_0 + (1 - cost.delta_0) * math.erf(mu / math.sqrt(8))
+    apart = min(gaussian, math.tanh(cost.pure_epsilon / 2))
+    return min(1.0, (0.5 + apart / 2) * (1 + 1e-12)) if apart else 0.5
 
 
 def epsilon_of(cost: Cost, delta: float) -> float:
