@@ -56,23 +56,28 @@ settings.register_profile("search", derandomize=False, max_examples=500, **_STEA
 settings.load_profile("suite")
 
 
-collect_ignore = [
-    "src/collegium/ledger/migrations/env.py"
-]  # Alembic runs it, with a context of its own
+# Alembic runs it, with a context of its own.
+collect_ignore = ["src/collegium/ledger/migrations/env.py"]
 
 
-class ClustersInOneProcess(LoadScopeScheduling):
-    """Tests one by one to whoever is free, but those that start clusters all to one process, and first.
+class FilesInOneProcess(LoadScopeScheduling):
+    """A file's tests go to one process, so that what they share is made once; the largest files first.
+
+    Tests that start clusters are all one process's. The golden record's share nothing: they go one by one,
+    and last (a scope of one test is the smallest), so that no process waits long for the other.
 
     (xdist's own "loadgroup" does nothing under pytest 9.2: pytest-dev/pytest-xdist#1386.)
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "clusters" if "_engines.py::" in nodeid else nodeid
+        path, _, _ = nodeid.partition("::")
+        if path.endswith("test_golden.py"):
+            return nodeid
+        return "clusters" if path.endswith("_engines.py") else path
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ClustersInOneProcess:
-    return ClustersInOneProcess(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesInOneProcess:
+    return FilesInOneProcess(config, log)
 
 
 def pytest_collection_finish() -> None:
@@ -296,6 +301,7 @@ def command_line(monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
         return ended.value.code or 0, printed.out, printed.err
 
     return call

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import random
 import signal
@@ -97,6 +98,12 @@ class Killer:
             text=True,
             cwd=folder,
         )
+
+    def __enter__(self) -> Killer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.communicate()  # closes its standard input, which ends it
 
     def run(self, seconds: float, *argv: object) -> tuple[int, str]:
         """Run ``collegium``; return its exit code (negative: the signal) and what it printed."""
@@ -216,8 +223,9 @@ def main() -> None:
     moments = random.Random(arguments.seed)
     kills: collections.Counter[tuple[str, str]] = collections.Counter()
     studies = 0
-    with tempfile.TemporaryDirectory(prefix="kills-") as scratch:
-        killer = Killer(Path(scratch))
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="kills-"))
+        killer = stack.enter_context(Killer(Path(scratch)))
         usual = {}
         for kind in KINDS:  # how long each takes where nobody disturbs it
             path = write_study(Path(scratch, f"whole-{kind}"), kind)

@@ -117,6 +117,7 @@ def vote(
         query_order(votes.n_queries, run_seed),
         account=reading.settings,
         queries=Queries(max_labels=max_labels, release=release),
+        price="histogram",
         noise=SeededNoise(_seed(run_seed)),
         arrangement=Arrangement(),
         owners={name: group.owners for name, group in plan.groups.items()},

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium.checks import check_whole, exact_float, exact_floats, is_number, shown
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
-from collegium.names import as_names
+from collegium.names import as_names, spelt_alike
 
 DEFAULT_DELTA = 1e-5
 MOST_EPSILON = 1e15
@@ -295,6 +295,15 @@ class Budgets:
         self._refuse_two_groups(codes)
         self.declare(sizes)
         self._warn()
+        alike = spelt_alike(self.owners)
+        if alike:
+            warnings.warn(
+                f"{alike:,} of {self.n_owners:,} owners are called like another one but for upper and "
+                "lower case, or blanks around the name: they count as different people, each with a budget "
+                "of its own; write a person's name in one way",
+                PrivacyWarning,
+                stacklevel=3,
+            )
 
     @classmethod
     def from_epsilons(
@@ -357,14 +366,6 @@ class Budgets:
             if size and budget.is_unlimited:
                 warnings.warn(
                     f"group {name!r} has ε = ∞: NO PRIVACY for its {size} owner(s)",
-                    PrivacyWarning,
-                    stacklevel=4,
-                )
-            elif size and budget.delta > 1 / self.n_owners:
-                warnings.warn(
-                    f"group {name!r} has δ = {budget.delta:g}, more than 1 / number of people "
-                    f"({1 / self.n_owners:.2g}): such a guarantee would allow publishing somebody's "
-                    "record outright; choose a smaller δ",
                     PrivacyWarning,
                     stacklevel=4,
                 )

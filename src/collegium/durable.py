@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from collegium.errors import InputError
+
 PARTIAL = ".partial"
 """Ending of files that are being written; a process that was killed leaves one."""
 
@@ -134,6 +136,40 @@ def check_folder(path: Path) -> None:
     probe = path / f".{secrets.token_hex(8)}{PARTIAL}"
     probe.touch(exist_ok=False)
     probe.unlink()
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder for its owner's eyes only (mode 0700), whatever the process's mask.
+
+    One that is there is refused if it is a link or another user's, and nobody else may write into it.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True)
+        path.chmod(0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        if is_foreign(path):
+            raise InputError(
+                f"{path} belongs to another user: choose another folder with --out"
+            ) from None
+        mode = path.stat().st_mode
+        if mode & 0o022:
+            path.chmod(mode & 0o7755)
+
+
+def is_foreign(path: Path) -> bool:
+    """Tell whether a file or folder belongs to another user; a link is not followed."""
+    return hasattr(os, "geteuid") and path.lstat().st_uid != os.geteuid()
+
+
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of a file; None if it is not there."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
 
 
 def sync(path: Path) -> None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+ONE_PRESS_S = 1.0
+"""Ctrl-C within so many seconds is one: fingers, and terminals that tell whole groups, send several."""
+
 WHERE = "\0"
 """Stands for a record in the template of a message."""
 

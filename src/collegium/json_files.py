@@ -35,15 +35,28 @@ def read_json(
     {'asked': 3, 'notes': ['few labels']}
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), parse_float=exact_float)
-        whole = _fits(content, shape) and _is_shallow(content)
-    except (ValueError, OverflowError, RecursionError):
-        whole = False
+        content = path.read_bytes()
     except OSError as failure:
         raise error(f"{path} cannot be read ({failure.strerror}): {advice}") from None
+    return parse_json(content, path, shape, advice, error)
+
+
+def parse_json(
+    content: bytes,
+    path: Path,
+    shape: Any,
+    advice: str = "nothing was changed; restore it from a backup",
+    error: type[CollegiumError] = StudyMismatchError,
+) -> Any:
+    """Read what was in a JSON file; see :func:`read_json`."""
+    try:
+        parsed = json.loads(content.decode(), parse_float=exact_float)
+        whole = _fits(parsed, shape) and _is_shallow(parsed)
+    except (ValueError, OverflowError, RecursionError):
+        whole = False
     if not whole:
         raise error(f"{path} is damaged and cannot be read: {advice}")
-    return content
+    return parsed
 
 
 def _fits(content: Any, shape: Any) -> bool:

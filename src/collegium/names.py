@@ -41,6 +41,22 @@ def as_names(values: Any) -> NDArray[np.object_]:
     return spelt
 
 
+def spelt_alike(names: Any) -> int:
+    """Count the different names that are others but for upper and lower case, or blanks around them.
+
+    ``names`` (n,): from :func:`as_names`, or whole numbers; none twice.
+
+    Examples
+    --------
+    >>> spelt_alike(["Anna ", "anna", "Bo", "ANNA"]), spelt_alike([1, 2])
+    (3, 0)
+    """
+    folded = pd.Series(
+        [name.strip().casefold() for name in names if isinstance(name, str)], dtype=object
+    )
+    return int(folded.duplicated(keep=False).sum())
+
+
 def spelling(name: str | None) -> bytes:
     """Spell a name for hashing. A whole number in its usual spelling is spelt as the number."""
     if name is None:

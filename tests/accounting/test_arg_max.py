@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from collegium.accounting.accountants import GaussianAccountant, RenyiAccountant
-from collegium.accounting.arg_max import MOMENTS, STEP, gaussian_arg_max_rdp
+from collegium.accounting.arg_max import LEAST_SHARE, MOMENTS, STEP, gaussian_arg_max_rdp
 from collegium.accounting.events import Gaussian, GaussianArgMax
 from collegium.accounting.renyi import DEFAULT_ORDERS, gaussian_rdp
 from collegium.errors import InputError
@@ -148,3 +148,12 @@ def test_constants_are_proved(knot):
     f = benchmark.moment(STEP * knot)
     assert benchmark.proves(f, MOMENTS[knot])
     assert not benchmark.proves(f, MOMENTS[knot] * 0.997, depth=8)
+
+
+def test_the_least_share_is_below_the_bound_everywhere():
+    orders = np.geomspace(2, 5000, 400)
+    shares = [
+        gaussian_arg_max_rdp(h / 2**0.5, 1.0, orders) / (orders * h * h / 2)
+        for h in np.geomspace(1e-6, 0.5, 60)
+    ]
+    assert LEAST_SHARE < 0.641 < np.min(shares) < 0.642

@@ -20,6 +20,8 @@ from collegium.accounting.statement import (
     statement,
 )
 from collegium.budgets import Budget
+from collegium.personalisation import Uniform
+from collegium.report.verdict import verdict
 
 SPENT = {"high": 0.98761234, "low": 2.71828183}
 
@@ -181,6 +183,48 @@ def test_forgetting_the_spending_leaves_the_rest():
     forgotten = made("data-dependent").without_spending()
     assert all(math.isnan(group.epsilon_spent) for group in forgotten.groups)
     assert forgotten.sentences() == made("data-dependent").sentences()
+
+
+@pytest.mark.parametrize(
+    ("people", "delta", "epsilon", "is_large"),
+    [
+        (11, 0.1, 1.0, True),
+        (10, 0.1, 1.0, False),
+        (626, 0.5, 1.0, True),
+        (626, 0.5, math.inf, False),
+    ],
+)
+def test_a_delta_above_one_in_the_number_of_people_is_said_everywhere(
+    people, delta, epsilon, is_large
+):
+    rows = (
+        GroupSpending("a", 1, Budget(epsilon, delta), 0.5),
+        GroupSpending("b", people - 1, Budget(1.0, 1e-9), 0.5),
+    )
+    document = PrivacyStatement("worst-case", "x", True, rows)
+    said = f"δ is large for group a ({delta:g}): it is more than 1 / number of people ({people})"
+    assert document.large_deltas.startswith(said) == is_large
+    plan = Uniform().plan(
+        {row.group: row.budget for row in rows}, {row.group: row.owners for row in rows}, 1
+    )
+    assert plan.large_deltas() == document.large_deltas
+    for text in (str(document), " ".join(document.sentences())):
+        assert ("δ is large" in text) == is_large
+    assert verdict(document)["tone"] == ("good" if not is_large and epsilon == 1 else "caution")
+
+
+def test_printed_it_says_the_most_important_in_a_few_lines():
+    lines = str(made()).splitlines()
+    assert lines[0] == "Guarantee: worst-case" and "one owner's records replaced" in lines[1]
+    assert (
+        lines[2]
+        == "Each of the 540 owner(s) of group 'high' granted ε = 1 at δ = 1e-05 and spent ε = 0.9877"
+    )
+    assert len(lines) == 5
+    assert "NOT PRIVATE" in str(made(noise_is_private=False))
+    assert "stays in the vault" in str(made("data-dependent")) and "0.98" not in str(
+        made("data-dependent")
+    )
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.accountants import GaussianAccountant, RenyiAccountant
 from collegium.accounting.neighbours import Neighbours
 from collegium.cli.main import app
 from collegium.errors import CollegiumError
 from collegium.pate.voting.aggregators import ConfidentGNMax
-from collegium.pate.voting.composition import replay
 from collegium.study.folder import StudyFolder
 from collegium.study.terms import JobTerms, read_job
 
@@ -72,13 +71,14 @@ def test_what_is_left_of_a_finished_job_is_what_it_stated(tmp_path, house, perso
         assert now["mu_left"] > 0
 
 
-def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house):
-    every_query_passes = ("--threshold=-10000", "--sigma-threshold", 40)
+@pytest.mark.parametrize("price", ["histogram", "labels"])
+def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house, price):
+    every_query_passes = ("--threshold=-10000", "--sigma-threshold", 40, "--price", price)
     job = label(tmp_path, house, *every_query_passes, "--max-labels", 5)
     left = as_json("--left", job, "--json")
     terms, outcomes = read_job(job)
-    account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
-    assert isinstance(account, GaussianAccountant)
+    kind = {"histogram": GaussianAccountant, "labels": RenyiAccountant}[price]
+    assert isinstance(terms.replayed(outcomes).account, kind)
     whole = tmp_path / "whole"
     whole.mkdir()
     done = as_json("--left", label(whole, house, *every_query_passes), "--json")
@@ -94,6 +94,8 @@ def test_in_words_it_says_the_same(tmp_path, house):
     assert result.exit_code == 0
     words = " ".join(result.output.split())
     assert "3 labels so far" in words
+    assert "ended: the wanted number of labels was reached. Nothing more will be asked" in words
+    assert as_json("--left", job, "--json")["stopped_by"] == "labels"
     assert "more answers if every query is answered" in words
     assert "ε per teacher's data, worst case; neighbouring data sets: all that one teacher" in words
 
@@ -111,6 +113,9 @@ def test_a_running_job_counts_what_may_have_been_drawn(tmp_path, house):
     assert during["queries_asked"] == first + 2
     for name, group in during["groups"].items():
         assert group["epsilon_spent"] > before["groups"][name]["epsilon_spent"]
+    (job / "vault/aggregation.json").unlink()
+    words = " ".join(command("account", "--left", job).output.split())
+    assert f"the next run asks at most {400 - first - 2} more questions" in words
 
 
 def test_the_export_is_the_composition(tmp_path, house):

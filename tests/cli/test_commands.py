@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -109,9 +110,10 @@ def contents(folder):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A finished study, made by the installed script."""
+    """A finished study, of which one file is named in full, made by the installed script."""
     folder = tmp_path_factory.mktemp("finished")
-    path = write_study(folder)
+    text = STUDY.replace('"test.csv"', json.dumps(str(folder / "test.csv")))
+    path = write_study(folder, text)
     script = Path(sys.executable).with_name("collegium")
     done = subprocess.run([script, "run", path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -240,6 +242,23 @@ def test_report_says_what_was_released_and_changes_nothing(finished, works):
     assert f"{said['labels_released']} labels were released" in shown
     assert f"Report: {folder / 'release' / 'report.html'}" in shown
     assert contents(folder) == before
+
+
+def test_a_release_names_files_and_not_where_they_lie(finished):
+    folder = finished[0].parent
+    released = sorted((finished[0].with_suffix("") / "release").iterdir())
+    assert len(released) >= 7
+    assert not [file.name for file in released if str(folder).encode() in file.read_bytes()]
+    assert '"test.csv"' in (released[0].parent / "privacy.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["privacy.json", "quality.json", "report.html"])
+def test_report_believes_a_release_only_as_it_was_released(name, finished, tmp_path, refused):
+    release = shutil.copytree(finished[0].with_suffix("") / "release", tmp_path / "release")
+    (release / name).write_text((release / name).read_text("utf-8") + "\n", encoding="utf-8")
+    assert f"{name} is not what was released" in refused("report", tmp_path)
+    (release / name).unlink()
+    assert f"{name} is gone" in refused("report", tmp_path)
 
 
 def test_names_with_brackets_are_shown_as_they_are(tmp_path, works):
@@ -520,11 +539,11 @@ def write_label_input(folder, name):
     [
         ("nan", {"votes": "wrong.npy"}, "whole numbers"),
         ("outside", {"votes": "wrong.npy"}, "outside the classes"),
-        ("nan", {"votes": "wrong.npy", "are": "predictions"}, "whole numbers, but row 3, column 2"),
+        ("nan", {"votes": "wrong.npy", "are": "predictions"}, "whole numbers, but row 4, column 3"),
         (
             "half",
             {"votes": "wrong.npy", "are": "predictions"},
-            "whole numbers, but row 3, column 2",
+            "whole numbers, but row 4, column 3",
         ),
         (
             "outside",
@@ -553,7 +572,7 @@ def write_label_input(folder, name):
         ("", {"budgets": "stray.csv"}, "unknown column 'colour'"),
         ("", {"budgets": "zero.csv"}, "epsilon must be greater than 0"),
         ("", {"budgets": "nan.csv"}, "epsilon must be greater than 0"),
-        ("", {"budgets": "text.csv"}, "column 'epsilon' must hold numbers, but row 0"),
+        ("", {"budgets": "text.csv"}, "column 'epsilon' must hold numbers, but record 1"),
         ("", {"budgets": "delta.csv"}, "delta must lie strictly between 0 and 1"),
         ("", {"budgets": "torn.csv"}, "group 'a' has two budgets"),
         ("", {"budgets": "half.csv"}, "column 'owners' must hold whole numbers"),

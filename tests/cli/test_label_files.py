@@ -70,22 +70,48 @@ def test_a_table_of_numbers_is_read(label):
 
 
 @pytest.mark.parametrize(
-    ("text", "column", "row"),
+    ("text", "column", "record"),
     [
-        (f"epsilon\n{SECRET}\n", "epsilon", 0),
-        (f"epsilon\n1\n2\n3\n{SECRET}\n5\n", "epsilon", 3),
-        (f"epsilon,delta\n1,{SECRET}\n", "delta", 0),
-        ("epsilon\nTrue\n", "epsilon", 0),
-        ("epsilon\n1\n" + "9" * 400 + "\n", "epsilon", 1),
+        (f"epsilon\n{SECRET}\n", "epsilon", 1),
+        (f"epsilon\n1\n2\n3\n{SECRET}\n5\n", "epsilon", 4),
+        (f"epsilon,delta\n1,{SECRET}\n", "delta", 1),
+        ("epsilon\nTrue\n", "epsilon", 1),
+        ("epsilon\n1\n" + "9" * 400 + "\n", "epsilon", 2),
     ],
 )
-def test_budgets_that_are_no_numbers_are_not_quoted(label, tmp_path, text, column, row):
+def test_budgets_that_are_no_numbers_are_not_quoted(label, tmp_path, text, column, record):
     (tmp_path / "other.csv").write_text(text)
     code, lines = label(budgets="other.csv")
     assert code == 2
     (line,) = lines
-    assert f"column '{column}' must hold numbers, but row {row} (counted from 0)" in line
+    assert f"column '{column}' must hold numbers, but record {record} (row {record + 1} of" in line
     assert "999" not in line
+
+
+@pytest.mark.parametrize(
+    ("budgets", "votes", "words"),
+    [
+        ("epsilon\n1\n2\n3\n4\n", 0, "votes of 5 teachers (columns), but there are budgets of 4"),
+        ("epsilon\n1\n", 3, "first in row 2, column 3: give class numbers"),
+        ("epsilon\n1\n", 0.5, "but row 2, column 3 has none"),
+        ("group,epsilon\na,1\nA,1\na,2\n", 0, "second (ε = 2, δ = 1e-05) in record 3 (row 4 of"),
+    ],
+)
+def test_rows_are_counted_as_a_person_counts(label, tmp_path, budgets, votes, words):
+    (tmp_path / "other.csv").write_text(budgets)
+    table = np.arange(60.0).reshape(12, 5) % 3
+    table[1, 2] = votes
+    np.save("others.npy", table)
+    code, lines = label(
+        *("--votes-are", "predictions") * bool(votes), votes="others.npy", budgets="other.csv"
+    )
+    assert code == 2 and words in lines[-1]
+
+
+def test_groups_that_differ_in_case_only_are_told(label, tmp_path):
+    (tmp_path / "other.csv").write_text("group,epsilon\n" + "a,5\n" * 3 + "A,5\n" * 2)
+    code, lines = label("--votes-are", "predictions", budgets="other.csv")
+    assert code == 0 and len(lines) == 1 and "2 groups are called like another one" in lines[0]
 
 
 @pytest.mark.parametrize("column", ["owners", "teachers_per_owner", "teacher"])

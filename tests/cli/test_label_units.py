@@ -18,10 +18,10 @@ def labelled(tmp_path, collegium):
         out = tmp_path / "out"
         files = ("--votes", tmp_path / "votes.npy", "--budgets", tmp_path / "budgets.csv")
         code, printed, errors = collegium("label", *files, "--out", out, *NOISE, *options)
-        assert (code, errors) == (0, "")
+        assert code == 0 and not [line for line in errors.splitlines() if "δ is large" not in line]
         said = json.loads((out / "release/privacy.json").read_text())
-        left = collegium("account", "--left", out)[1]
-        return " ".join(printed.split()), said, " ".join(left.split())
+        left = "".join(collegium("account", "--left", out)[1:])
+        return " ".join((errors + printed).split()), said, " ".join(left.split())
 
     return call
 
@@ -33,12 +33,14 @@ def test_without_owners_nothing_is_said_of_people(labelled, budgets):
     assert said["adjacency"].startswith(
         "all that one teacher has learnt from is replaced or blanked"
     )
+    assert all(sentence in printed for sentence in said["statement"])
     assert "owners" not in said["groups"][0] and said["groups"][0]["teachers"] >= 1
     assert any("teacher(s) of group" in line for line in said["statement"])
     assert not any("owner(s) of group" in line for line in said["statement"])
     assert "per teacher's data" in printed and "per teacher's data" in left
-    for word in ("people", "person"):
-        assert word not in printed and word not in left
+    for word in ("people", "person", "somebody", "student"):
+        assert word not in printed and word not in left and word not in str(said["statement"]), word
+    assert "student" not in said["meaning"]
 
 
 def test_with_owners_it_is_a_person(labelled):
@@ -47,6 +49,17 @@ def test_with_owners_it_is_a_person(labelled):
     assert said["groups"][0]["owners"] == 170
     assert "provided that only that owner's teachers change" in said["adjacency"]
     assert "per person" in printed and "per person" in left
+
+
+@pytest.mark.parametrize("told", ["", ",owners"])
+def test_a_large_delta_is_said_wherever_a_budget_is(labelled, told, collegium):
+    budgets = f"epsilon,delta{told}\n" + f"5,0.25{',40' * bool(told)}\n" * 5
+    large = f"(0.25): it is more than 1 / number of {'people (200)' if told else 'teachers (5)'}"
+    printed, said, left = labelled(budgets)
+    assert large in printed and large in left
+    assert any("δ is large" in line for line in said["statement"])
+    code, _, errors = collegium("account", "--level", "a=3:626", "--delta", "0.5")
+    assert code == 0 and "1 / number of people (626)" in errors
 
 
 def test_upsampled_teachers_have_owners(labelled):

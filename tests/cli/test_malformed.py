@@ -99,7 +99,7 @@ def test_a_budget_too_large_to_compute_with_is_not_read_as_none(tmp_path, colleg
 
 
 def test_bombs_are_refused_in_seconds(tmp_path):
-    start = time.monotonic()
+    start = time.process_time()
     bomb = tmp_path / "bomb.csv.gz"
     with gzip.open(bomb, "wb", compresslevel=1) as file:
         file.write(b"a,b\n")
@@ -116,7 +116,7 @@ def test_bombs_are_refused_in_seconds(tmp_path):
     with pytest.raises(InputError, match="declares 136,314,880 cells"):
         read_any(many)
     assert MOST_COLUMNS < 10**6
-    assert time.monotonic() - start < 120  # a busy machine; a tenth of it otherwise
+    assert time.process_time() - start < 120  # of the processor: a tenth of it is usual
 
 
 def test_labels_that_are_no_classes():

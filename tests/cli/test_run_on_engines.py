@@ -1,13 +1,10 @@
 """`collegium run --engine`: another place, the same study."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-
-from collegium.cli.main import main
 
 STUDY = """
 [data]
@@ -31,19 +28,6 @@ noise_seed = 3
 model = "sklearn.naive_bayes.GaussianNB"
 [run]
 """
-
-
-@pytest.fixture
-def collegium(monkeypatch, capsys):
-    """Run the command line: exit code and standard error."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["collegium", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code or 0, capsys.readouterr().err
-
-    return call
 
 
 @pytest.fixture
@@ -72,12 +56,12 @@ def test_a_study_on_dask_releases_what_it_releases_here(collegium, study, tmp_pa
         silence_logs=50,
     ) as cluster:
         address = ("--engine", "dask", "--address", cluster.scheduler_address)
-        code, errors = collegium("run", study, "--out", tmp_path / "dask", *address)
+        code, _, errors = collegium("run", study, "--out", tmp_path / "dask", *address)
         assert code == 0, errors
         with distributed.Client(cluster, set_as_default=False) as client:
             done = client.run(lambda dask_worker: len(dask_worker.state.log), wait=True)
             assert all(done.values()), "both workers had something to do"
-    code, errors = collegium("run", study, "--out", tmp_path / "local", "--engine", "local")
+    code, _, errors = collegium("run", study, "--out", tmp_path / "local", "--engine", "local")
     assert code == 0, errors
     for name in ("labels.csv", "privacy.json", "student.skops"):
         here, there = (Path(tmp_path, where, "release", name) for where in ("local", "dask"))
@@ -87,7 +71,7 @@ def test_a_study_on_dask_releases_what_it_releases_here(collegium, study, tmp_pa
     ]
     assert [path.name for path in teachers[0]] == [path.name for path in teachers[1]]
     assert all(path.stat().st_mode & 0o77 == 0 for path in teachers[1])
-    code, errors = collegium("run", study, "--out", tmp_path / "dask", "--engine", "threading")
+    code, _, errors = collegium("run", study, "--out", tmp_path / "dask", "--engine", "threading")
     assert code == 0, "the engine is no part of the study's identity"
 
 
@@ -101,7 +85,7 @@ def test_a_study_on_dask_releases_what_it_releases_here(collegium, study, tmp_pa
 def test_engines_that_cannot_be_are_one_line_and_nothing_begins(
     collegium, study, tmp_path, options, message
 ):
-    code, errors = collegium("run", study, "--out", tmp_path / "never", *options)
+    code, _, errors = collegium("run", study, "--out", tmp_path / "never", *options)
     assert code == 2
     assert message in errors.replace("\n", " ")
     assert len(errors.strip().splitlines()) == 1
@@ -110,6 +94,6 @@ def test_engines_that_cannot_be_are_one_line_and_nothing_begins(
 
 def test_the_file_names_the_engine(collegium, study, tmp_path):
     study.write_text(STUDY + 'engine = "spark"\n', encoding="utf-8")
-    code, errors = collegium("run", study)
+    code, _, errors = collegium("run", study)
     assert code == 2
     assert "unknown engine 'spark'" in errors

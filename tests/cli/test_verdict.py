@@ -137,6 +137,7 @@ def test_a_report_without_a_name_is_called_by_what_is_predicted(tmp_path, colleg
 def test_a_damaged_verdict_is_one_line(tmp_path, collegium):
     path = write(tmp_path, signal=5.0)
     run(collegium, "run", path)
+    (tmp_path / "study/release/digests.json").unlink()
     for damaged in ("[]", "null", "{}", '{"verdict": 1', ""):
         (tmp_path / "study/release/quality.json").write_text(damaged)
         code, output, errors = collegium("report", tmp_path / "study")

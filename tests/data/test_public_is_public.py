@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -14,10 +14,10 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PowerTransformer, 
 from collegium import Budget, GNMax, PATEClassifier
 from collegium.data.public_is_public import (
     HANDFUL,
+    Likeness,
     RowsSeen,
     refuse_other_scale,
     refuse_overlap,
-    row_hashes,
 )
 from collegium.errors import InputError, PrivacyWarning
 
@@ -39,17 +39,50 @@ def people(n, seed, coarse=False):
     )
 
 
-def test_equal_values_have_equal_hashes_however_they_are_typed():
+def test_equal_values_are_equal_however_they_are_typed():
     table = pd.DataFrame({"a": [1, 2, 3], "b": ["x", None, "y"], "c": [0.0, np.nan, 2.5]})
     other = table.astype({"a": float, "b": "category"}).iloc[::-1]
     other["c"] = -other["c"] * -1.0
-    assert (row_hashes(table) == row_hashes(other)[::-1]).all()
+    likeness = Likeness(table)
+    assert (likeness.public == likeness.hashes(other)[::-1]).all()
     numbers = np.arange(24).reshape(4, 3, 2)
-    assert (row_hashes(numbers) == row_hashes(numbers.astype(np.float32))).all()
-    assert len(set(row_hashes(numbers).tolist())) == 4
+    assert (Likeness(numbers).public == Likeness(numbers).hashes(numbers.astype(np.float32))).all()
+    assert len(set(Likeness(numbers).public.tolist())) == 4
     sparse = np.eye(5) * [1, 2, 3, 4, 5]
-    assert (row_hashes(csr_matrix(sparse)) == row_hashes(csr_matrix(sparse[::-1]))[::-1]).all()
-    assert len(set(row_hashes(csr_matrix(sparse)).tolist())) == 5
+    likeness = Likeness(csr_matrix(sparse))
+    assert (likeness.public == likeness.hashes(csr_matrix(sparse[::-1]))[::-1]).all()
+    assert len(set(likeness.public.tolist())) == 5
+
+
+def noisy(X):
+    return X * (1 + 1e-9 * np.random.default_rng(0).normal(size=X.shape)) + 1e-9
+
+
+@pytest.mark.parametrize(
+    "changed", [lambda X: X.astype(np.float32), noisy], ids=["float32", "1e-9"]
+)
+@pytest.mark.parametrize("kind", ["table", "array", "images", "dates", "zeros", "sparse"])
+def test_what_went_through_another_type_or_is_off_by_a_hair_is_found(kind, changed):
+    generator = np.random.default_rng(0)
+    X = {
+        "table": generator.normal([70, 3e4, 0, 1e-3], [12, 1e4, 1, 1e-4], (900, 4)),
+        "array": generator.lognormal(0, 3, (900, 9)),
+        "images": (generator.integers(0, 256, (900, 8, 8)) * (np.indices((8, 8))[0] > 1)) / 255,
+        "dates": generator.normal([1.7e9, 40], [1e5, 10], (900, 2)),
+        "zeros": generator.normal(size=(900, 9)) * (generator.random((900, 9)) < 0.45),
+        "sparse": csr_matrix(generator.normal(size=(900, 9)) * (generator.random((900, 9)) < 0.5)),
+    }[kind]
+    private, others, copies = X[:600], X[600:], X[:20]
+    if kind == "sparse":
+        copies, join = copies.astype(np.float32), vstack
+    else:
+        copies, join = changed(copies), np.concatenate
+    if kind == "table":
+        private, others, copies = map(pd.DataFrame, (private, others, copies))
+        join = pd.concat
+    refuse_overlap(private, others)
+    with pytest.raises(InputError, match="records equal private ones"):
+        refuse_overlap(private, join([others, copies]))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +117,8 @@ def test_tables_of_few_values_overlap_by_chance():
 
 
 def test_pieces_find_what_the_whole_finds():
-    private, public = row_hashes(people(3000, 0)), row_hashes(people(3000, 0).iloc[:90])
+    likeness = Likeness(people(3000, 0).iloc[:90])
+    private, public = likeness.hashes(people(3000, 0)), likeness.public
     whole = RowsSeen.of(private, public, 3000)
     pieces = RowsSeen.together(
         [RowsSeen.of(private[start : start + 1000], public, 3000) for start in (0, 1000, 2000)]
@@ -147,6 +181,21 @@ def test_another_town_is_not_another_scale():
     refuse_other_scale(np.zeros((30, 2)), np.ones((30, 2)))
     empty = pd.DataFrame({"a": [np.nan] * 30, "b": range(30)})
     refuse_other_scale(empty, empty)
+
+
+HEAVY = np.random.default_rng(0).lognormal([0, 5, 1], [1, 2, 0.1], (2, 400, 3))
+
+
+@pytest.mark.parametrize("factor", [1 / 1000, 12, 100])
+def test_one_column_in_another_unit_is_refused_and_named(factor):
+    private, public = (pd.DataFrame(side, columns=["a", "b", "c"]) for side in HEAVY)
+    refuse_other_scale(private, public)
+    for name in private:
+        other = private.assign(**{name: private[name] * factor})
+        with pytest.raises(InputError, match=rf"1 of 3 .*column {name}\).*scales_may_differ"):
+            refuse_other_scale(other, public)
+    with pytest.raises(InputError, match=r"1 of 3 .*column c\)"):
+        refuse_other_scale(private.assign(c=private["c"] + 273), public)
 
 
 def test_a_pipeline_around_the_classifier_is_refused():

@@ -60,7 +60,6 @@ from collegium.cli.main import main
 from collegium.errors import PrivacyWarning
 from collegium.pate.settings import Account, Queries
 from collegium.pate.voting.aggregators import aggregator_from
-from collegium.pate.voting.composition import replay
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
 from collegium.study.stages import run_study
@@ -129,6 +128,8 @@ def command(case: CommandCase, records: Society, folder: Path) -> Entry:
         for key in ("labels", "histograms"):  # where they are, not what
             if isinstance(content.get(key), str):
                 del content[key]
+        if content.get("price") == "histogram":  # newer than the record: what there was
+            del content["price"]
         if "--export" in case.command:  # newer than the record: whole events beside what was there
             del content["neighbours"]
             for use in (use for uses in content["groups"].values() for use in uses):
@@ -320,13 +321,21 @@ def _as_called_before(settings: Any) -> Any:
 def _account(out: Path) -> Entry:
     """Charge the journal again, as the terms say."""
     terms, outcomes = read_job(out)
-    account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
+    account = terms.replayed(outcomes).account
     state = account.state()
     # As accounts said it before neighbours had names and accounts a notion.
     del state["notion"], state["neighbours"]
     state = _exact({**state, "adjacency": terms.adjacency})
+    digest = _digest(json.dumps(state, sort_keys=True).encode())
+    if terms.price == "labels":
+        orders, spent = account.fixed_order.tolist(), account.epsilon_spent().tolist()
+        return {
+            "state": digest,
+            "orders": [_float(order) for order in orders[:_FIRST]],
+            "spent": [_float(e) for e in spent[:_FIRST]],
+        }
     return {
-        "state": _digest(json.dumps(state, sort_keys=True).encode()),
+        "state": digest,
         "mu_squared": [_float(value) for value in account.mu_squared.tolist()[:_FIRST]],
     }
 

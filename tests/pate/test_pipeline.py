@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from collegium import GNMax, Policy, Queries
+from collegium import GNMax, PATEClassifier, Policy, Queries
 from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.errors import InputError, PrivacyWarning
 from collegium.pate import pipeline
 from collegium.pate.classifier import default_model
 from collegium.pate.memory import Memory
@@ -69,6 +70,18 @@ def test_account_statement_and_terms_are_about_the_same_neighbours(
     assert account.neighbours is terms["neighbours"] is neighbours
     done = Arrangement(assignment=assignment)
     assert result.privacy.adjacency == terms["adjacency"] == done.sentence
+
+
+def test_a_large_delta_is_warned_of_where_the_user_called():
+    X = np.random.default_rng(1).normal(size=(60, 3))
+    model = PATEClassifier(n_teachers=2, classes=[0, 1], aggregator=GNMax(sigma=0.1))
+    budgets = Policy({"all": 5.0}, delta=0.5).assign(["all"] * 20)
+    with (
+        pytest.warns(PrivacyWarning, match="δ is large for group all") as caught,
+        pytest.raises(InputError, match="cannot afford"),
+    ):
+        model.fit(X[:20], np.arange(20) % 2, budgets=budgets, X_public=X[20:])
+    assert {one.filename for one in caught if "δ is large" in str(one.message)} == {__file__}
 
 
 @pytest.mark.parametrize("seed", [None, 7])

@@ -1,6 +1,7 @@
 """A student beside one that always gives the same answer: words and figures, and how often they are wrong."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from collegium import GNMax, PATEClassifier, Queries
 from collegium.errors import InputError, PrivacyWarning, StudentWarning
 from collegium.pate.quality import PUBLIC, beliefs_about, judge_by_answers, measure_quality
 from collegium.pate.voting.histograms import NoisyHistograms
+from collegium.study.result import notes_on_test_records
 
 CLASSES = np.array(["no", "yes"])
 
@@ -249,6 +251,26 @@ def test_python_is_quiet_about_a_good_student(release):
         model.quality(X, [None] * len(y))
     with pytest.raises(InputError, match="give one per record"):
         model.quality(X, y[:-1])
+
+
+def test_classes_that_are_not_on_the_list_are_told():
+    model, X, y, _ = fitted(signal=3.0)
+    other = y.astype(object)
+    other[:3] = "maybe"
+    for ask in (model.score, model.quality):
+        with pytest.warns(
+            StudentWarning, match=r"^3 of .* not on the list \(maybe; the list: .*\): what"
+        ):
+            ask(X, other)
+    data = SimpleNamespace(
+        classes=CLASSES,
+        test_groups=None,
+        y_test=np.array(["no", "yes", "x"]),
+        y_public=np.array(["?"]),
+        n_tests_left_out=0,
+    )
+    test, public = notes_on_test_records(None, data)
+    assert test.startswith("1 of 3 test records") and public.startswith("1 of 1 public records")
 
 
 def test_the_warning_is_no_privacy_warning():

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
 
 from collegium import (
     ConfidentGNMax,
@@ -21,11 +22,13 @@ from collegium import (
     Queries,
     load_student,
 )
+from collegium.cli.main import app
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
 from collegium.study.stages import run_study
+from collegium.study.terms import read_job
 
 SEED, NOISE_SEED = 7, 11
 LEVELS = {"high": 4.0, "average": 6.0, "low": 9.0}
@@ -43,6 +46,8 @@ AGGREGATORS = {
         ExponentialMax(gamma=0.05),
     )
 }
+#: Whose labels alone are released, and charged as labels.
+LABELS = GNMax(sigma=7.0)
 TEACHER = {"max_depth": 3, "max_features": 1}  # draws: its seed decides on its votes
 STUDENT = {"max_depth": 4, "max_features": 1}
 TOML = """
@@ -100,7 +105,8 @@ def folder(tmp_path_factory):
 
 
 def release_of(aggregator):
-    return "histogram" if aggregator.pays_for_histogram else "labels"
+    shows = aggregator.pays_for_histogram and aggregator is not LABELS
+    return "histogram" if shows else "labels"
 
 
 def from_toml(folder, out, personalisation, aggregator, streaming=False):
@@ -134,7 +140,7 @@ def from_toml(folder, out, personalisation, aggregator, streaming=False):
         "student": student.predict_proba(test),
         "answers": student.predict(test),
     }
-    if aggregator.pays_for_histogram:
+    if release_of(aggregator) == "histogram":
         table = pd.read_parquet(out / "release" / HISTOGRAMS_FILE)
         found["counts"] = table[[f"count: {name}" for name in CLASSES]].to_numpy()
         found["checks"] = table["check"].to_numpy()
@@ -192,7 +198,9 @@ def require_same_bits(found, expected):
             assert found[name] == value, name
 
 
-@pytest.mark.parametrize("aggregator", AGGREGATORS.values(), ids=list(AGGREGATORS))
+@pytest.mark.parametrize(
+    "aggregator", [*AGGREGATORS.values(), LABELS], ids=[*AGGREGATORS, "gnmax's labels"]
+)
 @pytest.mark.parametrize("personalisation", list(PERSONALISATIONS))
 def test_a_study_and_the_estimator_give_the_same_bits(
     folder, tmp_path, personalisation, aggregator
@@ -202,6 +210,10 @@ def test_a_study_and_the_estimator_give_the_same_bits(
         expected = from_toml(folder, tmp_path / "study", personalisation, aggregator)
         found = from_python(folder, personalisation, aggregator)
     assert len(expected["asked"]) > 4 and len(set(expected["labels"])) == 2
+    charged_as_labels = (
+        aggregator is LABELS and personalisation != "vanishing"
+    )  # there no more can be asked
+    assert expected["account"].price == ("labels" if charged_as_labels else "histogram")
     require_same_bits(found, expected)
 
 
@@ -212,3 +224,28 @@ def test_a_streamed_study_gives_the_same_bits(folder, tmp_path, personalisation)
         confident = AGGREGATORS["confident"]
         streamed = from_toml(folder, tmp_path / "streamed", personalisation, confident, True)
         require_same_bits(streamed, from_python(folder, personalisation, confident))
+
+
+def test_the_label_command_on_a_studys_votes_gives_its_labels_and_its_account(folder, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        study = from_toml(folder, tmp_path / "study", "weighting", LABELS)
+    rows = [
+        f"{LEVELS[name]},{name},{group.owners // group.teachers + 1}"
+        for name, group in study["plan"].items()
+        for _ in range(group.teachers)
+    ]
+    (tmp_path / "budgets.csv").write_text(
+        "epsilon,group,owners\n" + "\n".join(rows) + "\n", "utf-8"
+    )
+    options = ["--votes", tmp_path / "study/vault/votes.npy", "--votes-are", "predictions"]
+    options += ["--budgets", tmp_path / "budgets.csv", "--classes", 2, "--out", tmp_path / "job"]
+    options += ["--aggregator", "gnmax", "--sigma", LABELS.sigma, "--noise-seed", NOISE_SEED]
+    done = CliRunner().invoke(app, ["label", *map(str, options), "--shuffle-seed", str(SEED)])
+    assert done.exit_code == 0, done.output
+    terms, outcomes = read_job(tmp_path / "job")
+    assert terms.price == study["account"].price == "labels"
+    assert [outcome.query for outcome in outcomes] == study["asked"].tolist()
+    assert [CLASSES[outcome.label] for outcome in outcomes] == study["labels"].tolist()
+    spent = terms.replayed(outcomes).account.epsilon_spent_by_name()
+    assert spent == {row.group: row.epsilon_spent for row in study["account"].groups}

@@ -1,7 +1,8 @@
 """What a statement says of neighbours is true of the files that a study reads, case by case.
 
-Every owner in turn changes in every way that a sentence allows: nobody else's teacher, side or level may
-change. And in the ways that it does not allow somebody's does, or the sentence would be weaker than needed.
+Owners from the first to the last change in every way that a sentence allows: nobody else's teacher, side or
+level may change. And in the ways that it does not allow somebody's does, or the sentence would be weaker than
+needed.
 """
 
 import itertools
@@ -26,7 +27,7 @@ from collegium.study.streaming import load_streamed_data
 
 LEVELS = {"high": 40.0, "low": 80.0}
 SIZES = {"high": 43, "low": 24}
-N_OWNERS, TRIED = 60, 8
+N_OWNERS, TRIED = 60, 5
 
 
 def table(seed=5) -> pd.DataFrame:
@@ -91,6 +92,7 @@ def settings(*parts):
         "privacy": {"column": "privacy", "levels": LEVELS, "delta": 1e-6},
         "teachers": {"n_teachers": 6},
         "aggregation": {"aggregator": "gnmax", "sigma": 40.0},
+        "run": {"n_jobs": 1},
     }
     for part in parts:
         for section, keys in part.items():
@@ -149,7 +151,7 @@ def others_stay(before: PateRun, after: PateRun, whose: float) -> bool:
 def attempts(folder, frame, run, parts, change):
     """For some owners on the private side, whether everybody else stays where they are."""
     private = np.unique(run.records.X["who"].to_numpy())
-    for whose in private[:: max(1, len(private) // TRIED)]:
+    for whose in private[np.linspace(0, len(private) - 1, TRIED).astype(int)]:
         rows = frame["who"].to_numpy() == whose
         try:
             yield others_stay(run, planned(folder, CHANGES[change](frame, rows), *parts), whose)
@@ -167,10 +169,8 @@ def test_everybody_else_stays_where_they_are_in_just_the_ways_that_the_sentence_
         frame["who"] = np.arange(len(frame)) * 100.0  # each row is an owner
     run = planned(tmp_path, frame, *parts)
     sentence = run.arrangement.sentence
-    for change in CHANGES:
-        stays = list(attempts(tmp_path, frame, run, parts, change))
-        if change in allowed:
-            assert all(stays), (name, change)
+    for change in allowed:
+        assert all(attempts(tmp_path, frame, run, parts, change)), (name, change)
     never = set(CHANGES) - allowed
     moved = {c for c in never if not all(attempts(tmp_path, frame, run, parts, c))}
     assert moved or not never, (name, "the sentence could say more", never)
@@ -192,7 +192,7 @@ def test_a_first_row_that_is_taken_out_moves_nearly_every_teacher_without_owners
 
 def test_plans_from_counted_sizes_change_when_somebody_leaves_and_declared_ones_do_not():
     rng, replanned = np.random.default_rng(0), 0
-    for _ in range(200):
+    for _ in range(60):
         sizes = {name: int(rng.integers(100, 400)) for name in ("a", "b", "c")}
         policy = Policy({"a": 1.0, "b": 2.0, "c": 3.0}, delta=1e-6)
         way = [Weighting(), Upsampling(), Vanishing()][int(rng.integers(3))]
@@ -256,7 +256,7 @@ def test_streamed_studies_plan_with_declared_sizes_too(tmp_path):
     public.to_parquet(tmp_path / "public.parquet")
     given = settings(OWNERS, DECLARED, {"data": {"private": "private.parquet"}})
     given["data"] |= {"public": "public.parquet"}
-    given["run"] = {"streaming": True, "n_jobs": 1}
+    given["run"]["streaming"] = True
     given["privacy"]["sizes"] = {"high": 40, "low": 2}
     with pytest.warns(PrivacyWarning, match="group 'low' was declared to have 2 owner"):
         data = load_streamed_data(config_from(given, tmp_path))

@@ -9,12 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from collegium.accounting.arg_max import gaussian_arg_max_rdp
+from collegium.accounting.renyi import rdp_to_epsilon
 from collegium.errors import PrivacyWarning, StudyMismatchError
+from collegium.noise.grid import GRID
 from collegium.pate.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.stages import run_study
+from collegium.study.terms import read_job
 
 SETTINGS = """
 [data]
@@ -210,12 +214,15 @@ def test_persistence_after_a_crash_at_any_moment_nothing_is_released_or_asked_tw
     lost = sum(outcome.verdict == "lost" for outcome in outcomes)
     assert released == charged - lost
     ballot = result.plan.electorate(0).ballot(0)
+    account = read_job(path.with_suffix(""))[0].pricing().accountant
+    assert result.privacy.price == "labels" and account.notion == "renyi"
     for row in result.privacy.groups:
         moved = result.plan.groups[row.group].sensitivity / ballot.scale
-        mu = moved * np.sqrt(len(outcomes) / 10**2 + 2 * charged / 5**2)
-        from collegium.accounting.gaussian import gdp_epsilon
-
-        assert row.epsilon_spent >= min(float(gdp_epsilon(mu, 1e-5)), row.budget.epsilon) - 1e-9
+        order = account.fixed_order[[account.names.index(row.group)]]
+        cost = len(outcomes) * order * moved**2 / (2 * 10**2)
+        cost += charged * gaussian_arg_max_rdp(moved, 5.0, order, GRID / ballot.scale)
+        due = float(rdp_to_epsilon(cost, order, 1e-5)[0])
+        assert row.epsilon_spent >= min(due, row.budget.epsilon) - 1e-9
         assert row.epsilon_spent <= row.budget.epsilon
 
 

@@ -34,10 +34,18 @@ def label(folder, house, *more, out="job"):
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, house):
+    """A finished label job, which no test may change."""
+    folder = tmp_path_factory.mktemp("finished")
+    assert label(folder, house).exit_code == 0
+    return folder
+
+
 @pytest.fixture
-def job(tmp_path, house):
-    """A finished label job."""
-    assert label(tmp_path, house).exit_code == 0
+def job(finished, tmp_path):
+    """A copy of a finished label job."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     return tmp_path / "job"
 
 
@@ -83,7 +91,8 @@ def test_a_journal_that_is_older_than_the_published_labels_is_refused(
     if ended_is_forgotten:
         (job / "vault/aggregation.json").unlink()
     original = (job / "vault/journal.jsonl").read_bytes()
-    for lines in range(original.count(b"\n")):
+    every = range(original.count(b"\n"))
+    for lines in {*every[:5], *every[5::5], *every[-3:]}:  # after questions and after answers
         (job / "vault/journal.jsonl").write_bytes(original)
         assert cut(job, lines) > lines
         refused_unchanged(tmp_path, house)
@@ -179,7 +188,7 @@ def test_going_on_with_a_finished_job_changes_nothing(job, tmp_path, house):
 def test_no_flipped_bit_of_the_terms_is_believed(job):
     path = job / "vault/terms.json"
     whole, (terms, outcomes) = path.read_bytes(), read_job(job)
-    for place in range(len(whole)):
+    for place in range(0, len(whole), 5):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
@@ -280,7 +289,53 @@ def test_verify_tells_the_damaged_piece_from_the_others_and_reads_no_pickle(job,
     assert code == 1 and not said["fine"]
     assert wrong == {"vault/teachers/000001.joblib", "release/labels.csv"}
     assert not (tmp_path / "ran").exists()
-    assert "2 of 8 pieces are not as they should be" in command("verify", job).output
+    assert command("verify", job).output.splitlines()[-1] == (
+        "2 of 8 pieces are not as they should be: delete release/labels.csv, vault/teachers/000001.joblib, "
+        "and the next run makes them again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("piece", "is_gone", "advice"),
+    [
+        (
+            "release/labels.csv",
+            False,
+            "delete release/labels.csv, and the next run makes them again",
+        ),
+        ("release/privacy.json", True, "the next run makes them again"),
+        ("vault/notes.txt", False, "move away what somebody else put there"),
+        ("vault/terms.json", False, "restore the whole folder from one backup"),
+        ("vault/key", True, "restore {job}/vault/key from a backup"),
+    ],
+)
+def test_what_verify_advises_helps(job, tmp_path, house, piece, is_gone, advice):
+    path, before = job / piece, everything(job)
+    path.unlink() if is_gone else path.write_text("{}")
+    result = command("verify", job)
+    assert result.exit_code == 1 and "--adopt" not in result.output
+    said = " ".join(result.output.splitlines()[-2 if "key" in piece else -1 :])
+    assert advice.format(job=job) in said
+    if "restore" in advice:
+        refused(label(tmp_path, house))
+        path.write_bytes(before[piece])
+        path.chmod(0o600)
+    elif not is_gone:
+        path.unlink()
+    assert label(tmp_path, house).exit_code == 0 and command("verify", job).exit_code == 0
+    assert everything(job) == before
+
+
+def test_a_lost_key_is_no_reason_to_adopt(job, tmp_path, house):
+    (job / "vault/key").unlink()
+    before = everything(job)
+    for result in (
+        label(tmp_path, house),
+        command("account", "--left", job),
+        command("verify", "--adopt", job),
+    ):
+        refused(result, f"restore {job}/vault/key from a backup")
+    assert everything(job) == before
 
 
 def test_verify_of_no_study_is_refused_in_one_line(tmp_path):

@@ -406,6 +406,20 @@ def test_parameters_that_json_lacks_are_told_apart():
     }  # fmt: skip
 
 
+def test_a_release_says_of_files_what_they_are_called(tmp_path):
+    where = str(tmp_path / "weights.npz")
+    given = config(
+        data={"private": "../people/private.csv", "classes": ["/a", "b"]},
+        teachers={"params": {"weights": where, "inner": {"tried": [where, "a/b"]}}},
+    )
+    said = given.published()
+    assert said["data"]["private"] == "private.csv" and said["data"]["classes"] == ["/a", "b"]
+    assert said["teachers"]["params"] == {
+        "weights": "weights.npz", "inner": {"tried": ["weights.npz", "a/b"]},
+    }  # fmt: skip
+    assert given.public()["teachers"]["params"]["weights"] == where
+
+
 def test_jobs_may_be_all_cores():
     assert config(run={"n_jobs": -1}).run.n_jobs == -1
 

@@ -100,6 +100,16 @@ def test_what_was_allowed_is_said_in_the_statement(tmp_path):
     assert not [path for path in kept if b"records equal private ones, more" in path.read_bytes()]
 
 
+def test_private_records_in_another_unit_are_refused(tmp_path):
+    private = table(600, 0)
+    private["weight"] *= 1000  # grams
+    with pytest.raises(
+        InputError, match=r"1 of 2 numeric .*column weight.*scales_may_differ = true"
+    ):
+        plan_study(read_config(write(tmp_path, private=private)))
+    plan_study(read_config(write(tmp_path, more="scales_may_differ = true", private=private)))
+
+
 def warned(path):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

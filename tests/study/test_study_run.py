@@ -17,7 +17,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.kills import Killer
 from collegium import load_student
+from collegium.accounting.arg_max import gaussian_arg_max_rdp
+from collegium.accounting.renyi import rdp_to_epsilon
 from collegium.errors import (
     CollegiumError,
     InputError,
@@ -25,9 +28,11 @@ from collegium.errors import (
     PrivacyWarning,
     StudyMismatchError,
 )
+from collegium.noise.grid import GRID
 from collegium.pate.observer import Observer
 from collegium.pate.teachers.teacher import Teacher
 from collegium.pate.voting.aggregators import AGGREGATORS
+from collegium.pate.voting.pricing import LabelPricing
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
@@ -187,7 +192,7 @@ def test_the_statement_says_what_everybody_granted_and_spent(finished):
     assert said["labels_released"] == len(result.labels.labels)
     for row in said["groups"]:
         granted = SETTINGS["privacy"]["levels"][row["group"]]
-        assert row["epsilon"] == granted and 0.97 * granted <= row["epsilon_spent"] <= granted
+        assert row["epsilon"] == granted and 0.9 * granted <= row["epsilon_spent"] <= granted
     page = result.report.read_text(encoding="utf-8")
     assert "Animals" in page and all(name in page for name in ("high", "average", "low"))
 
@@ -393,55 +398,16 @@ def test_votes_that_are_made_again_must_be_those_that_were_asked_about(tmp_path,
 
 # Crashes and interruptions
 
-SERVER = """
-import os, signal, sys, time
-import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style, sklearn.naive_bayes
-import collegium.study.stages
-from collegium.cli.main import main
-for line in sys.stdin:
-    seconds, *argv = line.split()
-    child = os.fork()
-    if not child:
-        os.setsid()
-        sys.argv = ["collegium", *argv]
-        os.dup2(os.open("child.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-        os.dup2(1, 2)
-        main()
-    end, code = time.monotonic() + float(seconds), None
-    while time.monotonic() < end and code is None:
-        done, status = os.waitpid(child, os.WNOHANG)
-        code = os.waitstatus_to_exitcode(status) if done else None
-        time.sleep(0.002)
-    if code is None:
-        os.killpg(child, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    print(code, flush=True)
-"""
-
 
 @pytest.fixture(scope="module")
 def killer(tmp_path_factory):
     """A command line that is killed after so many seconds; forked with all it imports: it starts at once."""
-    folder = tmp_path_factory.mktemp("killer")
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-    ) as server:
-
-        def command(seconds, *argv):
-            server.stdin.write(" ".join([str(seconds), *map(str, argv)]) + "\n")
-            server.stdin.flush()
-            return int(server.stdout.readline()), (folder / "child.txt").read_text()
-
-        yield command
-        server.stdin.close()
+    with Killer(tmp_path_factory.mktemp("killer")) as made:
+        yield made.run
 
 
 def recomputed_spending(path, outcomes):
-    """μ² by group from the journal and the plan alone."""
+    """ε by group from the journal and the plan alone: labels, charged as labels at each group's order."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         planned = plan_study(read_config(path))
@@ -449,7 +415,14 @@ def recomputed_spending(path, outcomes):
     ballot = plan.electorate(0).ballot(0)
     moved = {name: group.sensitivity / ballot.scale for name, group in plan.groups.items()}
     paid = sum(outcome.verdict in ("answered", "lost") for outcome in outcomes)
-    return {name: 2 * paid * (delta / aggregator.sigma) ** 2 for name, delta in moved.items()}
+    assert planned.price.name == "labels"
+    account = LabelPricing(aggregator, plan.electorate(0)).accountant
+    order = dict(zip(account.names, account.fixed_order[:, None], strict=True))
+    cost = {
+        name: paid * gaussian_arg_max_rdp(delta, aggregator.sigma, order[name], GRID / ballot.scale)
+        for name, delta in moved.items()
+    }
+    return {name: float(rdp_to_epsilon(cost[name], order[name], 1e-5)[0]) for name in cost}
 
 
 def settled(folder):
@@ -459,13 +432,11 @@ def settled(folder):
 def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_released(
     tmp_path, killer
 ):
-    from collegium.accounting.gaussian import gdp_epsilon
-
     path = write_study(tmp_path, n_public=120, aggregation={"sigma": 9})
     folder = tmp_path / "study"
     moments, seen, kills = random.Random(5), {}, 0
     for _ in range(60):
-        code, output = killer(0.02 * 1.3**kills * moments.uniform(0.5, 1.5), "run", path)
+        code, output = killer(0.02 * 1.5**kills * moments.uniform(0.5, 1.5), "run", path)
         journal = folder / "vault" / "journal.jsonl"
         known = {o.query: o for o in settled(folder)} if journal.exists() else {}
         for query, before in seen.items():
@@ -488,8 +459,7 @@ def test_killed_at_random_moments_it_finishes_and_never_charges_less_than_it_rel
     released = published(folder)
     assert list(zip(released["row"], released["label"], strict=True)) == answered
     said = {row["group"]: row["epsilon_spent"] for row in statement_of(folder)["groups"]}
-    for name, mu_squared in recomputed_spending(path, outcomes).items():
-        charged = float(gdp_epsilon(np.sqrt(mu_squared), 1e-5))
+    for name, charged in recomputed_spending(path, outcomes).items():
         assert charged * (1 - 1e-9) <= said[name] <= SETTINGS["privacy"]["levels"][name]
     before = contents(folder)
     assert killer(600, "run", path)[0] == 0

@@ -7,11 +7,12 @@ change, so a refusal leaves the account as it was.
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,6 +111,13 @@ class Accountant(ABC):
 
     def __len__(self) -> int:
         return int(self.epsilon.size)
+
+    def without_limits(self) -> Self:
+        """Make an odometer: the same account, of people who grant anything."""
+        odometer = copy.copy(self)
+        odometer.epsilon = np.full(len(self), np.inf)
+        odometer._priced = {}
+        return odometer
 
     @property
     def is_gaussian(self) -> bool:

@@ -6,7 +6,7 @@ What they share is in :mod:`collegium.accounting.accountant`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -141,6 +141,13 @@ class GaussianAccountant(Accountant):
             mu = np.sqrt(np.maximum(squared, 0.0)) * (1 - 4 * _ULP)
         mu = np.where(np.isinf(self._limit), np.inf, mu)
         return Remaining(left_over(self.epsilon, self.epsilon_spent()), mu)
+
+    def without_limits(self) -> Self:
+        """Make an odometer: the same account, of people who grant anything."""
+        odometer = super().without_limits()
+        odometer._limit = np.full(len(self), np.inf)
+        odometer._both_limits = np.full((2, len(self)), np.inf)
+        return odometer
 
     def _price(self, cost: Event) -> Floats:
         return np.stack([cost.mu_squared, cost.pure_epsilon])
@@ -321,6 +328,12 @@ class RenyiAccountant(Accountant):
             for epsilon, delta in set(pairs)
         }
         return np.array([limit[pair] for pair in pairs])
+
+    def without_limits(self) -> Self:
+        """Make an odometer: the same account, with the same fixed orders, of people who grant anything."""
+        odometer = super().without_limits()
+        odometer._affordable = np.full(self._affordable.shape, np.inf)
+        return odometer
 
     def _identity(self) -> dict[str, Any]:
         orders = as_json(self.orders)

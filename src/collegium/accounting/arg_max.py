@@ -25,6 +25,8 @@ MOMENTS: Final = (
 STEP: Final = 0.125
 #: Rounding to the grid and ties cost no more than so many grid steps on top of Δ, where Δ has 128 at least.
 GRID_STEPS: Final = 32.0
+#: A label is charged this share of the noisy counts at least. Its bound is not below, at any h and λ.
+LEAST_SHARE: Final = 0.64
 _UP = 1 + 2.0**-44
 
 
@@ -67,4 +69,29 @@ def gaussian_arg_max_rdp(
     with np.errstate(over="ignore"):
         excess = alpha * (alpha - 1) * h * h * np.exp(tilt * h / 8) * moment
         of_label = np.log1p(excess) / (alpha - 1) * _UP
-    return np.where(applies, np.minimum(of_label, of_counts), of_counts)
+    of_label = np.clip(of_label, LEAST_SHARE * of_counts, of_counts)
+    return np.where(applies, of_label, of_counts)
+
+
+def mu_within_rdp(limit: ArrayLike, order: ArrayLike) -> Floats:
+    """Bound the μ of Gaussian noise whose labels were charged within a Rényi limit, and checks in full.
+
+    Each of them cost at least LEAST_SHARE·μ²·α/2 at order α, so Σμ² ≤ 2·limit/(α·LEAST_SHARE), whatever was
+    asked in the light of what: all noisy counts together are μ-GDP (Smith & Thakurta 2022).
+
+    Parameters
+    ----------
+    limit : array-like of float
+        Of the Rényi cost that was charged.
+    order : array-like of float
+        At which it was.
+
+    Examples
+    --------
+    >>> from collegium.accounting.renyi import affordable_rdp
+    >>> limit = affordable_rdp(1.0, [16.0], 1e-5)
+    >>> float(mu_within_rdp(limit, 16.0)[0].round(3)), round(57**0.5 * 2**0.5 / 40, 3)
+    (0.307, 0.267)
+    """
+    squared = 2 * np.asarray(limit) / (np.asarray(order) * LEAST_SHARE)
+    return np.asarray(np.sqrt(squared) * (1 + 1e-9))

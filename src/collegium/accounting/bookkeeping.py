@@ -40,16 +40,8 @@ def add_repeatedly(total: Floats, cost: Floats, times: int) -> Floats:
     one, then up to the odd one next to it). All additions within such a range are made at once, which
     takes a few steps for each doubling of the total.
 
-    Parameters
-    ----------
-    total, cost : ndarray of float64, of one shape
-        At least 0; may be infinite.
-    times : int
-        Between 0 and ``MOST_CHARGES``.
-
-    Returns
-    -------
-    ndarray of float64
+    ``total``, ``cost``: at least 0; may be infinite.
+    ``times``: between 0 and ``MOST_CHARGES``.
     """
     total = np.array(total, dtype=np.float64)
     left = np.where((cost > 0) & np.isfinite(total), times, 0)
@@ -78,10 +70,7 @@ def as_json(values: Floats) -> Any:
 def from_json(content: Any, name: str, shape: tuple[int, ...]) -> Floats:
     """Read what :func:`as_json` made.
 
-    Raises
-    ------
-    InputError
-        If it is anything else, or of another shape, or has a negative number or NaN.
+    Raises InputError if it is anything else, or of another shape, or has a negative number or NaN.
     """
     flat: list[float] = []
     _flatten(content, flat, name, shape)
@@ -110,10 +99,8 @@ def _damaged(name: str) -> InputError:
 def require_same(state: Any, expected: Mapping[str, Any]) -> None:
     """Refuse the state of another account.
 
-    Raises
-    ------
-    InputError
-        If the state is no mapping, or a public entry is not as expected. Amounts are not repeated.
+    Raises InputError if the state is no mapping, or a public entry is not as expected. Amounts are not
+        repeated.
     """
     if not isinstance(state, Mapping):
         raise InputError(

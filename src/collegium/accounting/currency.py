@@ -181,14 +181,9 @@ class LossDistribution:
 
     It has to be exact or pessimistic: its profile must not be below the mechanism's anywhere.
 
-    Attributes
-    ----------
-    losses : ndarray of shape (n,)
-        Finite values of the privacy loss, in any order.
-    probabilities : ndarray of shape (n,)
-        Their probabilities under P.
-    infinity_mass : float, default 0.0
-        Probability under P of what cannot happen under Q.
+    ``losses`` (n,): finite values of the privacy loss, in any order.
+    ``probabilities`` (n,): their probabilities under P.
+    ``infinity_mass``: probability under P of what cannot happen under Q.
     """
 
     losses: FloatArray
@@ -280,26 +275,13 @@ def fit_bound(remove: LossDistribution, add: LossDistribution, delta_0: float) -
     Both directions are needed, for epsilon >= 0 only: at -epsilon one direction's profile follows
     from the other's at epsilon, and the bound's from its own in the same way.
 
-    Parameters
-    ----------
-    remove : LossDistribution
-        Of the output with the owner's records against that without.
-    add : LossDistribution
-        Of the output without against that with; `remove` again if the mechanism is symmetric.
-    delta_0 : float
-        In [0, 1), at least the probability of an infinite loss in either direction. A hundredth to a
-        tenth of the delta that will be reported costs little; the larger it is, the smaller is mu.
-
-    Returns
-    -------
-    GaussianBound
-        With this delta_0. Smaller by more than a part in 1e9, mu would not dominate the given
+    ``remove``: of the output with the owner's records against that without.
+    ``add``: of the output without against that with; `remove` again if the mechanism is symmetric.
+    ``delta_0``: in [0, 1), at least the probability of an infinite loss in either direction. A hundredth to
+        a tenth of the delta that will be reported costs little; the larger it is, the smaller is mu.
+    Returns: with this delta_0. Smaller by more than a part in 1e9, mu would not dominate the given
         distributions. Infinite where floats cannot tell the mechanism from a total leak.
-
-    Raises
-    ------
-    InputError
-        If delta_0 is outside [0, 1) or below the probability of an infinite loss.
+    Raises InputError if delta_0 is outside [0, 1) or below the probability of an infinite loss.
 
     Examples
     --------
@@ -322,20 +304,9 @@ def loss_distributions(pld: Any) -> tuple[LossDistribution, LossDistribution]:
     What convolution left below 0 is set to 0, which raises the profile. What is missing from 1, and
     1e-11 for the rounding of the convolution, is taken to be an infinite loss.
 
-    Parameters
-    ----------
-    pld : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        A pessimistic one.
-
-    Returns
-    -------
-    tuple of LossDistribution
-        The same object twice if the mechanism is symmetric.
-
-    Raises
-    ------
-    InputError
-        If it is an optimistic one.
+    ``pld``: a pessimistic one.
+    Returns: the same object twice if the mechanism is symmetric.
+    Raises InputError if it is an optimistic one.
     """
     # There is no public way to the probabilities.
     remove = _from_pmf(pld._pmf_remove)

@@ -62,10 +62,7 @@ def rounded_up(values: Floats) -> Floats:
 class Event(ABC):
     """What one mechanism does to the owners of each cohort.
 
-    Attributes
-    ----------
-    neighbours : Neighbours
-        What may differ: the event's numbers hold about these neighbours.
+    ``neighbours``: what may differ: the event's numbers hold about these neighbours.
     """
 
     neighbours: Neighbours = field(default=Neighbours.ANY_CHANGE, kw_only=True)
@@ -77,10 +74,7 @@ class Event(ABC):
     def mu_squared(self) -> Floats:
         """μ² of Gaussian DP for each cohort, rounded up, shape (n_cohorts,).
 
-        Raises
-        ------
-        InputError
-            If no μ holds without a δ₀ beside it.
+        Raises InputError if no μ holds without a δ₀ beside it.
         """
 
     @property
@@ -96,11 +90,7 @@ class Event(ABC):
     def bound(self, cohort: int, delta_0: float = 0.0) -> GaussianBound:
         """Cost in the common currency of all accounts, towards an owner of one cohort.
 
-        Parameters
-        ----------
-        cohort : int
-        delta_0 : float, default=0.0
-            Needed, and used, by Poisson samples only.
+        ``delta_0``: needed, and used, by Poisson samples only.
         """
 
     def towards(self, cohort: int) -> Self:
@@ -149,12 +139,7 @@ class Event(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Nothing(Event):
-    """Nothing was drawn, nothing was released: costs nothing.
-
-    Attributes
-    ----------
-    n_cohorts : int
-    """
+    """Nothing was drawn, nothing was released: costs nothing."""
 
     n_cohorts: int
     words = "nothing"
@@ -577,14 +562,9 @@ class Composition(Event):
 class SensitiveCurve:
     """What one mechanism cost each cohort on this one data set, computed from votes. **Sensitive.**
 
-    Attributes
-    ----------
-    sensitive_rdp : ndarray of float64, shape (n_cohorts, n_orders)
-        Rényi-DP ε at each order.
-    orders : ndarray of float64, shape (n_orders,)
-        Orders α > 1.
-    neighbours : Neighbours
-        What may differ.
+    ``sensitive_rdp`` (n_cohorts, n_orders): Rényi-DP ε at each order.
+    ``orders`` (n_orders,): orders α > 1.
+    ``neighbours``: what may differ.
     """
 
     sensitive_rdp: Floats

@@ -45,14 +45,9 @@ _EVENTS = {kind.__name__: kind for kind in _KINDS}
 class Use:
     """What one mechanism did to the owners of one cohort, and how often.
 
-    Attributes
-    ----------
-    purpose : str
-        For instance ``check`` or ``answer``.
-    event : Event
-        Of this one cohort.
-    count : int
-        How often.
+    ``purpose``: for instance ``check`` or ``answer``.
+    ``event``: of this one cohort.
+    ``count``: how often.
     """
 
     purpose: str
@@ -249,19 +244,9 @@ def to_json(
 ) -> dict[str, Any]:
     """Write down what a job is composed of, as a dictionary for JSON.
 
-    Parameters
-    ----------
-    composition : mapping of str to sequence of Use
-        By group.
-    neighbours : Neighbours
-    adjacency : str
-        The same, in a sentence with all that it depends on.
-    **about : object
-        More entries, for JSON.
-
-    Returns
-    -------
-    dict
+    ``composition``: by group.
+    ``adjacency``: the same, in a sentence with all that it depends on.
+    ``**about``: more entries, for JSON.
     """
     return {
         "format": 1,
@@ -276,10 +261,7 @@ def to_json(
 def from_json(content: Mapping[str, Any]) -> dict[str, list[Use]]:
     """Read the composition that :func:`to_json` wrote, by group.
 
-    Raises
-    ------
-    InputError
-        If it is something else.
+    Raises InputError if it is something else.
     """
     try:
         if content["format"] != 1:

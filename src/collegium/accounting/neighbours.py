@@ -53,6 +53,11 @@ _WORDS = {
     Neighbours.ANY_CHANGE: "all records of one owner are replaced or blanked",
 }
 
+OVERLAP_ALLOWED = (
+    "Public records may equal private ones, which is refused by default and was allowed for this run: what a "
+    "public record says of somebody is seen without noise, and no budget covers it"
+)
+
 OWNER, ROW, TEACHER = "owner", "row", "teacher"
 _WHOSE = {
     OWNER: "all records of one owner",
@@ -86,6 +91,8 @@ class Arrangement:
         Whether the list of classes was read off the private labels.
     together : bool
         Whether teachers that are trained or asked in one call may change one another by rounding.
+    public_may_overlap : bool
+        Whether public records were allowed to equal private ones.
 
     Examples
     --------
@@ -102,6 +109,7 @@ class Arrangement:
     levels_by_lot: bool = False
     private_classes: bool = False
     together: bool = False
+    public_may_overlap: bool = False
 
     @property
     def neighbours(self) -> Neighbours:
@@ -125,6 +133,11 @@ class Arrangement:
                 "only one person has is visible)"
             )
         return said
+
+    @property
+    def provisos(self) -> tuple[str, ...]:
+        """What else was allowed and weakens a guarantee, one sentence each."""
+        return (OVERLAP_ALLOWED,) if self.public_may_overlap else ()
 
     @property
     def _only_replaced(self) -> bool:

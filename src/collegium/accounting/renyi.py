@@ -67,19 +67,9 @@ _ROUND_UP = 16 * float(np.finfo(np.float64).eps)
 def validate_orders(orders: ArrayLike) -> FloatArray:
     """Return the orders as floats, or name the first one that is not allowed.
 
-    Parameters
-    ----------
-    orders : array-like of shape (n_orders,)
-        Rényi orders, all finite and above 1. They need not be sorted or integers.
-
-    Returns
-    -------
-    ndarray of shape (n_orders,)
-
-    Raises
-    ------
-    InputError
-        If there is no order, or one that is not finite and above 1.
+    ``orders`` (n_orders,): Rényi orders, all finite and above 1. They need not be sorted or integers.
+    Returns (n_orders,).
+    Raises InputError if there is no order, or one that is not finite and above 1.
 
     Examples
     --------
@@ -134,15 +124,8 @@ def gaussian_rdp(sensitivity: ArrayLike, sigma: float, orders: ArrayLike) -> Flo
 def laplace_rdp(ratio: ArrayLike, orders: ArrayLike) -> FloatArray:
     """Rényi cost of Laplace noise on one number, rounded up: Mironov 2017, Proposition 6, exactly.
 
-    Parameters
-    ----------
-    ratio : array-like of shape (...)
-        Sensitivity divided by the scale b of the noise, which is the pure epsilon.
-    orders : array-like of shape (n_orders,)
-
-    Returns
-    -------
-    ndarray of shape (..., n_orders)
+    ``ratio`` (...): sensitivity divided by the scale b of the noise, which is the pure epsilon.
+    Returns (..., n_orders).
 
     Examples
     --------
@@ -164,15 +147,8 @@ def pure_rdp(epsilon: ArrayLike, orders: ArrayLike) -> FloatArray:
     Its two outcomes with log-ratios +-epsilon dominate every pure mechanism (Mironov 2017, Proposition 5 for
     its curve); never above epsilon^2 alpha/2 (Bun & Steinke 2016, Proposition 3.3).
 
-    Parameters
-    ----------
-    epsilon : array-like of shape (...)
-        In [0, inf].
-    orders : array-like of shape (n_orders,)
-
-    Returns
-    -------
-    ndarray of shape (..., n_orders)
+    ``epsilon`` (...): in [0, inf].
+    Returns (..., n_orders).
 
     Examples
     --------
@@ -201,22 +177,10 @@ def poisson_gaussian_rdp(rate: float, noise_multiplier: float, orders: ArrayLike
     bound: a part in 1e9 is added, and, since its errors are parts of the rate, 1e-12 of that. (For rates from
     1e-8 up, errors of 5e-14 of the rate were seen.)
 
-    Parameters
-    ----------
-    rate : float
-        Probability with which an owner takes part, in [0, 1].
-    noise_multiplier : float
-        Standard deviation of the noise divided by the owner's L2 sensitivity.
-    orders : array-like of shape (n_orders,)
-
-    Returns
-    -------
-    ndarray of shape (n_orders,)
-
-    Raises
-    ------
-    InputError
-        If dp-accounting is not installed, or an argument is out of range.
+    ``rate``: probability with which an owner takes part, in [0, 1].
+    ``noise_multiplier``: standard deviation of the noise divided by the owner's L2 sensitivity.
+    Returns (n_orders,).
+    Raises InputError if dp-accounting is not installed, or an argument is out of range.
     """
     grid = validate_orders(orders)
     if not 0 <= as_extended_scalar("rate", rate) <= 1:
@@ -309,24 +273,11 @@ def affordable_rdp(
     :func:`rdp_to_epsilon` of a curve is at most epsilon exactly if the curve is at or below this at
     some order, to the last bit: deciding so needs no conversion for each query.
 
-    Parameters
-    ----------
-    epsilon : float
-        Budget per owner, in [0, inf].
-    orders : array-like of shape (n_orders,)
-    delta : float
-        In (0, 1), per owner.
-    conversion : {"canonne", "mironov"}
-
-    Returns
-    -------
-    ndarray of shape (n_orders,)
-        At least 0. Publishable: it depends on the budget only.
-
-    Raises
-    ------
-    InputError
-        If epsilon is negative or NaN, delta is outside (0, 1), or the conversion is unknown.
+    ``epsilon``: budget per owner, in [0, inf].
+    ``delta``: in (0, 1), per owner.
+    ``conversion``: "canonne" or "mironov".
+    Returns (n_orders,): at least 0. Publishable: it depends on the budget only.
+    Raises InputError if epsilon is negative or NaN, delta is outside (0, 1), or the conversion is unknown.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from collegium.accounting.accountant import Accountant
-from collegium.accounting.neighbours import OWNER
+from collegium.accounting.neighbours import OWNER, TEACHER
 from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budget
 
@@ -30,6 +30,22 @@ ANY_ORDER = (
     "As published: voting went on while any Rényi order was within the budget. That is proved for costs "
     "fixed beforehand, not for costs that depend on earlier answers; with bounds = 'sharp' the order is "
     "fixed before the first query."
+)
+#: How a statement speaks where nothing is known of people, but of teachers alone.
+_OF_TEACHERS = {
+    "the labels, the student and": "the labels and",
+    "somebody's records are these": "what a teacher has learnt from is this",
+    "with a person's records": "with what a teacher has learnt from",
+    "with others in their place": "with something else in its place",
+    "about the same people": "of the same teachers",
+    "knowing somebody's budget tells something about that person": (
+        "knowing a teacher's budget tells something about what it has learnt from"
+    ),
+}
+#: Said where the account pays for labels alone.
+LABELS_CHARGED = (
+    "Each answer is charged as its label alone, in Rényi DP at one order for each budget, fixed before the "
+    "first query. Noisy counts would cost more: nobody may see them."
 )
 #: What is released of each answered query, by name; another method says it in a sentence of its own.
 RELEASED = {
@@ -64,12 +80,15 @@ class GroupSpending:
     epsilon_spent : float
         Spent by each owner at the budget's δ (the largest in the group), rounded up. Sensitive under
         a data-dependent guarantee.
+    mu : float
+        Within which μ of Gaussian DP everything stays as well; infinite where none is known but the budget's.
     """
 
     group: str
     owners: int
     budget: Budget
     epsilon_spent: float
+    mu: float = math.inf
 
     @property
     def share(self) -> float:
@@ -99,9 +118,12 @@ class PrivacyStatement:
     gaussian : bool
         Whether what was released is Gaussian-DP within each budget's μ.
     provisos : tuple of str
-        What else was allowed and weakens it, one sentence each.
+        What else was allowed and weakens it, one sentence each: :attr:`Arrangement.provisos
+        <collegium.accounting.neighbours.Arrangement.provisos>`.
     any_order : bool
         Whether the account went on while any Rényi order was within the budget, as the papers' does.
+    price : {"histogram", "labels"}
+        What an answer was charged in the worst case: all noisy counts, or the label alone.
     """
 
     guarantee: str
@@ -113,6 +135,7 @@ class PrivacyStatement:
     gaussian: bool = False
     provisos: tuple[str, ...] = ()
     any_order: bool = False
+    price: str = "histogram"
 
     @property
     def may_publish_spending(self) -> bool:
@@ -132,7 +155,8 @@ class PrivacyStatement:
 
     def trade_off(self, row: GroupSpending) -> TradeOff:
         """How well the best test can tell records of a group's member from others, within the budget."""
-        return TradeOff(row.budget, self.gaussian, one_way=not self.may_publish_spending)
+        one_way = not self.may_publish_spending
+        return TradeOff(row.budget, self.gaussian, one_way, row.mu)
 
     def found_of_100(self, row: GroupSpending, false_alarms: float) -> str:
         """Write how many of 100 owners the best test finds at most, with some false alarms."""
@@ -142,10 +166,21 @@ class PrivacyStatement:
         """Say what a group's budget means for whoever wants to find out about one of its members."""
         if row.budget.is_unlimited:
             return "no privacy: anything about them may be revealed"
-        return (
+        return self._of_unit(
             "the best test for whether somebody's records are these, with 5 false alarms in 100, finds at "
             f"most {self.found_of_100(row, 0.05)} in 100"
         )
+
+    def _of_unit(self, sentence: str) -> str:
+        """Speak of teachers where nothing is known of people, nor of a student that learns from labels."""
+        for words, others in _OF_TEACHERS.items() if self.unit == TEACHER else ():
+            sentence = sentence.replace(words, others)
+        return sentence
+
+    @property
+    def large_deltas(self) -> str:
+        """Which δ are too large to promise much; empty if none is: :func:`large_deltas`."""
+        return large_deltas([(row.group, row.owners, row.budget) for row in self.groups], self.unit)
 
     @property
     def title(self) -> str:
@@ -181,6 +216,25 @@ class PrivacyStatement:
         ]
         return pd.DataFrame(rows).set_index("group")
 
+    def __str__(self) -> str:
+        """Say the most important of it, line by line."""
+        lines = [f"Guarantee: {self.title}", f"Neighbouring data sets: {self.adjacency}"]
+        lines += [self._of_group(row) for row in self.groups]
+        lines += [*self.provisos, *filter(None, [self.large_deltas])]
+        return "\n".join([*lines, "All that this means: sentences(); as a table: by_group()"])
+
+    def _of_group(self, row: GroupSpending) -> str:
+        who = f"Each of the {row.owners} {self.unit}(s) of group {row.group!r}"
+        if row.budget.is_unlimited:
+            return f"{who} granted ε = ∞: NO PRIVACY is promised to them"
+        granted, paid = self.in_digits(row)
+        spent = (
+            f"and spent ε = {paid}"
+            if self.may_publish_spending
+            else "(data-dependent account: what was spent stays in the vault)"
+        )
+        return f"{who} granted ε = {granted} at δ = {row.budget.delta:g} {spent}"
+
     def sentences(self) -> list[str]:
         """Say it in words, one sentence each, without any sensitive number."""
         lines = []
@@ -189,26 +243,19 @@ class PrivacyStatement:
                 "NOT PRIVATE: the noise was drawn from a seed, for an experiment. Nothing below holds for "
                 "anybody until the study is run with secure noise."
             )
-        lines.append(f"Guarantee: {self.guarantee}; {MEANING[self.guarantee]}.")
+        lines.append(f"Guarantee: {self.guarantee}; {self._of_unit(MEANING[self.guarantee])}.")
         if self.any_order:
             lines.append(ANY_ORDER)
+        if self.price == "labels":
+            lines.append(LABELS_CHARGED)
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
         lines += [f"{proviso}." for proviso in self.provisos]
         for row in self.groups:
-            budget = row.budget
-            who = f"Each of the {row.owners} {self.unit}(s) of group {row.group!r}"
-            if budget.is_unlimited:
-                lines.append(f"{who} granted ε = ∞: NO PRIVACY is promised to them.")
-                continue
-            granted, paid = self.in_digits(row)
-            spent = (
-                f"and spent ε = {paid}"
-                if self.may_publish_spending
-                else "(data-dependent account: what was spent stays in the vault)"
-            )
-            meaning = self.risk_in_words(row)
-            lines.append(f"{who} granted ε = {granted} at δ = {budget.delta:g} {spent}: {meaning}.")
-        lines.append(f"{DELTA_MEANS}.")
+            meaning = "" if row.budget.is_unlimited else f": {self.risk_in_words(row)}"
+            lines.append(f"{self._of_group(row)}{meaning}.")
+        lines.append(f"{self._of_unit(DELTA_MEANS)}.")
+        if self.large_deltas:
+            lines.append(f"{self.large_deltas}.")
         if self.may_publish_spending:
             lines.append(
                 "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
@@ -221,12 +268,16 @@ class PrivacyStatement:
             else f"Released of each answered query: {shown}."
         )
         lines.append(
-            "This is the account of this release alone: whatever else is released about the same people adds "
-            "to it."
+            self._of_unit(
+                "This is the account of this release alone: whatever else is released about the same people "
+                "adds to it."
+            )
         )
         lines.append(
-            "Budgets, group sizes and all settings are public here: where budgets go together with the "
-            "data, knowing somebody's budget tells something about that person."
+            self._of_unit(
+                "Budgets, group sizes and all settings are public here: where budgets go together with the "
+                "data, knowing somebody's budget tells something about that person."
+            )
         )
         return lines
 
@@ -234,10 +285,11 @@ class PrivacyStatement:
         """Make a dictionary for JSON, without any sensitive number."""
         return {
             "guarantee": self.guarantee,
-            "meaning": MEANING[self.guarantee],
+            "meaning": self._of_unit(MEANING[self.guarantee]),
             "adjacency": self.adjacency,
             "private_noise": self.noise_is_private,
             "released": self.released,
+            **({"price": self.price} if self.price == "labels" else {}),
             "unit": self.unit,
             "statement": self.sentences(),
             "groups": [
@@ -250,6 +302,7 @@ class PrivacyStatement:
                         f"{alarms:g}": self.trade_off(row).most_found(alarms)
                         for alarms in FALSE_ALARMS
                     },
+                    **({"mu": row.mu} if math.isfinite(row.mu) else {}),
                     **(
                         {"epsilon_spent": _number(row.epsilon_spent)}
                         if self.may_publish_spending
@@ -269,6 +322,9 @@ def statement(
     noise_is_private: bool,
     released: str = "labels",
     unit: str = OWNER,
+    provisos: tuple[str, ...] = (),
+    price: str = "histogram",
+    mu: Mapping[str, float] | None = None,
 ) -> PrivacyStatement:
     """Read a privacy statement off an account, by group name.
 
@@ -288,10 +344,17 @@ def statement(
         What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
     unit : {"owner", "teacher"}
         What a group's members are.
+    provisos : tuple of str
+        What else was allowed and weakens it, one sentence each.
+    price : {"histogram", "labels"}
+        What an answer was charged in the worst case.
+    mu : mapping of str to float, optional
+        Of each group: within which μ everything stays that the account allows, where it does not count in μ.
     """
+    beside = {} if mu is None else mu
     spent = account.epsilon_spent_by_name()
     groups = tuple(
-        GroupSpending(name, owners[name], budget, spent.get(name, 0.0))
+        GroupSpending(name, owners[name], budget, spent.get(name, 0.0), beside.get(name, math.inf))
         for name, budget in budgets.items()
     )
     return PrivacyStatement(
@@ -302,7 +365,40 @@ def statement(
         released,
         unit,
         account.is_gaussian,
+        provisos,
         any_order=account.any_order,
+        price=price,
+    )
+
+
+def large_deltas(members: Iterable[tuple[str, int, Budget]], unit: str = OWNER) -> str:
+    """Say which groups' δ are more than 1 / number of people; empty if none is.
+
+    Parameters
+    ----------
+    members : iterable of (str, int, Budget)
+        Name of each group, how many are in it, and what each granted.
+    unit : {"owner", "teacher"}
+        What they are.
+
+    Examples
+    --------
+    >>> large_deltas([("a", 500, Budget(1.0, 0.5)), ("b", 126, Budget(2.0, 1e-5))])[:61]
+    'δ is large for group a (0.5): it is more than 1 / number of p'
+    """
+    rows = list(members)
+    people = sum(owners for _, owners, _ in rows)
+    large = [
+        f"{name} ({budget.delta:g})"
+        for name, _, budget in rows
+        if people and not budget.is_unlimited and budget.delta > 1 / people
+    ]
+    if not large:
+        return ""
+    return (
+        f"δ is large for group {', '.join(large)}: it is more than 1 / number of "
+        f"{'people' if unit == OWNER else f'{unit}s'} ({people:,}), so the guarantee would allow publishing "
+        "somebody's record outright"
     )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from scipy.special import ndtr, ndtri
 
@@ -40,6 +41,9 @@ class TradeOff:
     one_way : bool
         Whether only the divergence from the data set with the owner's records to the other is bounded, as
         by the data-dependent bounds of the papers.
+    mu_beside : float, optional
+        Everything within the budget is also μ-GDP with this μ, which may be larger than the budget's: so if
+        labels alone are charged (``docs/labels-cost-less.md``).
 
     Examples
     --------
@@ -52,8 +56,9 @@ class TradeOff:
     budget: Budget
     gaussian: bool = False
     one_way: bool = False
+    mu_beside: float = math.inf
 
-    @property
+    @cached_property
     def mu(self) -> float:
         """The largest μ that the budget allows, rounded down as the filter does."""
         return gdp_mu(self.budget.epsilon, self.budget.delta)
@@ -69,7 +74,8 @@ class TradeOff:
         Returns
         -------
         float
-            1 − β(α), with β(α) = Φ(Φ⁻¹(1 − α) − μ), or max(0, 1 − δ − e^ε·α, e^−ε·(1 − δ − α)).
+            1 − β(α), with β(α) = Φ(Φ⁻¹(1 − α) − μ), or max(0, 1 − δ − e^ε·α, e^−ε·(1 − δ − α)), or the larger
+            of both.
         """
         alpha = false_alarms
         if not 0 <= alpha <= 1:
@@ -83,6 +89,8 @@ class TradeOff:
             found = delta + math.exp(min(epsilon, 700.0)) * alpha
             if not self.one_way:
                 found = min(found, 1 - math.exp(-epsilon) * (1 - delta - alpha))
+            if math.isfinite(self.mu_beside):
+                found = min(found, float(ndtr(ndtri(alpha) + self.mu_beside)))
         upward = found * (1 + _ROUNDING) + (0.0 if found == 0 else 1e-300)
         return min(1.0, max(alpha, upward))  # whoever guesses finds a share α
 

@@ -18,7 +18,7 @@ from collegium.errors import InputError, PrivacyWarning
 from collegium.pate.records import Records
 from collegium.pate.voting.affordable import answers_affordable
 from collegium.pate.voting.aggregators import Aggregator
-from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.pate.voting.pricing import worst_case_pricing
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 
@@ -48,9 +48,11 @@ class Canaries:
         return len(self.labels)
 
 
-def affordable_canaries(aggregator: Aggregator, electorate: Electorate, most: int) -> int:
+def affordable_canaries(
+    aggregator: Aggregator, electorate: Electorate, most: int, price: str
+) -> int:
     """Count the queries that all budgets pay for if each is answered."""
-    return answers_affordable(WorstCasePricing(aggregator, electorate), electorate, most)
+    return answers_affordable(worst_case_pricing(price, aggregator, electorate), electorate, most)
 
 
 def draw_canaries(

@@ -135,9 +135,11 @@ def audit_run(
     queries, records = run.recipe.queries, run.records
     noisy = chosen.observe == "noisy" or queries.release == HISTOGRAM
     noisy = noisy and pays_for_noisy_counts(aggregator)
+    # Who sees noisy counts is held against an account of them, whatever the study's charges.
+    price = HISTOGRAM if noisy else run.price.name
     random = generator or np.random.default_rng()
     most = min(records.X_public.shape[0], queries.max_queries or MOST_CANARIES)
-    number = chosen.canaries or affordable_canaries(aggregator, electorate, most)
+    number = chosen.canaries or affordable_canaries(aggregator, electorate, most, price)
     canaries = draw_canaries(records, plan, number, random)
     order = random.permutation(number)[: queries.max_queries]
     X_asked = run.teachers_view.of(canaries.records)
@@ -153,7 +155,7 @@ def audit_run(
     if aggregator.consults_student:
         X_seen = run.student_view.of(canaries.records)
         student = RefittedStudent(run.recipe.student, X_seen, votes.n_classes)
-    released = run.release_of(votes, order, student, ear)
+    released = run.release_of(votes, order, student, ear, price)
     labels = released.labels
     if released.histograms is not None:
         observed = np.full(counts.shape, np.nan)

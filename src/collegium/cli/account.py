@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from collegium.cli.console import out, plan_sentence, plan_table, print_json
+from collegium.cli.console import out, plan_sentence, plan_table, print_json, warn_of
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,6 +28,15 @@ AggregatorName = Annotated[
 ]
 Method = Annotated[
     str, typer.Option("--personalisation", help="uniform, upsampling, weighting or vanishing.")
+]
+PriceName = Annotated[
+    str | None,
+    typer.Option(
+        "--price",
+        help="What an answer is charged, worst case: histogram, or labels where they alone are released "
+        "(gnmax, confident, interactive). Default: whichever pays for more answers.",
+        show_default=False,
+    ),
 ]
 Rule = Annotated[str, typer.Option(help="Weight rule of the personalisation.")]
 
@@ -65,6 +73,7 @@ def account(
     sigma_threshold: SigmaThreshold = None,
     threshold: Threshold = None,
     gamma: Gamma = None,
+    price: PriceName = None,
     checks: Annotated[int | None, typer.Option(help="Checks made; default: as answers.")] = None,
     answers: Annotated[
         int | None, typer.Option(help="Answers given; default: as many as can be afforded.")
@@ -83,7 +92,9 @@ def account(
     from collegium.accounting.neighbours import Arrangement
     from collegium.accounting.statement import budget_and_cost
     from collegium.cli.left import MOST, show_export, show_left
+    from collegium.pate.settings import Account
     from collegium.pate.voting.aggregators import aggregator_from
+    from collegium.pate.voting.price_choice import choose_price
     from collegium.personalisation import as_personalisation
 
     if [level, left, export].count(None) != 2:
@@ -102,7 +113,11 @@ def account(
     mechanism = aggregator_from(
         aggregator, sigma=sigma, sigma_threshold=sigma_threshold, threshold=threshold, gamma=gamma
     ).resolved(teachers)
-    most = affordable_answers(mechanism, plan)
+    warn_of(plan.large_deltas())
+    price = Account(price=price).price  # checked
+    wanted = MOST if answers is None else max(1, min(answers, MOST))
+    chosen = choose_price(price, "labels", mechanism, plan.electorate(0), "worst-case", wanted)
+    most = affordable_answers(mechanism, plan, chosen.name)
     given = (most if checks is None else min(most, checks)) if answers is None else answers
     asked = given if checks is None else checks
     if min(asked, given) < 0 or asked < given:
@@ -110,7 +125,7 @@ def account(
             f"{asked} checks and {given} answers: give numbers of at least 0, and at least as many checks "
             "as answers"
         )
-    spent = cost_of(mechanism, plan, asked, given)
+    spent = cost_of(mechanism, plan, chosen.name, asked, given)
     adjacency = Arrangement(assignment="elsewhere").sentence
     if as_json:
         print_json(
@@ -121,6 +136,7 @@ def account(
                 "answers": given,
                 "answers_affordable": most,
                 "aggregator": mechanism.settings(),
+                "price": chosen.name,
                 "groups": {
                     name: {
                         "epsilon": group.budget.epsilon,
@@ -138,6 +154,8 @@ def account(
     out.print(plan_sentence(plan))
     bound = "at least " if most == MOST else ""
     out.print(f"{mechanism}: {bound}{most:,} answers can be afforded if every query is answered.")
+    if chosen.why:
+        out.print(chosen.why, soft_wrap=True)
     checked = f"{asked:,} checks and " if mechanism.has_check else ""
     out.print(f"{checked}{given:,} answers cost each person, worst case:")
     for name, group in plan.groups.items():
@@ -147,44 +165,45 @@ def account(
     out.print(f"Neighbouring data sets: {adjacency}.", soft_wrap=True)
 
 
-def affordable_answers(aggregator: Aggregator, plan: Plan, seed: int = 0) -> int:
+def affordable_answers(aggregator: Aggregator, plan: Plan, price: str, seed: int = 0) -> int:
     """Count the queries that all budgets pay for if each is answered (at most ``MOST``)."""
     from collegium.cli.left import MOST
     from collegium.pate.voting.affordable import answers_affordable
-    from collegium.pate.voting.pricing import WorstCasePricing
+    from collegium.pate.voting.pricing import worst_case_pricing
 
     electorate = plan.electorate(seed)
-    return answers_affordable(WorstCasePricing(aggregator, electorate), electorate, MOST)
+    return answers_affordable(worst_case_pricing(price, aggregator, electorate), electorate, MOST)
 
 
-def cost_of(aggregator: Aggregator, plan: Plan, checks: int, answers: int) -> dict[str, float]:
-    """ε that each owner of each group would have spent, whatever the budgets are.
+def cost_of(
+    aggregator: Aggregator, plan: Plan, price: str, checks: int, answers: int
+) -> dict[str, float]:
+    """ε that each owner of each group would have spent, also beyond the budgets.
 
-    ``plan``: budgets in it only set the weights here.
+    ``price``: what an answer is charged.
     ``checks``, ``answers``: queries asked (in order of the schedule), and how many of the first
         were answered.
     """
-    from collegium.budgets import Budget
-    from collegium.pate.voting.pricing import WorstCasePricing
+    from collegium.pate.voting.pricing import worst_case_pricing
 
     electorate = plan.electorate(0)
-    free = {name: Budget(float("inf"), b.delta) for name, b in electorate.groups.items()}
-    pricing = WorstCasePricing(aggregator, replace(electorate, groups=free))
+    pricing = worst_case_pricing(price, aggregator, electorate)
+    account = pricing.accountant.without_limits()
     asked = max(checks, answers)
     if electorate.is_static:
-        price = pricing.price(electorate.ballot(0))
-        pricing.accountant.charge(price.reserve, times=answers)
-        pricing.accountant.charge(price.check, times=asked - answers)
-        return pricing.accountant.epsilon_spent_by_name()
+        of_each = pricing.price(electorate.ballot(0))
+        account.charge(of_each.reserve, times=answers)
+        account.charge(of_each.check, times=asked - answers)
+        return account.epsilon_spent_by_name()
     if asked > MOST_COUNTED:
         raise InputError(
             f"{asked:,} queries are too many to be counted one by one, as personalisation "
             f"{plan.personalisation!r} needs: give at most {MOST_COUNTED:,}"
         )
     for position in range(asked):
-        price = pricing.price(electorate.ballot(position))
-        pricing.accountant.charge(price.reserve if position < answers else price.check)
-    return pricing.accountant.epsilon_spent_by_name()
+        of_each = pricing.price(electorate.ballot(position))
+        account.charge(of_each.reserve if position < answers else of_each.check)
+    return account.epsilon_spent_by_name()
 
 
 def parse_levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dict[str, int]]:

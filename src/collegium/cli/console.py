@@ -10,6 +10,7 @@ import math
 import re
 import sys
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -51,6 +52,12 @@ MEMBERS = {
 }
 
 
+def stopped(reason: str, unit: str = "owner") -> str:
+    """Say why voting ended."""
+    somebody = "somebody" if unit == "owner" else "some teacher's budget"
+    return STOPPED[reason].replace("somebody", somebody)
+
+
 def show_warnings() -> None:
     """Print each warning as one line, without file names and line numbers."""
 
@@ -73,6 +80,12 @@ def say(what: str, style: str, message: str) -> None:
     err.print(Text.assemble((what, style), " ", text), soft_wrap=True)
 
 
+def warn_of(sentence: str) -> None:
+    """Print a warning, if there is one."""
+    if sentence:
+        say("warning:", "yellow", sentence)
+
+
 def print_json(content: Any) -> None:
     """Print JSON to the standard output, and nothing else; what a terminal would obey is escaped."""
     text = json.dumps(_finite(content), indent=2, ensure_ascii=False)
@@ -88,6 +101,20 @@ def _finite(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_finite(v) for v in value]
     return value
+
+
+def print_cautions(privacy: PrivacyStatement) -> None:
+    """Print what voids a guarantee, or weakens it so much that it promises little."""
+    if not privacy.noise_is_private:
+        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
+    if privacy.large_deltas:
+        out.print(f"{privacy.large_deltas}.", style="bold yellow", soft_wrap=True)
+
+
+def print_statement(sentences: Iterable[str]) -> None:
+    """Print what a statement says, a line for each sentence."""
+    for sentence in sentences:
+        out.print(f"• {sentence}", soft_wrap=True)
 
 
 def privacy_table(privacy: PrivacyStatement) -> Table:

@@ -10,9 +10,10 @@ import time
 from types import FrameType, TracebackType
 from typing import Any
 
+from collegium.errors import ONE_PRESS_S
+
 INTERRUPTED = 130
 SAID = "interrupted: nothing that was paid for is lost; the same command goes on from here"
-_ONE_PRESS_S = 1.0  # fingers, and terminals that tell a whole group of processes, send several
 
 
 class Interrupts:
@@ -58,7 +59,7 @@ class Interrupts:
         if self._first is None:
             self._first = now
             raise KeyboardInterrupt
-        if now - self._first > _ONE_PRESS_S:
+        if now - self._first > ONE_PRESS_S:
             os.write(2, f"\n{SAID}\n".encode())
             os._exit(INTERRUPTED)
 

@@ -12,12 +12,23 @@ from collegium.cli.account import (
     AggregatorName,
     Gamma,
     Method,
+    PriceName,
     Rule,
     Sigma,
     SigmaThreshold,
     Threshold,
 )
-from collegium.cli.console import STOPPED, out, plan_sentence, plan_table, print_json, privacy_table
+from collegium.cli.console import (
+    out,
+    plan_sentence,
+    plan_table,
+    print_cautions,
+    print_json,
+    print_statement,
+    privacy_table,
+    stopped,
+    warn_of,
+)
 from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
@@ -85,6 +96,7 @@ def label(
         str, typer.Option(help="data-dependent: canonne or mironov.")
     ] = "canonne",
     orders: Annotated[str, typer.Option(help="data-dependent: wide or seeds.")] = "wide",
+    price: PriceName = None,
     max_labels: Annotated[
         int | None, typer.Option(help="Stop after so many labels.", min=1)
     ] = None,
@@ -94,8 +106,8 @@ def label(
     release: Annotated[
         str,
         typer.Option(
-            help="labels, or histogram: the noisy counts of all classes and the noisy checks as well, at the "
-            "same price (worst-case; lnmax, gnmax, confident, interactive)."
+            help="labels, or histogram: the noisy counts of all classes and the noisy checks as well "
+            "(worst-case; lnmax, gnmax, confident, interactive); labels alone may cost less."
         ),
     ] = "labels",
     shuffle_seed: Annotated[
@@ -128,13 +140,14 @@ def label(
     from collegium.pate.students.supervised import RefittedStudent
     from collegium.pate.voting.affordable import refuse_unaffordable
     from collegium.pate.voting.aggregators import aggregator_from
+    from collegium.pate.voting.price_choice import choose_price
     from collegium.pate.voting.release import LABELS, check_release
     from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
     from collegium.study.kept import FolderMemory
     from collegium.study.published import summary, write_release
 
     ballots = read_budgets(budgets)
-    chosen = Account(guarantee, conversion, orders)
+    chosen = Account(guarantee, conversion, orders, price=price)
     table = read_votes(votes, votes_are, classes, ballots)
     plan, electorate = electorate_of(ballots, table, personalisation, rule, shuffle_seed)
     mechanism = aggregator_from(
@@ -147,7 +160,11 @@ def label(
         refit_every=refit_every,
     ).resolved(plan.n_nominal)
     check_release(release, mechanism, guarantee)
-    refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed)
+    limits = [limit for limit in (max_labels, max_queries, table.n_queries) if limit is not None]
+    charged = choose_price(price, release, mechanism, electorate, guarantee, min(limits))
+    refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed, charged.name)
+    unit = OWNER if ballots.knows_owners else TEACHER
+    warn_of(plan.large_deltas(unit))
     student = None
     if mechanism.consults_student:
         student = RefittedStudent(default_model(), read_features(features, table), table.n_classes)
@@ -167,6 +184,7 @@ def label(
         "noise": "secure" if noise_seed is None else f"seeded with {noise_seed}",
         # Left out for labels, so that folders begun before there was a choice go on.
         **({"release": release} if release != LABELS else {}),
+        **({"price": price} if price is not None else {}),
     }
     inputs = {"vote": sha256_of(votes), "budget": sha256_of(budgets)}
     if student is not None and features is not None:
@@ -183,11 +201,10 @@ def label(
             order,
             account=chosen,
             queries=Queries(max_labels=max_labels, release=release),
+            price=charged.name,
             noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
             owners={name: group.owners for name, group in plan.groups.items()},
-            arrangement=Arrangement(
-                unit=OWNER if ballots.knows_owners else TEACHER, assignment="elsewhere"
-            ),
+            arrangement=Arrangement(unit=unit, assignment="elsewhere"),
             student=student,
             memory=FolderMemory(folder),
         )
@@ -212,14 +229,16 @@ def label(
             }
         )
         return
-    if not privacy.noise_is_private:
-        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
+    print_cautions(privacy)
     out.print(plan_table(plan, privacy.unit))
     out.print(plan_sentence(plan))
     out.print(privacy_table(privacy))
+    print_statement(privacy.sentences())
+    if charged.why and charged.name == privacy.price:
+        out.print(charged.why, soft_wrap=True)
     out.print(
         f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries; "
-        f"{STOPPED[labels.stop_reason]}."
+        f"{stopped(labels.stop_reason, privacy.unit)}."
     )
     if histograms is not None:
         out.print(

@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.accountant import Accountant
 from collegium.accounting.export import to_json
-from collegium.accounting.statement import budget_and_cost, budget_in_digits
-from collegium.cli.console import MEMBERS, out, print_json
+from collegium.accounting.statement import (
+    LABELS_CHARGED,
+    budget_and_cost,
+    budget_in_digits,
+    large_deltas,
+)
+from collegium.cli.console import MEMBERS, STOPPED, out, print_json, warn_of
 from collegium.errors import InputError
 from collegium.pate.voting.affordable import answers_affordable
-from collegium.pate.voting.composition import replay
 from collegium.pate.voting.labelling import NO_LABEL, Outcome
-from collegium.pate.voting.pricing import WorstCasePricing
-from collegium.study.terms import JobTerms, read_job
+from collegium.pate.voting.release import LABELS
+from collegium.study.terms import JobTerms, read_job, why_it_ended
 
 MOST = 100_000  # answers that are counted; more are not of interest
 
@@ -24,29 +28,48 @@ MOST = 100_000  # answers that are counted; more are not of interest
 def show_left(folder: Path, as_json: bool) -> None:
     """Print what was spent and what is left, worst case."""
     terms, outcomes = _publishable_job(folder)
-    account = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours).account
+    ended = why_it_ended(folder)
+    account = terms.replayed(outcomes).account
     groups = _by_group(terms, account)
+    budgets = terms.electorate.groups
+    warn_of(
+        large_deltas(
+            [(name, terms.owners.get(name, 0), budgets[name]) for name in budgets], terms.unit
+        )
+    )
     answers = answers_affordable(
-        WorstCasePricing(terms.aggregator, terms.electorate, terms.neighbours),
+        terms.pricing(),
         terms.electorate,
         MOST,
         first=len(outcomes),
         account=account,
     )
     if as_json:
-        print_json({**_about(terms, outcomes), "answers_left": answers, "groups": groups})
+        about = _about(terms, outcomes)
+        print_json({**about, "stopped_by": ended, "answers_left": answers, "groups": groups})
         return
     if not terms.private_noise:
         out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
     labels = sum(outcome.label != NO_LABEL for outcome in outcomes)
     out.print(f"{len(outcomes):,} queries asked and {labels:,} labels so far; {terms.aggregator}.")
+    if terms.price == LABELS:
+        out.print(LABELS_CHARGED, soft_wrap=True)
     bound = "at least " if answers == MOST else ""
-    out.print(f"The budgets pay for {bound}{answers:,} more answers if every query is answered.")
+    if ended is None:
+        asked = terms.n_queries - len(outcomes)
+        out.print(f"Voting has not ended: the next run asks at most {asked:,} more questions.")
+    else:
+        out.print(
+            f"Voting has ended: {STOPPED.get(ended, ended)}. Nothing more will be asked in this folder."
+        )
+    pay = "pay" if ended is None else "would pay"
+    out.print(f"The budgets {pay} for {bound}{answers:,} more answers if every query is answered.")
     for name, group in groups.items():
         granted, spent = budget_and_cost(group["epsilon"], group["epsilon_spent"])
+        mu = f" (μ = {budget_in_digits(group['mu_left'])})" if "mu_left" in group else ""
         out.print(
             f"  {name}: ε = {spent} spent of {granted} at δ = {group['delta']:g}, "
-            f"{budget_in_digits(group['epsilon_left'])} left (μ = {budget_in_digits(group['mu_left'])})"
+            f"{budget_in_digits(group['epsilon_left'])} left{mu}"
         )
     out.print(
         f"ε per {MEMBERS[terms.unit][2]}, worst case; neighbouring data sets: {terms.adjacency}. Nothing was "
@@ -58,7 +81,7 @@ def show_left(folder: Path, as_json: bool) -> None:
 def show_export(folder: Path) -> None:
     """Print the composition of a job as JSON."""
     terms, outcomes = _publishable_job(folder)
-    replayed = replay(terms.aggregator, terms.electorate, outcomes, terms.neighbours)
+    replayed = terms.replayed(outcomes)
     about = _about(terms, outcomes)
     about.pop("guarantee")
     adjacency = about.pop("adjacency")
@@ -84,15 +107,15 @@ def _about(terms: JobTerms, outcomes: list[Outcome]) -> dict[str, Any]:
         "adjacency": terms.adjacency,
         "private_noise": terms.private_noise,
         "aggregator": terms.aggregator.settings(),
+        "price": terms.price,
         "queries_asked": len(outcomes),
         "checks": len(outcomes) if terms.aggregator.has_check else 0,
         "labels": sum(outcome.label != NO_LABEL for outcome in outcomes),
     }
 
 
-def _by_group(terms: JobTerms, account: GaussianAccountant) -> dict[str, dict[str, Any]]:
+def _by_group(terms: JobTerms, account: Accountant) -> dict[str, dict[str, Any]]:
     spent, left = account.epsilon_spent_by_name(), account.remaining()
-    assert left.mu is not None
     names = np.asarray(account.names, dtype=object)
     return {
         name: {
@@ -101,7 +124,7 @@ def _by_group(terms: JobTerms, account: GaussianAccountant) -> dict[str, dict[st
             "delta": budget.delta,
             "epsilon_spent": spent[name],
             "epsilon_left": float(left.epsilon[names == name].min()),
-            "mu_left": float(left.mu[names == name].min()),
+            **({} if left.mu is None else {"mu_left": float(left.mu[names == name].min())}),
         }
         for name, budget in terms.electorate.groups.items()
     }

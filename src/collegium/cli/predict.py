@@ -48,12 +48,11 @@ def predict(
     """
     import pandas as pd
 
-    from collegium.data.tables import like_described
     from collegium.report.numbers import clean
-    from collegium.study.student_file import find_student, read_student
+    from collegium.study.student_file import published_student
 
-    stored = read_student(find_student(release), trust or ())
-    records = like_described(_read(table, stored.inputs), stored.inputs, str(table))
+    stored = published_student(release, trust or ())
+    records = _read(table, stored.inputs)
     try:
         answers = {"label": stored.student.predict(records)}
         if proba:
@@ -98,12 +97,11 @@ def onnx(
 
     Example: collegium onnx study/release public.csv --out student.onnx
     """
-    from collegium.data.tables import like_described
     from collegium.study.onnx_file import onnx_bytes
-    from collegium.study.student_file import find_student, read_student
+    from collegium.study.student_file import published_student
 
-    stored = read_student(find_student(release), trust or ())
-    records = like_described(_read(table, stored.inputs), stored.inputs, str(table))
+    stored = published_student(release, trust or ())
+    records = _read(table, stored.inputs)
     content, differing = onnx_bytes(stored, records)
     _write(out_file, content)
     out.print(
@@ -127,20 +125,27 @@ def _probabilities(student: Any, records: Any) -> dict[str, Any]:
 
 
 def _read(path: Path, inputs: dict[str, Any]) -> Any:
-    """Read records; what the student learnt as text is text, also where it looks like numbers."""
+    """Read records as the study read its own: text, numbers, decimals, and what stands in for a gap."""
     import pandas as pd
 
+    from collegium.data.column_types import read_as_described
     from collegium.data.datasets import read_any
-    from collegium.data.datasets.raw import open_raw
-    from collegium.data.datasets.table_files import parse_csv
+    from collegium.data.datasets.table_files import is_csv
+    from collegium.data.tables import like_described
 
-    records = read_any(path)
-    if isinstance(records, pd.DataFrame) and path.name.lower().endswith((".csv", ".csv.gz")):
-        numeric = set(records.select_dtypes(["number", "bool"]).columns)
-        texts = [name for name, kind in inputs.get("columns", []) if kind == "text"]
-        again = [name for name in texts if name in numeric]
-        if again:
-            with open_raw(path) as stream:
-                literal = parse_csv(stream, dtype=dict.fromkeys(again, "str"))
-            records[again] = literal[again]
-    return records
+    records = read_any(path, separator=_separator(path, inputs.get("separator")), as_text=True)
+    if is_csv(path) and isinstance(records, pd.DataFrame):
+        records = read_as_described(records, inputs, str(path))
+    records = like_described(records, inputs, str(path))
+    medians = inputs.get("medians")
+    return records.fillna(medians) if medians else records
+
+
+def _separator(path: Path, learnt: str | None) -> str | None:
+    """Take the one of the study if the names of the columns contain it; otherwise it is found anew."""
+    from collegium.data.datasets.raw import open_raw
+
+    if learnt is None or not path.is_file():
+        return None
+    with open_raw(path) as stream:
+        return learnt if learnt.encode() in stream.readline() else None

@@ -17,7 +17,9 @@ from collegium.cli.console import (
     out,
     plan_sentence,
     plan_table,
+    print_cautions,
     print_json,
+    print_statement,
     privacy_table,
 )
 from collegium.cli.options import PATH_OPTION
@@ -137,7 +139,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     if isinstance(data, StudyData) and hasattr(data.X_public, "columns"):
         planned.rehearse(data.X_test)  # refuses what the run would; seeing images may take minutes
     most = (
-        affordable_answers(aggregator, made, config.study.seed)
+        affordable_answers(aggregator, made, planned.price.name, config.study.seed)
         if config.privacy.guarantee == "worst-case"
         else None
     )
@@ -149,6 +151,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
                 "teachers": made.n_teachers,
                 "efficiency": made.efficiency,
                 "answers_affordable": most,
+                "price": None if most is None else planned.price.name,
                 "groups": {
                     name: {
                         "people": group.owners,
@@ -175,6 +178,8 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     if most is not None:
         bound = "at least " if most == MOST else ""
         out.print(f"The budgets pay for {bound}{most:,} answers if every query is answered.")
+    if planned.price.why:
+        out.print(planned.price.why, soft_wrap=True)
 
 
 def run(
@@ -245,43 +250,48 @@ def report(
 
     Example: collegium report study/
     """
-    from collegium.json_files import read_json
+    from collegium.json_files import parse_json
+    from collegium.study.released_files import released_content
 
     path = folder / "release" / "privacy.json"
-    if not path.exists():
+    content = released_content(path)
+    if content is None:
         raise InputError(
             f"{folder} holds no finished study: there is no {path}; `collegium run` makes one"
         )
-    summary = read_json(
+    summary = parse_json(
+        content,
         path,
         {"statement": [str], "labels_released": int, "queries_asked": int, "stopped_by": str},
     )
     judged = _published_quality(folder)
+    page = folder / "release" / "report.html"
+    has_page = released_content(page) is not None
     if as_json:
         print_json(summary if judged is None else {**summary, "quality": judged})
         return
     if judged is not None:
         out.print(f"• {judged['verdict']}. {judged['reason']}", soft_wrap=True)
-    for sentence in summary["statement"]:
-        out.print(f"• {sentence}", soft_wrap=True)
+    print_statement(summary["statement"])
     out.print(
         f"• {summary['labels_released']} labels were released after {summary['queries_asked']} queries; "
         f"{STOPPED.get(summary['stopped_by'], summary['stopped_by'])}."
     )
-    page = folder / "release" / "report.html"
-    if page.exists():
+    if has_page:
         out.print(f"Report: {page}", soft_wrap=True)
 
 
 def _published_quality(folder: Path) -> dict[str, Any] | None:
     """Read what a release says of its student; None where it has none, or is older than this file."""
-    from collegium.json_files import read_json
+    from collegium.json_files import parse_json
+    from collegium.study.released_files import released_content
 
     path = folder / "release" / "quality.json"
-    if not path.exists():
+    content = released_content(path)
+    if content is None:
         return None
-    content: dict[str, Any] = read_json(path, {"verdict": str, "reason": str})
-    return content
+    judged: dict[str, Any] = parse_json(content, path, {"verdict": str, "reason": str})
+    return judged
 
 
 def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
@@ -349,9 +359,10 @@ def _show(
             }
         print_json(content)
         return
-    if not result.privacy.noise_is_private:
-        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
-    out.print(f"{quality.verdict}.", style=_STYLES[quality.tone], soft_wrap=True)
+    print_cautions(result.privacy)
+    sound = result.privacy.noise_is_private and not result.privacy.large_deltas
+    tone = quality.tone if sound else quality.tone.replace("good", "plain")
+    out.print(f"{quality.verdict}.", style=_STYLES[tone], soft_wrap=True)
     out.print(f"{quality.reason} {_capitalised(quality.figures())}.", soft_wrap=True)
     out.print(privacy_table(result.privacy))
     out.print(f"{_answers_in_words(result)}; {STOPPED[labels.stop_reason]}.", soft_wrap=True)

@@ -57,13 +57,25 @@ def verify(
         for one in found:
             out.print(f"{one.piece}: {_in_words(one)}", soft_wrap=True)
         out.print(
-            f"{wrong} of {len(found)} pieces are not as they should be: restore the folder from one backup."
+            f"{wrong} of {len(found)} pieces are not as they should be: {_what_to_do(found)}."
             if wrong
             else "All is as the study wrote it.",
             soft_wrap=True,
         )
     if wrong:
         raise typer.Exit(_WRONG)
+
+
+def _what_to_do(found: list[Finding]) -> str:
+    """Say what helps: of the remedies that the pieces need, the one that covers all."""
+    from collegium.study.pieces import AS_IT_SAYS, MOVE, RESTORE
+
+    damaged = [one for one in found if one.trouble and not one.made_again]
+    for remedy in (AS_IT_SAYS, RESTORE, MOVE):
+        if any(one.remedy == remedy for one in damaged):
+            return remedy
+    again = "the next run makes them again"
+    return f"delete {', '.join(one.piece for one in damaged)}, and {again}" if damaged else again
 
 
 def _in_words(one: Finding) -> str:

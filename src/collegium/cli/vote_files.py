@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.budgets import Budget
+from collegium.checks import listed
 from collegium.data.datasets import read_any
 from collegium.data.datasets.raw import MOST_COLUMNS, UNREADABLE, open_raw, reason_of
-from collegium.errors import InputError
+from collegium.errors import InputError, PrivacyWarning, counted
+from collegium.names import spelt_alike
 from collegium.parameters import MOST_WHOLE
 from collegium.pate.voting.vote_table import VoteTable
 
@@ -67,19 +70,28 @@ def read_budgets(path: Path) -> TeacherBudgets:
         if len(set(deltas)) > 1:
             names = [f"ε={pair.epsilon:g}, δ={pair.delta:g}" for pair in pairs]
     groups: dict[str, Budget] = {}
-    for row, (name, pair) in enumerate(zip(names, pairs, strict=True)):
+    for row, name, pair in zip(table.index.tolist(), names, pairs, strict=True):
         if groups.setdefault(name, pair) != pair:
             raise InputError(
-                f"{path}: group {name!r} has two budgets (second in row {row}, counted from 0): give one"
+                f"{path}: group {name!r} has two budgets, the second (ε = {pair.epsilon:g}, "
+                f"δ = {pair.delta:g}) in {counted(row)}: give one"
             )
+    alike = spelt_alike(groups)
+    if alike:
+        warnings.warn(
+            f"{path}: {alike} groups are called like another one but for upper and lower case "
+            f"({listed(groups)}): they count as different ones; write a group's name in one way",
+            PrivacyWarning,
+            stacklevel=2,
+        )
     duplicates = None
     if "teachers_per_owner" in table.columns:
         if len(groups) != len(table):
             raise InputError(f"{path}: with teachers_per_owner give one row per group")
         duplicates = dict(zip(names, _counts(table, "teachers_per_owner", path), strict=True))
     owners = dict.fromkeys(groups, 0)
-    counted = _counts(table, "owners", path) if "owners" in table.columns else [1] * len(table)
-    for name, count in zip(names, counted, strict=True):
+    people = _counts(table, "owners", path) if "owners" in table.columns else [1] * len(table)
+    for name, count in zip(names, people, strict=True):
         owners[name] += count
     per_teacher = len(table) > 1 and duplicates is None
     return TeacherBudgets(
@@ -99,7 +111,7 @@ def _by_teacher(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             f"{path}: column 'teacher' must hold each number from 0 to {len(table) - 1} once: it says which "
             "column of the votes a row is about (counted from 0)"
         )
-    return table.iloc[np.argsort(numbers.to_numpy())].reset_index(drop=True)
+    return table.iloc[np.argsort(numbers.to_numpy())]
 
 
 def _numbers(table: pd.DataFrame, column: str, path: Path) -> list[float]:
@@ -108,10 +120,10 @@ def _numbers(table: pd.DataFrame, column: str, path: Path) -> list[float]:
     numbers = _coerced(cells)
     wrong = np.flatnonzero((numbers.isna() & cells.notna()).to_numpy())
     if wrong.size or cells.dtype.kind == "b":
-        row = int(wrong[0]) if wrong.size else 0
+        row = int(cells.index[wrong[0] if wrong.size else 0])
         raise InputError(
-            f"{path}: column {column!r} must hold numbers, but row {row} (counted from 0) holds something "
-            "else: correct it"
+            f"{path}: column {column!r} must hold numbers, but {counted(row)} holds something else: correct "
+            "it"
         )
     return [float(number) for number in numbers]
 
@@ -160,6 +172,13 @@ def read_votes(
         if classes is not None and not could_be_counts and n_rows_of_budgets == raw.shape[1]:
             could_be_predictions = (
                 True  # one column per teacher: a vote outside the classes is named
+            )
+        are_classes = classes is not None and bool((raw < classes).all())
+        if are_classes and not could_be_counts and not could_be_predictions:
+            raise InputError(
+                f"{path} has votes of {raw.shape[1]} teachers (columns), but there are budgets of "
+                f"{n_rows_of_budgets}: give one row per teacher, in the order of the columns, or one row for "
+                "all"
             )
         if could_be_counts == could_be_predictions:
             why = "fit both" if could_be_counts else "fit neither"

@@ -112,6 +112,11 @@ class ColumnTypes:
         medians = {name: float(np.median(X_public[name].to_numpy())) for name in complete}
         return ColumnTypes(self.kinds, self.floats, self.decimal, self.unlike_numbers, medians)
 
+    def reading(self) -> dict[str, Any]:
+        """Say how others' records are read, for JSON: what does not go without saying."""
+        said = {"decimal": self.decimal} if self.decimal != "." else {}
+        return {**said, **({"medians": dict(self.medians)} if self.medians else {})}
+
     def applied(self, X: pd.DataFrame, name: str = "private", tell: bool = True) -> pd.DataFrame:
         """Bring records to these types, each cell by itself: what is no number is a missing one.
 
@@ -161,6 +166,48 @@ class ColumnTypes:
             raise _other_kind(column, kind, name, other)
 
 
+def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> pd.DataFrame:
+    """Bring the characters of a file to the types that a student learnt; each cell by itself.
+
+    ``X``: columns of text, some of them perhaps unknown: these are left out.
+    ``inputs``: from :func:`~collegium.data.tables.described`, with :meth:`ColumnTypes.reading`.
+    ``name``: what to call ``X`` in messages.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"age": ["7,5", "n/a"], "town": ["07", "b"]})
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", PrivacyWarning)
+    ...     read_as_described(table, {"columns": [["age", "numbers"], ["town", "text"]]}, "table.csv")
+       age town
+    0  7.5   07
+    1  NaN    b
+    """
+    kinds = {word: kind for kind, word in _WORDS.items() if kind in DECLARED}
+    declared = {
+        column: kinds[word]
+        for column, word in inputs.get("columns", [])
+        if column in X.columns and word in kinds
+    }
+    numbers = X[[column for column, kind in declared.items() if kind == NUMBER]]
+    readable = {
+        column: np.isfinite(numbers_of(numbers[column]))
+        | np.isfinite(numbers_of(numbers[column], ","))
+        for column in numbers
+    }
+    try:
+        decimal = _decimal_of(numbers.where(pd.DataFrame(readable, index=X.index)), {})
+    except InputError:
+        decimal = inputs.get("decimal", ".")
+        if decimal == ".":
+            raise InputError(
+                f"a column of numbers in {name} has commas that may be decimal ones or separate thousands: "
+                "write decimals behind a point, and thousands without a separator"
+            ) from None
+    types = ColumnTypes.of(X[list(declared)], declared=declared, decimal=decimal)
+    return X.assign(**types.applied(X[list(declared)], "new"))
+
+
 def kind_of(dtype: Any) -> str:
     """Tell the kind of a column that has a type."""
     if (is_numeric_dtype(dtype) and not is_complex_dtype(dtype)) or is_bool_dtype(dtype):
@@ -192,8 +239,10 @@ def numbers_of(column: pd.Series, decimal: str = ".") -> NDArray[np.float64]:
     if decimal != ".":
         cells = cells.map(lambda cell: _swapped(cell, decimal), na_action="ignore")
     numbers = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
-    truth = cells.map(_TRUTH).to_numpy(dtype=np.float64)
-    return np.asarray(np.where(np.isnan(numbers), truth, numbers))
+    unread = np.isnan(numbers)
+    if unread.any():
+        numbers[unread] = cells[unread].map(_TRUTH).to_numpy(dtype=np.float64)
+    return numbers
 
 
 def labels_of(texts: NDArray[Any], classes: Any) -> NDArray[Any]:

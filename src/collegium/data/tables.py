@@ -95,7 +95,7 @@ def of_public_types(X: Any, X_public: Any) -> tuple[Any, Any, ColumnTypes | None
     return X, X_public, None
 
 
-def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:
     """Take some records of a DataFrame or array."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 

@@ -24,6 +24,7 @@ from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets, as_budgets
 from collegium.checks import check_truth
 from collegium.data.class_shares import as_class_shares
+from collegium.data.people import ask_about_people
 from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
 from collegium.data.tables import (
     PRIVATE_CLASSES,
@@ -50,7 +51,13 @@ from collegium.pate.effects import (
 from collegium.pate.memory import Memory, TrainedTeachers
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun
-from collegium.pate.quality import Quality, beliefs_about, judge_by_answers, measure_quality
+from collegium.pate.quality import (
+    Quality,
+    beliefs_about,
+    beside_the_list,
+    judge_by_answers,
+    measure_quality,
+)
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.records import Records
 from collegium.pate.settings import Account, Queries
@@ -112,12 +119,14 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         holds whatever the data are. ``Account("data-dependent")`` is the papers' account of this one data
         set: what it spends is sensitive, and so is the number of labels; ``orders`` (``"wide"``,
         ``"seeds"`` or numbers above 1), ``conversion`` (``"canonne"``, or ``"mironov"`` as in the papers)
-        and ``bounds`` (``"papers"``, or ``"sharp"``) say how. ``delta`` is that of budgets given as numbers.
+        and ``bounds`` (``"papers"``, or ``"sharp"``) say how. ``price`` is what an answer is charged in the
+        worst case: ``"histogram"``, or ``"labels"`` where they alone are released; default: whichever pays
+        for more answers, as ``privacy_`` says. ``delta`` is that of budgets given as numbers.
     queries : Queries, optional
         What is asked, and what is shown of the answers: ``query_order`` (``"random"``; ``"coverage"``: public
         records that represent the others best come first; ``"active"``: those of which the student, fitted
         again and again to what was released, is least certain), ``max_queries``, ``max_labels``,
-        ``release`` (``"labels"``, or ``"histogram"``: the noisy counts of all classes, at the same price) and
+        ``release`` (``"labels"``, or ``"histogram"``: the noisy counts of all classes) and
         ``targets`` (what the student learns from histograms: ``"mixture"``, ``"noise"``, ``"argmax"``).
     student : estimator, optional
         Any scikit-learn classifier, or a student with ``fit_released(X_public, queries, targets)``, which
@@ -296,6 +305,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         budgets: Budgets | Budget | ArrayLike,
         X_public: Any,
         public_may_overlap: bool = False,
+        scales_may_differ: bool = False,
     ) -> PATEClassifier:
         """Train teachers, let them vote, and train the student.
 
@@ -316,6 +326,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Whether public records may equal private ones. By default more than a handful are refused;
             if it is allowed, the statement says so.
 
+        scales_may_differ : bool, default=False
+            Whether private and public numbers may lie on different scales. By default they are refused if one
+            side seems to be scaled, or a column to be in another unit.
+
         Returns
         -------
         PATEClassifier
@@ -333,7 +347,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._forget()
         recipe = self._recipe()
-        records = self._records(X, y, budgets, X_public, recipe.account.delta, public_may_overlap)
+        check_truth("public_may_overlap", public_may_overlap)
+        check_truth("scales_may_differ", scales_may_differ)
+        records = self._records(
+            X, y, budgets, X_public, recipe.account.delta, public_may_overlap, scales_may_differ
+        )
         memory = _InProcess(bool(self.keep_sensitive))
         run = PateRun(
             recipe,
@@ -416,12 +434,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X_public: Any,
         delta: float,
         public_may_overlap: bool,
+        scales_may_differ: bool = False,
     ) -> Records:
-        check_truth("public_may_overlap", public_may_overlap)
         private = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), private)
         private, public, self._column_types = of_public_types(private, public)
-        refuse_other_scale(private, public)
+        if not scales_may_differ:
+            refuse_other_scale(private, public)
         if not public_may_overlap:
             refuse_overlap(private, public, key="public_may_overlap=True in fit")
         self.classes_, codes = encode_classes(y, self.classes)
@@ -431,6 +450,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(
                     f"{private.shape[0]} private records, but {length} {what}: give one per record"
                 )
+        if isinstance(X, pd.DataFrame):
+            owners = granted.owners[granted.record_owner] if granted.named else None
+            ask_about_people(X, owners, (), _about_people, stacklevel=4)
         self._remember_features(X, private)
         if self.classes is None:
             _Warner().note(PRIVATE_CLASSES.format("classes=[…], a public list"))
@@ -438,6 +460,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             unit=OWNER if granted.named else ROW,
             sizes_declared=granted.declared_sizes is not None,
             private_classes=self.classes is None,
+            public_may_overlap=bool(public_may_overlap),
         )
         return Records(
             private,
@@ -446,7 +469,6 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_,
             public,
             arrangement=arrangement,
-            public_may_overlap=bool(public_may_overlap),
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -474,6 +496,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of right answers; warns where always naming the most frequent class would do as well.
 
+        Classes that are not on the list count as wrong, and are warned of.
+
         Parameters
         ----------
         X : array-like or DataFrame, shape (n_test, n_features)
@@ -488,6 +512,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         float
         """
         predicted = self.predict(X)
+        self._tell_of_other_classes(y)
         found = measure_quality(self.classes_, y, predicted)
         if found is not None and found.tone == "caution":
             _warn(found)
@@ -518,6 +543,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         truth = _one_each(y, int(as_records(X, "new").shape[0]), "test records", "classes")
         student, prepared = self._ready(X)
         beliefs = beliefs_about(student, prepared, self.classes_)
+        self._tell_of_other_classes(truth)
         found = measure_quality(self.classes_, truth, student.predict(prepared), beliefs)
         if found is None:
             raise InputError("the class of every test record is missing: nothing can be measured")
@@ -597,6 +623,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return sensitive_teacher_effects(votes, self.classes_, y_public, self.plan_)
 
+    def _tell_of_other_classes(self, truth: ArrayLike) -> None:
+        strange = beside_the_list(self.classes_, truth)
+        if strange:
+            warnings.warn(strange, StudentWarning, stacklevel=3)
+
     def _shares(self, name: str) -> NDArray[np.float64] | None:
         given = getattr(self, name)
         return None if given is None else as_class_shares(given, self.classes_, name)
@@ -632,6 +663,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             name for name in vars(self) if name.endswith("_") and not name.startswith("_")
         ]:
             delattr(self, name)
+
+
+def _about_people(asked: list[str]) -> str:
+    return (
+        f"Then give budgets=policy.assign(levels, owners=table[{asked[0]!r}]), so that one budget covers all "
+        "records of a person, and leave the column out of X; if not, ignore this"
+    )
 
 
 def _warn(found: Quality) -> None:

@@ -111,8 +111,13 @@ class Memory:
         private_noise: bool,
         owners: dict[str, int],
         n_queries: int,
+        price: str,
     ) -> None:
         """Keep the public terms of the questions, before the first one."""
+
+    def price(self) -> str | None:
+        """Recall what an answer is charged; None before :meth:`begin`."""
+        return None
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[Callable[[], bool]]:

@@ -9,6 +9,7 @@ two, and every random number but the privacy noise follows from the recipe's see
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,8 +20,7 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement, statement
-from collegium.data.public_is_public import OVERLAP_ALLOWED
-from collegium.errors import InputError
+from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import NoiseSource
 from collegium.pate.memory import Memory
@@ -40,7 +40,8 @@ from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import QueryChooser
 from collegium.pate.voting.histograms import NoisyHistograms, released_histograms
 from collegium.pate.voting.labelling import LabellingJob, Labels
-from collegium.pate.voting.pricing import pricing_for
+from collegium.pate.voting.price_choice import ChosenPrice, choose_price
+from collegium.pate.voting.pricing import LabelPricing, pricing_for
 from collegium.pate.voting.release import HISTOGRAM
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.assignment import check_assignment
@@ -109,6 +110,8 @@ class PateRun:
         With all its numbers.
     arrangement : Arrangement
         Which data sets the guarantee is about.
+    price : ChosenPrice
+        What a worst-case account charges an answer, unless it was begun with another one.
 
     Raises
     ------
@@ -132,6 +135,9 @@ class PateRun:
         self._lend_workers = lend_workers
         self._verbose = verbose
         self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
+        large = self.plan.large_deltas()
+        if large:
+            warnings.warn(large, PrivacyWarning, stacklevel=3)
         check_assignment(recipe.assignment)
         self.arrangement = replace(
             records.arrangement, assignment=recipe.assignment, together=recipe.together
@@ -142,23 +148,37 @@ class PateRun:
                 require_probabilities(recipe.student)
         self.electorate: Electorate = self.plan.electorate(recipe.seed)
         self.aggregator: Aggregator = recipe.aggregator.resolved(recipe.n_teachers, self.electorate)
-        self._refuse_more_answers_than_questions()
-        refuse_unaffordable(self.aggregator, self.plan, recipe.account.guarantee, recipe.seed)
+        self.price: ChosenPrice = choose_price(
+            recipe.account.price,
+            recipe.queries.release,
+            self.aggregator,
+            self.electorate,
+            recipe.account.guarantee,
+            self._most_answers(),
+        )
+        refuse_unaffordable(
+            self.aggregator, self.plan, recipe.account.guarantee, recipe.seed, self.price.name
+        )
 
-    def _refuse_more_answers_than_questions(self) -> None:
-        """Refuse noise for answers that nobody will ask for: most of the budgets would buy nothing."""
+    def _most_answers(self) -> int:
+        """Count the answers that may be asked for.
+
+        Noise for more than that is refused: most of the budgets would buy nothing.
+        """
         wanted, queries = getattr(self.recipe.aggregator, "answers", None), self.recipe.queries
-        limits = {
+        given = {
             "public records": int(self.records.X_public.shape[0]),
             "max_queries": queries.max_queries,
             "max_labels": queries.max_labels,
         }
+        limits = {name: limit for name, limit in given.items() if limit is not None}
         for name, limit in limits.items():
-            if wanted is not None and limit is not None and wanted > limit:
+            if wanted is not None and wanted > limit:
                 raise InputError(
                     f"answers = {wanted:,} is more than can be asked ({name}: {limit:,}): lower it, and each "
                     "answer gets less noise"
                 )
+        return min(limits.values()) if wanted is None else int(wanted)
 
     @cached_property
     def teachers_view(self) -> View:
@@ -304,15 +324,17 @@ class PateRun:
         asking: NDArray[np.intp] | QueryChooser,
         student: RefittedStudent | None,
         noise: NoiseSource,
+        price: str | None = None,
     ) -> Released:
-        """Ask in a given order, with given noise; see :func:`release`."""
-        released = release(
+        """Ask in a given order, with given noise (and another price); see :func:`release`."""
+        return release(
             votes,
             self.electorate,
             self.aggregator,
             asking,
             account=self.recipe.account,
             queries=self.recipe.queries,
+            price=self.price.name if price is None else price,
             student=student,
             noise=noise,
             arrangement=self.arrangement,
@@ -320,9 +342,6 @@ class PateRun:
             memory=self.memory,
             observer=self.observer,
         )
-        if not self.records.public_may_overlap:
-            return released
-        return replace(released, privacy=replace(released.privacy, provisos=(OVERLAP_ALLOWED,)))
 
     def teach(self, released: Released, targets: NDArray[np.float64] | None = None) -> Any:
         """Train the student on what was released, and try it. Costs nobody anything.
@@ -374,6 +393,7 @@ def release(
     *,
     account: Account,
     queries: Queries,
+    price: str,
     noise: NoiseSource,
     arrangement: Arrangement,
     owners: dict[str, int],
@@ -391,6 +411,9 @@ def release(
         Who votes, with which weight, and how votes become labels.
     account, queries
         Which guarantee; what is asked, and what is shown.
+    price : str
+        What a worst-case account charges an answer:
+        :func:`~collegium.pate.voting.price_choice.choose_price`. A job that was begun keeps its own.
     asking : ndarray of int, or QueryChooser
         Which public records, in which order.
     noise : NoiseSource
@@ -406,6 +429,7 @@ def release(
     """
     memory = Memory() if memory is None else memory
     observer = Observer() if observer is None else observer
+    price = memory.price() or price
     pricing = pricing_for(
         account.guarantee,
         aggregator,
@@ -414,6 +438,7 @@ def release(
         account.conversion,
         arrangement.neighbours,
         account.bounds,
+        price,
     )
     shows = queries.release == HISTOGRAM
     journal = memory.journal(votes.n_classes + 1 if shows else 0)
@@ -432,6 +457,7 @@ def release(
         private_noise=noise.is_private,
         owners=owners,
         n_queries=n_queries,
+        price=price,
     )
     with memory.asking() as should_stop:
         labels = LabellingJob(
@@ -461,6 +487,9 @@ def release(
         noise.is_private,
         queries.release,
         arrangement.counts_in,
+        arrangement.provisos,
+        price,
+        pricing.mu_by_name() if isinstance(pricing, LabelPricing) else None,
     )
     if not privacy.may_publish_spending:
         privacy = memory.keep_spending(privacy)

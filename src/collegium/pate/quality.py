@@ -166,6 +166,32 @@ def measure_quality(
     return _quality(names, shares, named, beliefs, measured_on, better, named)
 
 
+def beside_the_list(classes: ArrayLike, truth: ArrayLike, measured_on: str = TEST) -> str:
+    """Say how many true classes are not on the list, and which; nothing where all are.
+
+    ``classes`` (n_classes,): the public class list.
+    ``truth`` (n,): true classes of public records; missing ones do not count.
+
+    Examples
+    --------
+    >>> print(beside_the_list(["no", "yes"], ["no", "Yes", "maybe", "Yes"]))
+    3 of 4 test records have a class that is not on the list (Yes, maybe; the list: no, yes): whatever the
+    student says of them counts as wrong
+    >>> beside_the_list([0, 1], [0.0, 1.0])
+    ''
+    """
+    true = np.asarray(truth)
+    true = true[~pd.isna(true)]
+    strange = true[pd.Index(np.asarray(classes)).get_indexer(pd.Index(true)) < 0]
+    if not len(strange):
+        return ""
+    return (
+        f"{len(strange):,} of {len(true):,} {measured_on} have a class that is not on the list "
+        f"({listed(pd.unique(strange).tolist(), 5)}; the list: {listed(np.asarray(classes).tolist(), 5)}): "
+        f"whatever {'a label' if measured_on == PUBLIC else 'the student'} says of them counts as wrong"
+    )
+
+
 def judge_by_answers(
     classes: ArrayLike,
     queries: NDArray[np.intp],

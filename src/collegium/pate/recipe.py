@@ -23,6 +23,7 @@ from collegium.pate.students.selection import ACTIVE
 from collegium.pate.students.supervised import require_comparable
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import check_choosing
+from collegium.pate.voting.price_choice import check_price
 from collegium.pate.voting.release import check_release
 from collegium.personalisation import Personalisation, Weighting
 
@@ -145,15 +146,17 @@ class Recipe:
 
 
 def check_together(aggregator: Aggregator, account: Account, queries: Queries) -> None:
-    """Refuse a release, a choice of questions, or a number of answers that the account cannot pay for.
+    """Refuse a release, a price, a choice of questions, or a number of answers that do not go together.
 
     Raises
     ------
     InputError
-        See :func:`~collegium.pate.voting.release.check_release` and
+        See :func:`~collegium.pate.voting.release.check_release`,
+        :func:`~collegium.pate.voting.price_choice.check_price` and
         :func:`~collegium.pate.voting.choosing.check_choosing`.
     """
     check_release(queries.release, aggregator, account.guarantee)
+    check_price(account.price, queries.release, aggregator, account.guarantee)
     if queries.query_order == ACTIVE:
         check_choosing(aggregator, account.guarantee)
     if getattr(aggregator, "answers", None) is not None and account.guarantee != "worst-case":

@@ -29,20 +29,12 @@ LendWorkers = Callable[[], AbstractContextManager[Workers]]
 class Teaching:
     """What the records of a run are given when teachers learn from them.
 
-    Attributes
-    ----------
-    recipe, plan
-        The run's.
-    view : View
-        What teachers see of records.
-    X_asked : array-like
-        The public records that they vote on, seen so.
-    lend_workers : callable
-        ``with lend_workers() as workers:`` lends those who train and ask.
-    memory, observer
-        The run's.
-    verbose : int
-        As in joblib.
+    ``recipe``, ``plan``: the run's.
+    ``view``: what teachers see of records.
+    ``X_asked``: the public records that they vote on, seen so.
+    ``lend_workers``: ``with lend_workers() as workers:`` lends those who train and ask.
+    ``memory``, ``observer``: the run's.
+    ``verbose``: as in joblib.
     """
 
     recipe: Recipe
@@ -59,20 +51,12 @@ class Teaching:
 class Records:
     """Private records in memory, and the public ones.
 
-    Attributes
-    ----------
-    X, codes, budgets
-        Private records, their class numbers, and who granted what. **Sensitive.**
-    classes : ndarray
-        Public list of classes.
-    X_public : array-like or DataFrame
-        Public records.
-    y_public : ndarray or None
-        Their true classes, where they are known: only measured with, never learnt from.
-    arrangement : Arrangement
-        Where owners, group sizes, levels and classes come from; the run adds what the recipe decides.
-    public_may_overlap : bool
-        Whether public records were allowed to equal private ones.
+    ``X``, ``codes``, ``budgets``: private records, their class numbers, and who granted what. **Sensitive.**
+    ``classes``: public list of classes.
+    ``X_public``: public records.
+    ``y_public``: their true classes, where they are known: only measured with, never learnt from.
+    ``arrangement``: where owners, group sizes, levels and classes come from; the run adds what the recipe
+        decides.
     """
 
     X: Any
@@ -82,7 +66,6 @@ class Records:
     X_public: Any
     y_public: NDArray[Any] | None = None
     arrangement: Arrangement = field(default_factory=Arrangement)
-    public_may_overlap: bool = False
 
     def votes(self, teaching: Teaching) -> VoteTable:
         """Train teachers on their shards, and let them vote. **Sensitive.**

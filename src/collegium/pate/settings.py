@@ -13,7 +13,7 @@ from collegium.budgets import DEFAULT_DELTA
 from collegium.parameters import Settings, setting
 from collegium.pate.students.selection import QUERY_ORDERS, RANDOM
 from collegium.pate.students.targets import METHODS
-from collegium.pate.voting.pricing import GUARANTEES
+from collegium.pate.voting.pricing import GUARANTEES, PRICES
 from collegium.pate.voting.release import LABELS, RELEASES
 
 _ORDERS = {"wide": DEFAULT_ORDERS, "seeds": SEED_ORDERS}
@@ -66,6 +66,15 @@ class Account(Settings):
         below=1,
         advice="choose one well below 1 / number of people, for instance 1e-5",
     )
+    price: str | None = setting(
+        None,
+        "What an answer of which only the label is released is charged in the worst-case account (gnmax, "
+        "confident, interactive). histogram: what all noisy counts would cost, in exact Gaussian DP. labels: "
+        "less, in Rényi DP. Left out: the one that pays for more answers, decided before the first query.",
+        kind="text",
+        choices=PRICES,
+        example='"histogram"',
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,8 +109,8 @@ class Queries(Settings):
     release: str = setting(
         LABELS,
         "labels: the winner of each vote. histogram: the noisy counts of all classes and the noisy value "
-        "of each check, at the same price (worst-case guarantee; lnmax, gnmax, confident and interactive "
-        "only). Cannot be changed once a study has begun.",
+        "of each check (worst-case guarantee; lnmax, gnmax, confident and interactive only); labels alone "
+        "may cost less, see price. Cannot be changed once a study has begun.",
         choices=RELEASES,
     )
     targets: str = setting(

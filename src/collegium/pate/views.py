@@ -19,12 +19,8 @@ from collegium.models.trial import one_line_about
 class View:
     """Records as a model sees them.
 
-    Attributes
-    ----------
-    transformer : transformer or None
-        Fitted on public records; None: records as they are.
-    name : str
-        What messages call it.
+    ``transformer``: fitted on public records; None: records as they are.
+    ``name``: what messages call it.
     """
 
     transformer: Any | None
@@ -44,10 +40,7 @@ class View:
     def of_private(self, X: Any, folder: Path | None = None) -> Any:
         """Show private records; what the transformer says of them is not shown.
 
-        Raises
-        ------
-        InputError
-            If it cannot transform them.
+        Raises InputError if it cannot transform them.
         """
         try:
             with warnings.catch_warnings():
@@ -75,19 +68,10 @@ class View:
 def fitted_view(preprocessing: Any | None, X_public: Any, name: str) -> View:
     """Fit a preprocessing to the public records.
 
-    Parameters
-    ----------
-    preprocessing : transformer or None
-        Not changed.
-    X_public : array-like or DataFrame
-        All public records.
-    name : str
-        What messages call it.
-
-    Raises
-    ------
-    InputError
-        If the public records cannot be seen this way.
+    ``preprocessing``: not changed.
+    ``X_public``: all public records.
+    ``name``: what messages call it.
+    Raises InputError if the public records cannot be seen this way.
     """
     if preprocessing is None:
         return View(None)

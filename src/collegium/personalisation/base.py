@@ -20,11 +20,8 @@ from collegium.personalisation.rules import relative_influence
 class Personalisation(Settings, ABC):
     """Turns public budgets and group sizes into a :class:`Plan`.
 
-    Parameters
-    ----------
-    rule : str, default="exact"
-        How budgets become influence: see
-        :func:`~collegium.personalisation.rules.relative_influence` and the subclass.
+    ``rule``: how budgets become influence: see :func:`~collegium.personalisation.rules.relative_influence`
+        and the subclass.
     """
 
     rule: str = setting(
@@ -48,19 +45,10 @@ class Personalisation(Settings, ABC):
     def plan(self, groups: Mapping[str, Budget], sizes: Mapping[str, int], n_teachers: int) -> Plan:
         """Make the plan.
 
-        Parameters
-        ----------
-        groups : mapping of str to Budget
-            Every group's budget.
-        sizes : mapping of str to int
-            Number of owners of every group; groups of size 0 take no part.
-        n_teachers : int
-            Nominal number of teachers k.
-
-        Raises
-        ------
-        InputError
-            If there are more teachers than owners, or a group is too small for one teacher.
+        ``groups``: every group's budget.
+        ``sizes``: number of owners of every group; groups of size 0 take no part.
+        ``n_teachers``: nominal number of teachers k.
+        Raises InputError if there are more teachers than owners, or a group is too small for one teacher.
         """
 
     def plan_for(self, budgets: Budgets, n_teachers: int) -> Plan:

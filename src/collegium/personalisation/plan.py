@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import OWNER
+from collegium.accounting.statement import large_deltas
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
 from collegium.personalisation.assignment import Assignment, check_assignment
@@ -70,6 +72,11 @@ class Plan:
     groups: Mapping[str, GroupPlan]
     efficiency: float
     shuffle_every: int = 100
+
+    def large_deltas(self, unit: str = OWNER) -> str:
+        """Say which δ are too large to promise much; empty if none is."""
+        members = [(name, group.owners, group.budget) for name, group in self.groups.items()]
+        return large_deltas(members, unit)
 
     def electorate(self, seed: int) -> Electorate:
         """Build what the voting sees.

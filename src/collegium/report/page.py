@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from collegium.accounting.statement import FALSE_ALARMS, GroupSpending
 from collegium.errors import InputError
-from collegium.pate.voting.release import HISTOGRAM
+from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.report import words
 from collegium.report.effect_rows import as_context
 from collegium.report.numbers import clean, count, down, interval, plain, share, up, up_of_down
@@ -141,6 +141,9 @@ def _risk(data: ReportData) -> dict[str, Any]:
     return {
         "alarms": [f"{100 * alarms:g}" for alarms in FALSE_ALARMS],
         "gaussian": data.privacy.gaussian,
+        "follows": words.RISK_FROM_LABELS
+        if data.privacy.price == LABELS
+        else words.RISK_FROM[data.privacy.gaussian],
         "figure": figure,
     }
 
@@ -294,6 +297,7 @@ def _aggregator(data: ReportData) -> dict[str, Any]:
         "average": any(group.frequency != 1.0 for group in data.plan.groups.values()),
         "gaussian": name in ("gnmax", "confident", "interactive"),
         "checked": name in ("confident", "interactive"),
+        "as_labels": data.privacy.price == LABELS,
     }
 
 
@@ -325,8 +329,16 @@ def _run(data: ReportData) -> list[tuple[str, str]]:
             "Released of each answered query",
             words.RELEASED.get(data.privacy.released, data.privacy.released),
         ),
+        *_label_price(data),
         ("Kept from a confident student", count(data.n_reinforced)),
         ("Charged, but lost in a crash", count(data.n_lost)),
         ("Voting stopped by", data.stop_reason),
         ("Public test records", count(data.n_test)),
     ]
+
+
+def _label_price(data: ReportData) -> list[tuple[str, str]]:
+    """Say that an answer was charged less than all noisy counts, and why."""
+    if data.privacy.price != LABELS:
+        return []
+    return [("Charged for each answer", words.LABEL_PRICE["privacy.price" in data.settings])]

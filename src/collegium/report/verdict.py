@@ -51,7 +51,7 @@ def verdict(privacy: PrivacyStatement) -> dict[str, str]:
     meaning = MEANING[privacy.guarantee]
     if privacy.may_publish_spending:
         return {
-            "tone": "caution" if some else "good",
+            "tone": "caution" if some or privacy.large_deltas else "good",
             "heading": f"Worst-case guarantee{suffix}",
             "text": f"It {meaning}.",
         }
@@ -90,7 +90,6 @@ def student_verdict(quality: Quality | None) -> dict[str, str]:
 def notices(privacy: PrivacyStatement) -> list[dict[str, str]]:
     """Name the groups for which something is wrong: ``tone``, ``heading`` and ``text`` each."""
     found = []
-    people = sum(row.owners for row in privacy.groups)
     for row in privacy.groups:
         budget = row.budget
         if budget.is_unlimited:
@@ -103,16 +102,6 @@ def notices(privacy: PrivacyStatement) -> list[dict[str, str]]:
                 }
             )
             continue
-        if people and budget.delta > 1 / people:
-            found.append(
-                {
-                    "tone": "caution",
-                    "heading": f"δ is large for group {row.group}",
-                    "text": f"δ = {down(budget.delta)} is more than 1 / number of people "
-                    f"({count(people)}): such a guarantee would allow publishing somebody's record "
-                    "outright.",
-                }
-            )
         if row in _overspent(privacy):
             found.append(
                 {
@@ -123,6 +112,10 @@ def notices(privacy: PrivacyStatement) -> list[dict[str, str]]:
                     f"{privacy.title}).",
                 }
             )
+    if privacy.large_deltas:
+        found.append(
+            {"tone": "caution", "heading": "δ is large", "text": f"{privacy.large_deltas}."}
+        )
     return found
 
 

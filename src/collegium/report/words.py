@@ -110,10 +110,25 @@ RISK_FROM = {
     "guarantee is worst-case, at most 1 − e^−ε·(1 − δ − α) (Dong, Roth & Su 2022, Proposition 2.5).",
 }
 
+RISK_FROM_LABELS = (
+    "Labels alone are charged. With a share α of false alarms, the best test finds at most what (ε, δ) says: "
+    "the shares δ + e^ε·α and 1 − e^−ε·(1 − δ − α) (Dong, Roth & Su 2022, Proposition 2.5). The noise is "
+    "Gaussian, and whatever the account allows is also within a μ of Gaussian differential privacy, a little "
+    "above that of an account of all noisy counts: it finds at most the share Φ(Φ⁻¹(α) + μ), too "
+    "(Definition 2.6). The smallest of these stands."
+)
+
 RELEASED = {
     "labels": "its label",
     "histogram": "the noisy counts of all classes, and the noisy value of each check",
 }
+
+LABEL_PRICE = {
+    True: "its label alone, as set",
+    False: "its label alone: these budgets pay for more answers that way, which was decided from public "
+    "numbers before the first query",
+}
+"""What an answer is charged, by whether somebody set it so."""
 
 ANSWERS = (
     {

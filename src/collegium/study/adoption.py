@@ -11,15 +11,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collegium.durable import write_durably
+from collegium.durable import digest_of, write_durably
 from collegium.errors import InputError, StudyMismatchError
-from collegium.study.folder import StudyFolder
+from collegium.study.folder import LOST_KEY, StudyFolder
 from collegium.study.journal import START, FileJournal, chained
-from collegium.study.pieces import JOURNAL_FILE, MANIFEST, RELEASED, digest_of
-from collegium.study.sealing import KEY_FILE, make_key, read_key, seal_as_it_is, sealed_content
+from collegium.study.pieces import JOURNAL_FILE, MANIFEST, RELEASED
+from collegium.study.sealing import (
+    KEY_FILE,
+    NEW_KEY,
+    make_key,
+    read_key,
+    seal_as_it_is,
+    sealed_content,
+)
 from collegium.study.stored_teachers import TEACHERS
 
-_NEW_KEY, _NEW_JOURNAL = f".{KEY_FILE}", f".{JOURNAL_FILE}"
+_NEW_JOURNAL = f".{JOURNAL_FILE}"
 
 
 def adopt(folder: StudyFolder) -> None:
@@ -35,8 +42,12 @@ def adopt(folder: StudyFolder) -> None:
         raise InputError(f"{folder.path} has a key already: there is nothing to adopt")
     if not (folder.path / MANIFEST).exists():
         raise InputError(f"{folder.path} holds no study or label job: there is nothing to adopt")
-    known = (vault / _NEW_KEY).exists()
-    key = read_key(vault, _NEW_KEY) if known else make_key(vault, _NEW_KEY)
+    if folder.has_lost_its_key():
+        raise StudyMismatchError(
+            f"{folder.path} was not written by an earlier version: {LOST_KEY.format(vault / KEY_FILE)}"
+        )
+    known = (vault / NEW_KEY).exists()
+    key = read_key(vault, NEW_KEY) if known else make_key(vault, NEW_KEY)
     path, new = vault / JOURNAL_FILE, vault / _NEW_JOURNAL
     if not _is_chained(path, key):
         lines, head = [], START
@@ -50,7 +61,7 @@ def adopt(folder: StudyFolder) -> None:
         if sealed_content(vault, teacher, key) is None:
             seal_as_it_is(vault, teacher, key)
     write_durably(vault / KEY_FILE, key, private=True)
-    (vault / _NEW_KEY).unlink()
+    (vault / NEW_KEY).unlink()
 
 
 def _is_chained(path: Path, key: bytes) -> bool:

@@ -7,6 +7,7 @@ journal says is refused before anything is asked, drawn or overwritten.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -16,33 +17,35 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from collegium.checks import shown
-from collegium.durable import check_folder, write_durably
+from collegium.durable import check_folder, private_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
-from collegium.study.journal import FileJournal
+from collegium.study.journal import FileJournal, is_chained
 from collegium.study.pieces import (
     DIGESTS,
     HISTOGRAMS_FILE,
     JOURNAL_FILE,
     MANIFEST,
     VOTES,
-    is_foreign,
     refuse_links,
     require_sound,
 )
-from collegium.study.sealing import KEY_FILE, make_key, read_key
+from collegium.study.sealing import KEY_FILE, NEW_KEY, make_key, read_key
 from collegium.study.sections import RENAMED
 
-__all__ = ["HISTOGRAMS_FILE", "StudyFolder", "private_folder", "versions"]
+__all__ = ["HISTOGRAMS_FILE", "StudyFolder", "versions"]
 
 FORMAT = 1
 MODEL_CARD = "README.md"
+LOST_KEY = (
+    "there was one, with which the journal was written; restore {} from a backup; without it nothing more "
+    "can be asked in this folder, and what was released stays as it is"
+)
 _MANIFEST = {"format": int, "config": dict, "inputs": dict}
 
 
@@ -160,12 +163,25 @@ class StudyFolder:
         """
         if not (self.vault / KEY_FILE).exists():
             raise StudyMismatchError(
-                f"{self.vault} has no key, so nothing in it can be told from what others put there: if an "
-                "earlier version of Collegium wrote it, and nobody else has, `collegium verify --adopt "
-                f"{self.path}` makes one; otherwise restore the key from a backup, or choose another folder "
-                "with --out"
+                f"{self.vault} has no key, so nothing in it can be told from what others put there: "
+                f"{self._way_to_a_key()}"
             )
         return FileJournal(self.vault / JOURNAL_FILE, key=read_key(self.vault))
+
+    def has_lost_its_key(self) -> bool:
+        """Tell whether there was a key: an earlier version made none."""
+        begun_anew = (self.vault / NEW_KEY).exists()  # by an adoption that was cut off
+        return not begun_anew and is_chained(self.vault / JOURNAL_FILE)
+
+    def _way_to_a_key(self) -> str:
+        if self.has_lost_its_key():
+            return LOST_KEY.format(self.vault / KEY_FILE)
+        if not (self.path / MANIFEST).exists():
+            return "no study was begun there; choose another folder with --out"
+        return (
+            "if an earlier version of Collegium wrote it, and nobody else has, `collegium verify --adopt "
+            f"{self.path}` makes one; otherwise choose another folder with --out"
+        )
 
     def _require_no_release(self) -> None:
         """Refuse to begin beside anything that was released: what is left may be what labels were in."""
@@ -231,37 +247,14 @@ class StudyFolder:
         np.save(buffer, array, allow_pickle=False)
         self.write_bytes(path, buffer.getvalue())
 
-    def write_model(self, path: Path, model: Any) -> None:
-        """Write a model with joblib; teachers are sealed, see :mod:`collegium.study.sealing`."""
-        buffer = io.BytesIO()
-        joblib.dump(model, buffer)
-        self.write_bytes(path, buffer.getvalue())
-
-
-def private_folder(path: Path) -> None:
-    """Make a folder for its owner's eyes only (mode 0700), whatever the process's mask.
-
-    One that is there is refused if it is a link or another user's, and nobody else may write into it.
-    """
-    try:
-        path.mkdir(mode=0o700, parents=True)
-        path.chmod(0o700)
-    except FileExistsError:
-        if not path.is_dir():
-            raise
-        if is_foreign(path):
-            raise InputError(
-                f"{path} belongs to another user: choose another folder with --out"
-            ) from None
-        mode = path.stat().st_mode
-        if mode & 0o022:
-            path.chmod(mode & 0o7755)
-
 
 def versions() -> dict[str, str]:
     """Tell the versions of what results may depend on."""
     names = ("collegium", "numpy", "scipy", "scikit-learn", "pandas", "joblib")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    return {"python": platform.python_version(), **{name: _version(name) for name in names}}
+
+
+_version = functools.cache(version)  # which reads a file each time
 
 
 def _first_difference(

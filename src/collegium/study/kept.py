@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.accounting.statement import PrivacyStatement
-from collegium.errors import StudyMismatchError
+from collegium.errors import ONE_PRESS_S, StudyMismatchError
 from collegium.json_files import read_json
 from collegium.pate.memory import Memory
 from collegium.pate.voting.aggregators import Aggregator
@@ -25,9 +25,7 @@ from collegium.personalisation.electorate import Electorate
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.stored_teachers import StoredTeachers
-from collegium.study.terms import JobTerms, keep_terms
-
-_ONE_PRESS_S = 1.0
+from collegium.study.terms import JobTerms, keep_terms, kept_price
 
 
 class StudyInterrupted(KeyboardInterrupt):
@@ -115,6 +113,10 @@ class FolderMemory(Memory):
         """Keep the public terms of the questions, before the first one."""
         keep_terms(self._study, JobTerms(aggregator, electorate, **terms))
 
+    def price(self) -> str | None:
+        """Recall what an answer is charged, if the terms are kept."""
+        return kept_price(self._study)
+
     @contextlib.contextmanager
     def asking(self) -> Iterator[Callable[[], bool]]:
         """Lend what tells, between two questions, whether to stop: Ctrl-C was pressed."""
@@ -157,7 +159,7 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
         if not asked_to_stop.is_set():
             first = time.monotonic()
             asked_to_stop.set()
-        elif time.monotonic() - first > _ONE_PRESS_S:
+        elif time.monotonic() - first > ONE_PRESS_S:
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, interrupt)

@@ -44,7 +44,7 @@ def model_card(result: StudyResult, config: StudyConfig, data: StudyData) -> str
         f"Classes: {_listed(data.classes.tolist())}.",
         *(_use(data) if has_student else ()),
         "## How good it is",
-        *_quality(result, data),
+        *_quality(result),
         "## Limits",
         *_limits(result),
         "## Made with",
@@ -98,22 +98,16 @@ def _use(data: StudyData) -> list[str]:
     ]
 
 
-def _quality(result: StudyResult, data: StudyData) -> list[str]:
-    lines = []
-    if result.student_accuracy is not None and data.y_test is not None:
-        commonest = pd.Series(data.y_test).value_counts(normalize=True).iloc[0]
-        lines.append(
-            f"Right on {result.student_accuracy:.1%} of {count(result.n_test)} public test records (always "
-            f"naming the commonest class would be right on {commonest:.1%} of them). "
-            "`effects.json` has it by class and group."
-        )
+def _quality(result: StudyResult) -> list[str]:
+    quality = result.quality
+    lines = [f"{_text(quality.verdict)}.", _text(f"{quality.reason} {quality.figures()}".strip())]
+    if result.student_accuracy is not None:
+        lines.append("`effects.json` has it by class and group.")
     if result.label_accuracy is not None:
         lines.append(
             f"{result.label_accuracy:.1%} of the released labels are right, where public truth is known."
         )
-    return lines or [
-        "Not known: no public records with known classes were given to measure it with."
-    ]
+    return lines
 
 
 def _limits(result: StudyResult) -> list[str]:

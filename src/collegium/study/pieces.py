@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from collegium.durable import digest_of, is_foreign
 from collegium.errors import StudyMismatchError
 from collegium.study.journal import FileJournal
+from collegium.study.released_files import DIGESTS_FILE
 from collegium.study.sealing import KEY_FILE
 
 JOURNAL_FILE = "journal.jsonl"
-DIGESTS = "release/digests.json"
+DIGESTS = f"release/{DIGESTS_FILE}"
 HISTOGRAMS_FILE = "histograms.parquet"
 RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json")
 MANIFEST = "vault/manifest.json"
 VOTES = "vault/votes.npy"
 NEEDED_ONCE_ASKED = {f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")}
 """What decides on questions: if it is gone after the first one, it is not made again."""
+
+
+RESTORE = "restore the whole folder from one backup"
+DELETE = "delete it"
+AS_IT_SAYS = "its line says what to do"
+MOVE = f"move away what somebody else put there; if nobody did, {RESTORE}"
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,7 @@ class Finding:
     ``piece``: its path in the folder.
     ``trouble``: what is wrong with it; empty if nothing is.
     ``digest``: which it has; None: it is not there.
+    ``remedy``: what to do about it.
     ``made_again``: whether the next run makes it again, since nothing depends on it, or a crash came before
         it was written.
     """
@@ -37,6 +45,7 @@ class Finding:
     piece: str
     trouble: str
     digest: str | None = None
+    remedy: str = RESTORE
     made_again: bool = False
 
 
@@ -52,14 +61,18 @@ def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
             yield Finding(name, "", now)
         elif journal.was_cut_off(name, now):
             yield Finding(name, "", now, made_again=True)
-        elif now is None:
-            needed = name == MANIFEST or (journal.asked and name in NEEDED_ONCE_ASKED)
-            yield Finding(name, "is gone", None, made_again=not needed)
         else:
-            yield Finding(name, "is not what this study wrote there last", now)
+            needed = name == MANIFEST or (journal.asked and name in NEEDED_ONCE_ASKED)
+            remedy = RESTORE if needed else DELETE
+            if now is None:
+                yield Finding(name, "is gone", None, remedy, made_again=not needed)
+            else:
+                yield Finding(name, "is not what this study wrote there last", now, remedy)
     for name in _unknown(folder, journal):
         yield Finding(
-            name, "is not known to the journal: it is another run's, or the journal is older"
+            name,
+            "is not known to the journal: it is another run's, or the journal is older",
+            remedy=MOVE if name.startswith("vault/") else RESTORE,
         )
 
 
@@ -109,15 +122,6 @@ def require_sound(folder: Path, journal: FileJournal) -> list[Finding]:
     return [one for one in found if one.made_again and not one.trouble]
 
 
-def digest_of(path: Path) -> str | None:
-    """SHA-256 of a file; None if it is not there."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        return None
-
-
 def refuse_links(vault: Path) -> None:
     """Refuse a vault that is a link, or holds one, or anything of another user: it is not followed."""
     for entry in _entries(vault):
@@ -138,8 +142,3 @@ def _entries(vault: Path) -> Iterator[Path]:
     for place, folders, files in os.walk(vault):
         for name in (*folders, *files):
             yield Path(place, name)
-
-
-def is_foreign(path: Path) -> bool:
-    """Tell whether a file or folder belongs to another user; a link is not followed."""
-    return hasattr(os, "geteuid") and path.lstat().st_uid != os.geteuid()

@@ -15,8 +15,10 @@ from collegium.pate.effects import Effects, StudentAnswers, measure_effects
 from collegium.pate.pipeline import Released
 from collegium.pate.quality import (
     PUBLIC,
+    TEST,
     Quality,
     beliefs_about,
+    beside_the_list,
     judge_by_answers,
     measure_quality,
 )
@@ -117,8 +119,11 @@ def _quality_on_public_records(data: StudyData, released: Released, student: Any
 
 
 def notes_on_test_records(plan: Plan, data: StudyData) -> list[str]:
-    """Say which public test records are left out of what is measured."""
+    """Say which public records are left out of what is measured, or can only count as wrong."""
     lines = levels_without_group(plan, data.test_groups)
+    for role, truth in ((TEST, data.y_test), (PUBLIC, data.y_public)):
+        strange = "" if truth is None else beside_the_list(data.classes, truth, role)
+        lines += [strange] if strange else []
     if data.n_tests_left_out:
         lines.append(
             f"{data.n_tests_left_out} test record(s) without a class are left out: the student cannot be "
@@ -177,7 +182,11 @@ def report_data(
         n_reinforced=verdicts.count(REINFORCED),
         n_lost=verdicts.count(LOST),
         effects=result.effects,
-        history=spending_history(aggregator, electorate, labels.outcomes) if may_show else [],
+        history=(
+            spending_history(aggregator, electorate, labels.outcomes, result.privacy.price)
+            if may_show
+            else []
+        ),
         teacher=_in_words(config, "teachers"),
         student=_in_words(config, "student"),
         label_accuracy=result.label_accuracy,
@@ -190,13 +199,14 @@ def report_data(
 
 
 def _in_words(config: StudyConfig, section: str) -> str:
-    params = ", ".join(f"{k}={v!r}" for k, v in config[f"{section}.params"].items())
-    return f"{config[f'{section}.model']}({params})"
+    said = config.published()[section]
+    params = ", ".join(f"{name}={value!r}" for name, value in said["params"].items())
+    return f"{said['model']}({params})"
 
 
 def _settings(config: StudyConfig) -> dict[str, str]:
     shown = {}
-    for section, keys in config.public().items():
+    for section, keys in config.published().items():
         for name, value in keys.items():
             if value not in ([], {}):
                 shown[f"{section}.{name}"] = str(value)

@@ -18,6 +18,8 @@ from collegium.durable import read_sealed, write_durably, write_sealed
 from collegium.errors import InputError, StudyMismatchError
 
 KEY_FILE = "key"
+NEW_KEY = f".{KEY_FILE}"
+"""While a folder of an earlier version is adopted."""
 KEY_BYTES = 32
 
 

@@ -97,6 +97,13 @@ class Data(Settings):
         kind="yes/no",
         example="true",
     )
+    scales_may_differ: bool | None = setting(
+        None,
+        "Whether private and public numbers may lie on different scales. By default they are refused if one "
+        "side seems to be scaled, or a column to be in another unit (records in memory only).",
+        kind="yes/no",
+        example="true",
+    )
     target: str | None = setting(None, "Column to predict.", kind="text", example='"income"')
     owner: str | None = setting(
         None,

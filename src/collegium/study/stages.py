@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from collegium.data.tables import described
 from collegium.errors import InputError
 from collegium.models.trial import one_line_about
 from collegium.pate.effects import sensitive_teacher_effects
@@ -92,7 +91,7 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
 def _tell_if_unwritable(student: Any, data: StudyData, observer: Observer) -> None:
     """Say, before anything is spent, that labels will be all that is published."""
     try:
-        student_bytes(student, described(data.X_public))
+        student_bytes(student, data.inputs)
     except InputError as error:
         observer.note(
             f"{error}: labels will be published, and no student; student.model may change"
@@ -111,7 +110,7 @@ def _free(config: StudyConfig, folder: StudyFolder) -> tuple[frozenset[str], fro
 
 def _settings_of_release(config: StudyConfig, stage: StudentStage) -> dict[str, dict[str, Any]]:
     """All settings; of the student those of the one that is published, until another one is."""
-    settings = config.public()
+    settings = config.published()
     before = stage.published_settings()
     return settings if before is None else {**settings, "student": before}
 

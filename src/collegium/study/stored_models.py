@@ -6,7 +6,6 @@ Whoever reads one has made sure before that this study wrote it: unpickling runs
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -64,32 +63,19 @@ def where_now(module: str, name: str) -> tuple[str, str]:
 class _Unpickler(NumpyUnpickler):  # type: ignore[misc]
     """Reads what ``joblib.dump`` wrote, and finds classes that have moved since."""
 
-    met_moved = False
-
     def find_class(self, module: str, name: str) -> Any:
-        now, name = where_now(module, name)
-        self.met_moved |= now != module
-        return super().find_class(now, name)
+        return super().find_class(*where_now(module, name))
 
 
-def load_model(
-    path: Path, renew: Callable[[Path, Any], None] | None = None, content: bytes | None = None
-) -> Any:
+def load_model(path: Path, content: bytes) -> Any:
     """Read a model; a damaged file is named in one line.
 
     ``path``: written by this version or an earlier one.
-    ``content``: of the model, where it was read already.
-    ``renew``: writes the model anew, if its classes have moved since: others read it without this
-        function.
+    ``content``: of the model: that file, without its seal.
     """
     try:
-        with path.open("rb") if content is None else io.BytesIO(content) as file:
-            unpickler = _Unpickler(str(path), file, ensure_native_byte_order=True)
-            model = unpickler.load()
+        return _Unpickler(str(path), io.BytesIO(content), ensure_native_byte_order=True).load()
     except Exception as error:  # unpickling may raise anything
         raise InputError(
             f"{path} cannot be read ({type(error).__name__}): delete it and run again"
         ) from None
-    if renew is not None and unpickler.met_moved:
-        renew(path, model)
-    return model

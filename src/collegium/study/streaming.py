@@ -14,7 +14,7 @@ import pandas as pd
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.data.column_types import NUMBER, TEXT, ColumnTypes, kind_of
-from collegium.data.public_is_public import row_hashes
+from collegium.data.public_is_public import Likeness
 from collegium.data.sharding import (
     Granted,
     ParquetSource,
@@ -44,6 +44,7 @@ from collegium.study.study_data import (
     groups_of_test_records,
     public_types,
     read_records,
+    reading_of,
     the_list_of_classes,
     truth_about,
     warn_of_private_classes,
@@ -191,14 +192,14 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
     if classes is None:
         classes = classes_of_public(public.y, None if test is None else test.y)
     given = {"public": X_public, "test": X_test}
-    compared = {role: row_hashes(X) for role, X in given.items() if X is not None}
+    compared = {role: Likeness(X) for role, X in given.items() if X is not None}
     if config.data.public_may_overlap:
         compared = {}
     warn_of_private_classes(classes)
     with the_list_of_classes(config, classes):
         scanned = scan(source, roles, granted, key, classes, _jobs_here(config), compared=compared)
-    for role, hashes in compared.items():
-        scanned.sensitive_equal[role].check(hashes, role, OVERLAP_KEY)
+    for role, likeness in compared.items():
+        scanned.sensitive_equal[role].check(likeness.public, role, OVERLAP_KEY)
     scanned.budgets.declare(config.privacy.sizes)
     if test is not None:
         y_test = truth_about(test.y, scanned.classes, "test")
@@ -208,7 +209,6 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         budgets=scanned.budgets,
         classes=scanned.classes,
         X_public=X_public,
-        public_may_overlap=bool(config.data.public_may_overlap),
         y_public=truth_about(public.y, scanned.classes, "public"),
         X_test=X_test,
         y_test=y_test,
@@ -216,11 +216,13 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         public_rows=public.rows,
         fingerprints=fingerprints,
         n_tests_left_out=0 if test is None else n_tests - len(test.rows),
+        reading=reading_of(config, types),
         n_jobs=_jobs_here(config),
         arrangement=Arrangement(
             unit=ROW if config.data.owner is None else OWNER,
             sizes_declared=config.privacy.sizes is not None,
             private_classes=classes is None,
+            public_may_overlap=bool(config.data.public_may_overlap),
         ),
     )
 
@@ -274,7 +276,7 @@ def _refuse_what_needs_memory(config: StudyConfig) -> None:
         ),
         (
             config.teachers.assignment != "hash",
-            f"teachers.assignment {config['teachers.assignment']!r} needs all owners at once: use 'hash'",
+            f"teachers.assignment {config.teachers.assignment!r} needs all owners at once: use 'hash'",
         ),
     ]
     for given, reason in wrong:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from collegium.data.tables import described, take_rows
+from collegium.data.tables import take_rows
 from collegium.errors import InputError, NothingReleasedError
 from collegium.json_files import read_json
 from collegium.models.trial import one_line_about
@@ -23,6 +23,7 @@ from collegium.study.student_file import (
     student_bytes,
     types_beyond,
 )
+from collegium.study.study_data import StudyData
 
 _KNOWN = ({"recipe": (str, type(None)), "notes": [str]}, str)  # or as it once was
 _STATEMENT = {"config": {"student": dict}}
@@ -81,11 +82,13 @@ class StudentStage:
 
         Returns: its content, or None if there can be no file of it; types that its readers have to name.
         """
-        public = self._run.records.X_public
+        data = self._run.records
+        assert isinstance(data, StudyData)
+        public = data.X_public
         with one_line_about("student.model", "asked about public records"):
             student.predict(take_rows(public, telling_rows(public)))
         try:
-            content = student_bytes(student, described(public))
+            content = student_bytes(student, data.inputs)
         except InputError as error:
             self._notes.note(f"{error}: labels are published, and no student")
             return None, []
@@ -122,5 +125,5 @@ class StudentStage:
         """Write into the release which student this is."""
         statement = self._folder.release / "privacy.json"
         content = read_json(statement, _STATEMENT)
-        content["config"]["student"] = self._config.public()["student"]
+        content["config"]["student"] = self._config.published()["student"]
         self._folder.write_json(statement, content)

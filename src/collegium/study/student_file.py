@@ -16,6 +16,7 @@ from typing import Any
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from collegium.errors import InputError
+from collegium.study.released_files import released_content
 from collegium.study.stored_models import where_now
 from collegium.study.trusted_types import TRUSTED
 
@@ -61,7 +62,8 @@ def load_student(folder: str | PathLike[str], trust: Sequence[str] = ()) -> Any:
     Raises
     ------
     InputError
-        If there is no such file, it is damaged, or it holds another type.
+        If there is no such file, it is not the one that ``digests.json`` beside it lists, it is damaged, or
+        it holds another type.
 
     Examples
     --------
@@ -73,11 +75,16 @@ def load_student(folder: str | PathLike[str], trust: Sequence[str] = ()) -> Any:
     ...     load_student(folder).predict([[0.9]]).tolist()
     ['yes']
     """
-    return read_student(find_student(Path(folder)), trust).student
+    return published_student(Path(folder), trust).student
 
 
-def find_student(path: Path) -> Path:
-    """Find the student's file of a study's folder or release."""
+def published_student(folder: Path, trust: Sequence[str] = ()) -> StoredStudent:
+    """Read the student of a study's folder or release, if it is as it was released."""
+    path = _find_student(folder)
+    return read_student(path, trust, released_content(path))
+
+
+def _find_student(path: Path) -> Path:
     places = (path, path / STUDENT_FILE, path / "release" / STUDENT_FILE)
     found = next((place for place in places if place.is_file()), None)
     if found is not None:
@@ -91,12 +98,17 @@ def find_student(path: Path) -> Path:
     raise InputError(f"{path} holds no {STUDENT_FILE}: name a study's folder, or its release/")
 
 
-def read_student(path: Path, trust: Sequence[str] = ()) -> StoredStudent:
-    """Read a student's file; see :func:`load_student`."""
+def read_student(
+    path: Path, trust: Sequence[str] = (), content: bytes | None = None
+) -> StoredStudent:
+    """Read a student's file; see :func:`load_student`.
+
+    ``content``: of the file, where it was read already.
+    """
     import skops.io
 
     try:
-        content, inputs = _harmless(path)
+        content, inputs = _harmless(path.read_bytes() if content is None else content)
         strange = sorted(set(skops.io.get_untrusted_types(data=content)) - TRUSTED - set(trust))
         if not strange:
             student = skops.io.loads(content, trusted=[*TRUSTED, *trust])
@@ -170,12 +182,11 @@ def _in_order(content: bytes, inputs: dict[str, Any]) -> bytes:
     return _zipped({_SCHEMA: _json(schema), _INPUTS: _json(inputs), **parts})
 
 
-def _harmless(path: Path) -> tuple[bytes, dict[str, Any]]:
-    """Read a file of no more than its own size, and find classes that have moved since it was written."""
-    with ZipFile(path) as archive:
+def _harmless(file: bytes) -> tuple[bytes, dict[str, Any]]:
+    """Take out no more than the file's own size, and find classes that have moved since it was written."""
+    with ZipFile(io.BytesIO(file)) as archive:
         parts = archive.infolist()
-        size = path.stat().st_size
-        if any(part.compress_type != ZIP_STORED for part in parts) or size < sum(
+        if any(part.compress_type != ZIP_STORED for part in parts) or len(file) < sum(
             part.file_size for part in parts
         ):
             raise InputError("its parts are compressed")

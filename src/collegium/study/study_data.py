@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets, epsilon_group
-from collegium.checks import listed
+from collegium.checks import listed, shown
 from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any, sha256_of
 from collegium.data.datasets.table_files import is_csv
-from collegium.data.public_is_public import refuse_overlap
+from collegium.data.people import ask_about_people
+from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
 from collegium.data.tables import (
     PRIVATE_CLASSES,
     as_records,
     classes_of_public,
+    described,
     encode_classes,
     like_private,
     other_spelling,
@@ -34,9 +36,9 @@ from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import settled
-from collegium.study.people import ask_about_people
 
 OVERLAP_KEY = "data.public_may_overlap = true"
+SCALE_KEY = "data.scales_may_differ = true"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,6 +52,7 @@ class StudyData(Records):
     ``public_rows``: row of each public record in its file or data set.
     ``fingerprints``: what the records were read from.
     ``n_tests_left_out``: test records without a class: a student cannot be judged by them.
+    ``reading``: how files of such records are read, where that does not go without saying.
     """
 
     X_test: Any | None
@@ -58,6 +61,12 @@ class StudyData(Records):
     public_rows: NDArray[np.intp]
     fingerprints: dict[str, str]
     n_tests_left_out: int = 0
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What records are, and how they are read: for whoever asks the published student."""
+        return {**described(self.X_public), **self.reading}
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +143,14 @@ def load_study_data(config: StudyConfig) -> StudyData:
     for role, records in (("public", X_public), ("test", X_test)):
         if config[f"data.{role}"] is not None and records is not None and not may_overlap:
             refuse_overlap(X, records, role, OVERLAP_KEY)
+    if config.data.public is not None and not config.data.scales_may_differ:
+        refuse_other_scale(X, X_public, SCALE_KEY)
     return StudyData(
         X=X,
         codes=codes,
         budgets=budgets,
         classes=known_classes,
         X_public=X_public,
-        public_may_overlap=may_overlap,
         y_public=truth_about(public.y, known_classes, "public"),
         X_test=X_test,
         y_test=None if judged is None else truth_about(judged.y, known_classes, "test"),
@@ -148,12 +158,14 @@ def load_study_data(config: StudyConfig) -> StudyData:
         public_rows=public.rows,
         fingerprints=fingerprints,
         n_tests_left_out=0 if test is None or judged is None else len(test.rows) - len(judged.rows),
+        reading=reading_of(config, types),
         arrangement=Arrangement(
             unit=ROW if private.owners is None else OWNER,
             sizes_declared=config.privacy.sizes is not None,
             split=config.data.public_records is not None,
             levels_by_lot=config.privacy.shares is not None,
             private_classes=classes is None,
+            public_may_overlap=may_overlap,
         ),
     )
 
@@ -174,6 +186,13 @@ def public_types(config: StudyConfig, X_public: Any, characters: bool) -> Column
     return (
         types.with_medians(shown) if settled(config, shown).preprocessing.kind == "none" else types
     )
+
+
+def reading_of(config: StudyConfig, types: ColumnTypes | None) -> dict[str, Any]:
+    """Say how files of such records are read, where that does not go without saying."""
+    separator = config.data.separator
+    said = {} if separator is None else {"separator": separator}
+    return said if types is None else {**said, **types.reading()}
 
 
 def groups_of_test_records(config: StudyConfig, levels: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -288,12 +307,25 @@ def read_records(
     records = _Records(table, y, owners, levels, rows, len(table), characters)
     if isinstance(table, pd.DataFrame):
         if is_private:
-            ask_about_people(table, config.data)
+            _ask_about_people(table, config)
         special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
         strays = [c for c in config.data.exclude if c in table.columns or is_private]
         records = _without(records, [*drop, *strays])
     return _drop_missing(records, config.data.missing)
+
+
+def _ask_about_people(table: pd.DataFrame, config: StudyConfig) -> None:
+    data = config.data
+    ask_about_people(
+        table,
+        table.get(data.owner),
+        {data.target, data.owner, *(data.not_people or ())},
+        lambda asked: (
+            f"Then set data.owner = {shown(asked[0])}, so that one budget covers all records of a person; if "
+            f"not, data.not_people = {shown(asked[:5])}"
+        ),
+    )
 
 
 def _column(table: pd.DataFrame, name: str, what: str) -> pd.Series:
@@ -381,7 +413,7 @@ def _split(
             f"the split asks for {sum(wanted)} records, but there are only {total}: lower "
             "data.private_records, data.public_records or data.test_records"
         )
-    hashes = owner_hashes(source.names, f"split {config['study.seed']}".encode())
+    hashes = owner_hashes(source.names, f"split {config.study.seed}".encode())
     order = np.lexsort((np.arange(total), hashes))
     parts: dict[str, _Records] = {}
     start = 0

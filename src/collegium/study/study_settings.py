@@ -70,6 +70,16 @@ class StudyConfig:
             if section != Run.section
         }
 
+    def published(self) -> dict[str, dict[str, Any]]:
+        """The same for a release, which says of files what they are called, and not where they lie."""
+        return {
+            section: {
+                name: _without_folders(value, settings_of(SECTIONS[section])[name].kind)
+                for name, value in keys.items()
+            }
+            for section, keys in self.public().items()
+        }
+
     def title(self) -> str:
         """Name the report: as the user did, or else by what is predicted and from what."""
         if self.study.name != Study.name:
@@ -115,3 +125,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _without_folders(value: Any, kind: str) -> Any:
+    """Name files without their folders: in keys for paths, and in tables (of a model's parameters)."""
+    if isinstance(value, Mapping):
+        return {name: _without_folders(inner, kind) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_folders(inner, kind) for inner in value]
+    if isinstance(value, str) and (
+        kind == "path" or (kind == "table" and Path(value).is_absolute())
+    ):
+        return Path(value).name
+    return value

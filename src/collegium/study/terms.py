@@ -7,6 +7,7 @@ Terms and journal together say what was spent and what is left, also while the j
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,15 @@ from collegium.accounting.bookkeeping import as_json, from_json
 from collegium.accounting.neighbours import OWNER, Neighbours
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
-from collegium.json_files import read_json
+from collegium.json_files import parse_json, read_json
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
+from collegium.pate.voting.composition import Replay, replay
 from collegium.pate.voting.labelling import Outcome
+from collegium.pate.voting.pricing import PRICES, WorstCasePricing, worst_case_pricing
+from collegium.pate.voting.release import HISTOGRAM
 from collegium.personalisation.electorate import Electorate, Participation
 from collegium.study.folder import StudyFolder
+from collegium.study.journal import FileJournal
 from collegium.study.pieces import refuse_links, released_digests
 
 FORMAT = 1
@@ -38,6 +43,7 @@ class JobTerms:
     ``private_noise``: whether noise comes from the operating system.
     ``owners``: number of owners of each group.
     ``n_queries``: public records that may be asked about.
+    ``price``: what an answer is charged in the worst case.
     """
 
     aggregator: Aggregator
@@ -49,6 +55,15 @@ class JobTerms:
     owners: dict[str, int]
     n_queries: int
     unit: str = OWNER
+    price: str = HISTOGRAM
+
+    def pricing(self) -> WorstCasePricing:
+        """Make the job's prices anew; worst case only."""
+        return worst_case_pricing(self.price, self.aggregator, self.electorate, self.neighbours)
+
+    def replayed(self, outcomes: Sequence[Outcome]) -> Replay:
+        """Charge released outcomes again; worst case only."""
+        return replay(self.aggregator, self.electorate, outcomes, self.neighbours, self.price)
 
     def to_json(self) -> dict[str, Any]:
         """Make a dictionary for JSON, exact to the last bit."""
@@ -63,6 +78,8 @@ class JobTerms:
             "private_noise": self.private_noise,
             "owners": self.owners,
             "n_queries": self.n_queries,
+            # Left out where it is what it was before there was a choice.
+            **({"price": self.price} if self.price != HISTOGRAM else {}),
             "aggregator": self.aggregator.settings(),
             "n_nominal": electorate.n_nominal,
             "groups": {
@@ -119,7 +136,23 @@ class JobTerms:
             content["owners"],
             content["n_queries"],
             content.get("unit", OWNER),
+            _price_in(content),
         )
+
+
+def _price_in(content: dict[str, Any]) -> str:
+    price = content.get("price", HISTOGRAM)
+    if price not in PRICES:
+        raise InputError(
+            f"unknown price {price!r} in a job's terms: allowed are {', '.join(PRICES)}"
+        )
+    return str(price)
+
+
+def kept_price(folder: StudyFolder) -> str | None:
+    """Read what a job of this folder charges an answer; None if it was not begun."""
+    path = folder.vault / "terms.json"
+    return _price_in(read_json(path, dict, _ADVICE)) if path.exists() else None
 
 
 def keep_terms(folder: StudyFolder, terms: JobTerms) -> None:
@@ -127,6 +160,32 @@ def keep_terms(folder: StudyFolder, terms: JobTerms) -> None:
     path = folder.vault / "terms.json"
     if not path.exists():
         folder.write_json(path, terms.to_json())
+
+
+def why_it_ended(path: Path) -> str | None:
+    """Tell why a job's voting has ended; None if it goes on with the next run.
+
+    Raises StudyMismatchError if the journal does not vouch for that.
+    """
+    folder = StudyFolder(path)
+    source = folder.voting_ended
+    if not source.exists():
+        return None
+    content = source.read_bytes()
+    name = source.relative_to(path).as_posix()
+    _require_vouched(path, {name: hashlib.sha256(content).hexdigest()}, folder.open_journal())
+    reason: str = parse_json(content, source, {"stop_reason": str})["stop_reason"]
+    return reason
+
+
+def _require_vouched(path: Path, digests: dict[str, str], journal: FileJournal) -> None:
+    for name, digest in digests.items():
+        if digest not in journal.files.get(name, ()):
+            raise StudyMismatchError(
+                f"{path / name} is not what the journal beside it says: one of them is damaged, or older "
+                "than the other, so what was spent is not known; restore the whole folder from one "
+                "backup (`collegium verify` tells all that is wrong)"
+            )
 
 
 def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
@@ -146,16 +205,12 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
             )
         refuse_links(folder.vault)
         digests = released_digests(path)  # before the journal: a job that is running is ahead of it
-        digests["vault/terms.json"] = hashlib.sha256(source.read_bytes()).hexdigest()
+        content = source.read_bytes()
+        digests["vault/terms.json"] = hashlib.sha256(content).hexdigest()
         journal = folder.open_journal()
-        for name, digest in digests.items():
-            if digest not in journal.files.get(name, ()):
-                raise StudyMismatchError(
-                    f"{path / name} is not what the journal beside it says: one of them is damaged, or older "
-                    "than the other, so what was spent is not known; restore the whole folder from one "
-                    "backup (`collegium verify` tells all that is wrong)"
-                )
-        return JobTerms.from_json(read_json(source, dict, _ADVICE, InputError)), journal.settled()
+        _require_vouched(path, digests, journal)
+        terms = parse_json(content, source, dict, _ADVICE, InputError)
+        return JobTerms.from_json(terms), journal.settled()
     except CollegiumError:
         raise
     except OSError as error:

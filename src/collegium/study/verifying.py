@@ -6,10 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from collegium.data.sharding.shard_store import ShardStore
-from collegium.durable import read_sealed
+from collegium.durable import digest_of, read_sealed
 from collegium.errors import CollegiumError, InputError
 from collegium.study.folder import StudyFolder
-from collegium.study.pieces import JOURNAL_FILE, Finding, digest_of, findings, refuse_links
+from collegium.study.pieces import (
+    AS_IT_SAYS,
+    DELETE,
+    JOURNAL_FILE,
+    Finding,
+    findings,
+    refuse_links,
+)
 from collegium.study.sealing import sealed_content
 from collegium.study.stored_teachers import TEACHERS
 
@@ -20,7 +27,7 @@ def examine(folder: StudyFolder) -> list[Finding]:
         refuse_links(folder.vault)
         journal = folder.open_journal()
     except CollegiumError as error:
-        return [Finding(f"vault/{JOURNAL_FILE}", str(error))]
+        return [Finding(f"vault/{JOURNAL_FILE}", str(error), remedy=AS_IT_SAYS)]
     found = list(findings(folder.path, journal))
     if not any(one.piece == f"vault/{JOURNAL_FILE}" for one in found):
         found.insert(0, Finding(f"vault/{JOURNAL_FILE}", ""))
@@ -35,8 +42,8 @@ def _sealed(folder: StudyFolder, place: str, is_whole: Callable[[Path], bool]) -
     paths = sorted(path for path in (folder.vault / place).glob("[!.]*") if path.is_file())
     damaged = [path for path in paths if not is_whole(path)]
     for path in damaged:
-        again = "is not what this study wrote there: delete it, and the next run makes it again"
-        yield Finding(f"vault/{place}/{path.name}", again)
+        name = f"vault/{place}/{path.name}"
+        yield Finding(name, "is not what this study wrote there", remedy=DELETE)
     if len(paths) > len(damaged):
         yield Finding(f"vault/{place} ({len(paths) - len(damaged)} sealed files)", "")
 
@@ -48,10 +55,8 @@ def _shards(folder: StudyFolder) -> Iterator[Finding]:
     try:
         for entry in ShardStore(place).sensitive_entries:
             if digest_of(place / entry.file) != entry.fingerprint:
-                raise InputError(
-                    f"{entry.file} is not what was written: delete {place} and run again"
-                )
+                raise InputError(f"{entry.file} is not what was written")
     except InputError as error:
-        yield Finding("vault/shards", str(error))
+        yield Finding("vault/shards", str(error), remedy=DELETE)
         return
     yield Finding("vault/shards", "")

@@ -48,7 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
         if self.path == "/silent.zip":
             self.wfile.flush()
-            self.server.released.wait(20)
+            self.server.released.wait(1200)  # until the test ends
 
     def log_message(self, *arguments):
         pass

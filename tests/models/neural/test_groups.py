@@ -73,7 +73,7 @@ def test_on_a_processor_teachers_are_trained_alone_unless_groups_are_asked_for()
 def test_threads_are_given_back_and_failures_come_out():
     before = torch.get_num_threads()
     seen = set()
-    both = threading.Barrier(2, timeout=300)
+    both = threading.Barrier(2, timeout=1200)
 
     def work(numbers):
         both.wait()  # only two at a time get past

@@ -27,7 +27,7 @@ from collegium.pate.teachers.parcels import Parcel, run_parcel, surroundings, un
 from collegium.personalisation.assignment import Assignment
 
 N_TEACHERS, SEED = 24, 7
-HANGS = 300  # seconds: only to stop what would never end
+HANGS = 1200  # seconds: only to stop what would never end
 cloudpickle.register_pickle_by_value(engine_models)
 
 CLUSTERS = ["dask", "ray"]
@@ -46,6 +46,8 @@ def dask_cluster(tmp_path_factory):
     settings = {
         "distributed.scheduler.allowed-failures": 1,
         "distributed.deploy.lost-worker-timeout": "1s",
+        "distributed.comm.timeouts.connect": HANGS,
+        "distributed.comm.timeouts.tcp": HANGS,
     }
     with (
         dask.config.set(settings),
@@ -70,7 +72,7 @@ def ray_cluster():
     ray.cloudpickle.register_pickle_by_value(engine_models)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES", "100000000")
-        with Engine("ray", workers=2).running():
+        with Engine("ray", workers=2, timeout=HANGS).running():
             yield
 
 
@@ -81,10 +83,10 @@ def engine(request):
     def make(name, **options):
         if name == "dask":
             cluster = request.getfixturevalue("dask_cluster")
-            return Engine("dask", cluster.scheduler_address, **options)
+            return Engine("dask", cluster.scheduler_address, **{"timeout": HANGS, **options})
         if name == "ray":
             request.getfixturevalue("ray_cluster")
-            return Engine("ray", **options)
+            return Engine("ray", **{"timeout": HANGS, **options})
         return Engine(name, **{"workers": 2, **options})
 
     return make

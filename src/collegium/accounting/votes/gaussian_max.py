@@ -42,22 +42,11 @@ def gnmax_rdp_data_independent(
     Papernot et al. 2018 (arXiv 1802.08908v1), Proposition 8, for an owner who moves Delta votes:
     a Gaussian mechanism of L2 sensitivity sqrt(2) Delta. Publishable.
 
-    Parameters
-    ----------
-    sensitivity : array-like of shape (...)
-        Delta of each group, in votes, at least 0.
-    sigma : float
-        Standard deviation of the noise on every count, in votes.
-    orders : array-like of shape (n_orders,)
-
-    Returns
-    -------
-    ndarray of shape (..., n_orders)
-
-    Raises
-    ------
-    InputError
-        If a sensitivity is negative or not finite, sigma not positive, or an order not above 1.
+    ``sensitivity`` (...): delta of each group, in votes, at least 0.
+    ``sigma``: standard deviation of the noise on every count, in votes.
+    Returns (..., n_orders).
+    Raises InputError if a sensitivity is negative or not finite, sigma not positive, or an order not above
+        1.
 
     Examples
     --------
@@ -75,23 +64,11 @@ def gnmax_log_q(counts: ArrayLike, sigma: ArrayLike) -> FloatArray:
     erfc(gap_j / (2 sigma))/2 over the other classes; at most 1 - 1/n_classes, as no class is more
     likely than the most voted one. Computed in log space, right down to any gap.
 
-    Parameters
-    ----------
-    counts : array-like of shape (n_queries, n_classes)
-        Vote counts (weighted), before noise.
-    sigma : float or array-like of shape (n_queries,)
-        Standard deviation of the noise on every count, in votes.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        Natural logarithms.
-
-    Raises
-    ------
-    InputError
-        If counts are not a finite, non-negative table with two classes or more, or sigma is not
-        positive.
+    ``counts`` (n_queries, n_classes): vote counts (weighted), before noise.
+    ``sigma`` (n_queries,): standard deviation of the noise on every count, in votes.
+    Returns (n_queries,): natural logarithms.
+    Raises InputError if counts are not a finite, non-negative table with two classes or more, or sigma is
+        not positive.
 
     Examples
     --------
@@ -113,24 +90,12 @@ def gnmax_rdp(
     1802.08908v1) at noise scale sigma/Delta, and sensitivity^2 alpha / sigma^2. Holds for every
     real order above 1; the docstring of ``noisy_max`` has conditions, direction and monotonicity.
 
-    Parameters
-    ----------
-    log_q : array-like of shape (n_queries,)
-        From :func:`gnmax_log_q` at the actual votes and sigma; shared by all groups.
-    sensitivity : array-like of shape (n_groups,)
-        Delta of each group, in votes; 0 costs 0.
-    sigma : float or array-like of shape (n_queries,)
-        Standard deviation of the noise on every count, in votes.
-    orders : array-like of shape (n_orders,)
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_groups, n_orders)
-
-    Raises
-    ------
-    InputError
-        If log_q is above 0, a sensitivity negative, sigma not positive, or an order not above 1.
+    ``log_q`` (n_queries,): from :func:`gnmax_log_q` at the actual votes and sigma; shared by all groups.
+    ``sensitivity`` (n_groups,): delta of each group, in votes; 0 costs 0.
+    ``sigma`` (n_queries,): standard deviation of the noise on every count, in votes.
+    Returns (n_queries, n_groups, n_orders).
+    Raises InputError if log_q is above 0, a sensitivity negative, sigma not positive, or an order not above
+        1.
 
     Examples
     --------

@@ -40,21 +40,10 @@ def lnmax_pure_epsilon(sensitivity: ArrayLike, gamma: float) -> FloatArray:
     Papernot et al. 2017 (arXiv 1610.05755v4), Theorem 2, for noise Lap(1/gamma) on every count
     and an owner who moves Delta votes: L1 sensitivity 2 Delta.
 
-    Parameters
-    ----------
-    sensitivity : array-like of shape (...)
-        Delta of each group, in votes, at least 0.
-    gamma : float
-        Inverse scale of the Laplace noise, per vote.
-
-    Returns
-    -------
-    ndarray of shape (...)
-
-    Raises
-    ------
-    InputError
-        If a sensitivity is negative or not finite, or gamma not positive.
+    ``sensitivity`` (...): delta of each group, in votes, at least 0.
+    ``gamma``: inverse scale of the Laplace noise, per vote.
+    Returns (...).
+    Raises InputError if a sensitivity is negative or not finite, or gamma not positive.
 
     Examples
     --------
@@ -71,23 +60,11 @@ def lnmax_log_q(counts: ArrayLike, gamma: float) -> FloatArray:
     Papernot et al. 2017 (arXiv 1610.05755v4), Lemma 4: the sum of
     (2 + gamma gap_j)/(4 exp(gamma gap_j)) over the other classes; at most 1 - 1/n_classes.
 
-    Parameters
-    ----------
-    counts : array-like of shape (n_queries, n_classes)
-        Vote counts (weighted), before noise.
-    gamma : float
-        Inverse scale of the Laplace noise, per vote.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        Natural logarithms.
-
-    Raises
-    ------
-    InputError
-        If counts are not a finite, non-negative table with two classes or more, or gamma is not
-        positive.
+    ``counts`` (n_queries, n_classes): vote counts (weighted), before noise.
+    ``gamma``: inverse scale of the Laplace noise, per vote.
+    Returns (n_queries,): natural logarithms.
+    Raises InputError if counts are not a finite, non-negative table with two classes or more, or gamma is
+        not positive.
 
     Examples
     --------
@@ -113,24 +90,12 @@ def lnmax_rdp(
     bounded outcome by outcome, by R and by exp(e); and the expression grows in q, its derivative
     being at least l R^l (exp(e) R - 1) while R <= exp(e), that is under the condition on q.
 
-    Parameters
-    ----------
-    log_q : array-like of shape (n_queries,)
-        From :func:`lnmax_log_q` at the actual votes and gamma; shared by all groups.
-    sensitivity : array-like of shape (n_groups,)
-        Delta of each group, in votes; 0 costs 0.
-    gamma : float
-        Inverse scale of the Laplace noise, per vote.
-    orders : array-like of shape (n_orders,)
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_groups, n_orders)
-
-    Raises
-    ------
-    InputError
-        If log_q is above 0, a sensitivity negative, gamma not positive, or an order not above 1.
+    ``log_q`` (n_queries,): from :func:`lnmax_log_q` at the actual votes and gamma; shared by all groups.
+    ``sensitivity`` (n_groups,): delta of each group, in votes; 0 costs 0.
+    ``gamma``: inverse scale of the Laplace noise, per vote.
+    Returns (n_queries, n_groups, n_orders).
+    Raises InputError if log_q is above 0, a sensitivity negative, gamma not positive, or an order not above
+        1.
 
     Examples
     --------

@@ -59,14 +59,7 @@ def range_to_gdp(range_epsilon: float) -> float:
     in ``docs/bounds.md``), so the difference is largest for logits e/2 and -e/2: randomised response
     with e/2.
 
-    Parameters
-    ----------
-    range_epsilon : float
-        Length of the interval of log-ratios per owner, in [0, inf].
-
-    Returns
-    -------
-    float
+    ``range_epsilon``: length of the interval of log-ratios per owner, in [0, inf].
 
     Examples
     --------
@@ -82,17 +75,9 @@ def permute_and_flip_log_q(counts: ArrayLike, gamma: float) -> FloatArray:
     Union over the other classes: the difference of two exponential noises exceeds gap_j with probability
     exp(-gamma gap_j)/2. At most 1 - 1/n_classes. Exact for two classes.
 
-    Parameters
-    ----------
-    counts : array-like of shape (n_queries, n_classes)
-        Vote counts (weighted), before noise.
-    gamma : float
-        Inverse scale of the noise, per vote.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        Natural logarithms.
+    ``counts`` (n_queries, n_classes): vote counts (weighted), before noise.
+    ``gamma``: inverse scale of the noise, per vote.
+    Returns (n_queries,): natural logarithms.
 
     Examples
     --------
@@ -109,17 +94,9 @@ def exponential_log_q(counts: ArrayLike, gamma: float) -> FloatArray:
 
     Exactly S/(1 + S) with S the sum of exp(-gamma gap_j) over the other classes.
 
-    Parameters
-    ----------
-    counts : array-like of shape (n_queries, n_classes)
-        Vote counts (weighted), before noise.
-    gamma : float
-        Inverse scale of the noise, per vote.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        Natural logarithms.
+    ``counts`` (n_queries, n_classes): vote counts (weighted), before noise.
+    ``gamma``: inverse scale of the noise, per vote.
+    Returns (n_queries,): natural logarithms.
 
     Examples
     --------
@@ -140,19 +117,11 @@ def exponential_rdp(
     :func:`~collegium.accounting.votes.laplace_max.lnmax_rdp`, whose theorem holds for any (e, 0)-DP mechanism
     whose likely answer has probability at least 1 - q.
 
-    Parameters
-    ----------
-    log_q : array-like of shape (n_queries,)
-        From :func:`exponential_log_q` at the actual votes and gamma; shared by all groups.
-    sensitivity : array-like of shape (n_groups,)
-        Delta of each group, in votes; 0 costs 0.
-    gamma : float
-        Inverse scale of the noise, per vote.
-    orders : array-like of shape (n_orders,)
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_groups, n_orders)
+    ``log_q`` (n_queries,): from :func:`exponential_log_q` at the actual votes and gamma; shared by all
+        groups.
+    ``sensitivity`` (n_groups,): delta of each group, in votes; 0 costs 0.
+    ``gamma``: inverse scale of the noise, per vote.
+    Returns (n_queries, n_groups, n_orders).
 
     Examples
     --------
@@ -172,16 +141,8 @@ def zcdp_budget(epsilon: float, delta: float) -> float:
     rho = (epsilon - log(1 - 1/alpha) + (log delta + log alpha)/(alpha - 1))/alpha; this takes the best
     of a fine grid of orders.
 
-    Parameters
-    ----------
-    epsilon : float
-        In [0, inf], per owner.
-    delta : float
-        In (0, 1), per owner.
-
-    Returns
-    -------
-    float
+    ``epsilon``: in [0, inf], per owner.
+    ``delta``: in (0, 1), per owner.
 
     Examples
     --------

@@ -71,22 +71,11 @@ def threshold_rdp_data_independent(
     Gaussian mechanism of sensitivity Delta (Mironov 2017, arXiv 1702.07476v3, Corollary 3). Every
     check costs this, whether it passes or not. Publishable.
 
-    Parameters
-    ----------
-    sensitivity : array-like of shape (...)
-        Delta of each group, in votes, at least 0.
-    sigma_threshold : float
-        Standard deviation of the noise of the check, in votes.
-    orders : array-like of shape (n_orders,)
-
-    Returns
-    -------
-    ndarray of shape (..., n_orders)
-
-    Raises
-    ------
-    InputError
-        If a sensitivity is negative or not finite, the noise not positive, or an order not above 1.
+    ``sensitivity`` (...): delta of each group, in votes, at least 0.
+    ``sigma_threshold``: standard deviation of the noise of the check, in votes.
+    Returns (..., n_orders).
+    Raises InputError if a sensitivity is negative or not finite, the noise not positive, or an order not
+        above 1.
 
     Examples
     --------
@@ -103,25 +92,12 @@ def threshold_log_q(max_count: ArrayLike, threshold: float, sigma_threshold: flo
     The check passes if max_count + N(0, sigma_threshold^2) >= threshold, so the less likely outcome
     has probability Phi(-abs(max_count - threshold)/sigma_threshold), exactly.
 
-    Parameters
-    ----------
-    max_count : array-like of shape (n_queries,)
-        What the check noises: the largest count, or the largest difference to a student's
-        prediction (which may be negative).
-    threshold : float
-        In votes.
-    sigma_threshold : float
-        Standard deviation of the noise of the check, in votes.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        Natural logarithms, at most log(1/2).
-
-    Raises
-    ------
-    InputError
-        If max_count or threshold is not finite, or the noise not positive.
+    ``max_count`` (n_queries,): what the check noises: the largest count, or the largest difference to a
+        student's prediction (which may be negative).
+    ``threshold``: in votes.
+    ``sigma_threshold``: standard deviation of the noise of the check, in votes.
+    Returns (n_queries,): natural logarithms, at most log(1/2).
+    Raises InputError if max_count or threshold is not finite, or the noise not positive.
 
     Examples
     --------
@@ -150,24 +126,11 @@ def threshold_rdp(
     of GNMax with sigma = sqrt(2) sigma_threshold, so Theorem 6, Proposition 10 and the minimum
     with the data-independent cost apply with this sigma.
 
-    Parameters
-    ----------
-    log_q : array-like of shape (n_queries,)
-        From :func:`threshold_log_q` at the actual votes.
-    sensitivity : array-like of shape (n_groups,)
-        Delta of each group, in votes; 0 costs 0.
-    sigma_threshold : float
-        Standard deviation of the noise of the check, in votes.
-    orders : array-like of shape (n_orders,)
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_groups, n_orders)
-
-    Raises
-    ------
-    InputError
-        If log_q is above 0, a sensitivity negative, the noise not positive, or an order not
+    ``log_q`` (n_queries,): from :func:`threshold_log_q` at the actual votes.
+    ``sensitivity`` (n_groups,): delta of each group, in votes; 0 costs 0.
+    ``sigma_threshold``: standard deviation of the noise of the check, in votes.
+    Returns (n_queries, n_groups, n_orders).
+    Raises InputError if log_q is above 0, a sensitivity negative, the noise not positive, or an order not
         above 1.
 
     Examples
@@ -194,30 +157,15 @@ def threshold_rdp_exact(
     that an owner can make of it (proof in the module's docstring), rounded up. Never above
     :func:`threshold_rdp` or the data-independent cost, which bound the same divergence.
 
-    Parameters
-    ----------
-    value : array-like of shape (n_queries,)
-        What the check noises, in votes: the largest count, or the largest difference of the counts
-        to a prediction that is the same for both neighbours (it may be negative).
-    threshold : float
-        In votes.
-    sensitivity : array-like of shape (n_groups,)
-        Delta of each group, in votes; 0 costs 0.
-    sigma_threshold : float
-        Standard deviation of the noise of the check, in votes.
-    orders : array-like of shape (n_orders,)
-    two_sided : bool, default=False
-        False: D(this table || neighbour) as in the papers. True: the larger of both directions.
-
-    Returns
-    -------
-    ndarray of shape (n_queries, n_groups, n_orders)
-
-    Raises
-    ------
-    InputError
-        If value or threshold is not finite, a sensitivity negative, the noise not positive, or an
-        order not above 1.
+    ``value`` (n_queries,): what the check noises, in votes: the largest count, or the largest difference of
+        the counts to a prediction that is the same for both neighbours (it may be negative).
+    ``threshold``: in votes.
+    ``sensitivity`` (n_groups,): delta of each group, in votes; 0 costs 0.
+    ``sigma_threshold``: standard deviation of the noise of the check, in votes.
+    ``two_sided``: false: D(this table || neighbour) as in the papers. True: the larger of both directions.
+    Returns (n_queries, n_groups, n_orders).
+    Raises InputError if value or threshold is not finite, a sensitivity negative, the noise not positive, or
+        an order not above 1.
 
     Examples
     --------

@@ -61,27 +61,14 @@ def gnmax_log_q_exact(
     Sharper than the union bound of :func:`~collegium.accounting.votes.gaussian_max.gnmax_log_q` where three
     or more classes compete, and equal to it for two classes. At most 1 - 1/n_classes.
 
-    Parameters
-    ----------
-    counts : array-like of shape (n_queries, n_classes)
-        Vote counts (weighted), before noise.
-    sigma : float or array-like of shape (n_queries,)
-        Standard deviation of the noise on every count, in votes.
-    resolution : float, default=0.0
-        Step of the grid, in votes, to which noisy counts are rounded before they are compared; ties may
-        go to any class. Rounding moves a count by half a step, so whoever wins on the grid would
+    ``counts`` (n_queries, n_classes): vote counts (weighted), before noise.
+    ``sigma`` (n_queries,): standard deviation of the noise on every count, in votes.
+    ``resolution``: step of the grid, in votes, to which noisy counts are rounded before they are compared;
+        ties may go to any class. Rounding moves a count by half a step, so whoever wins on the grid would
         have won without it if the gaps were a whole step shorter: they are taken so.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-        Natural logarithms.
-
-    Raises
-    ------
-    InputError
-        If counts are not a finite, non-negative table with two classes or more, sigma is not positive,
-        or the resolution is negative.
+    Returns (n_queries,): natural logarithms.
+    Raises InputError if counts are not a finite, non-negative table with two classes or more, sigma is not
+        positive, or the resolution is negative.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collegium import json_files
+from collegium import durable, json_files
 from collegium.durable import write_durably
 from collegium.errors import InputError
 
@@ -28,9 +28,9 @@ def _digest(content: Any) -> str:
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder for its owner's eyes only (mode 0700)."""
+    """Make a folder, or one that is there, for its owner's eyes only (mode 0700)."""
     with disk_trouble(path):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable.private_folder(path)
         path.chmod(0o700)
     return path
 

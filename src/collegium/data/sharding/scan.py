@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.budgets import Budgets
-from collegium.data.public_is_public import Hashes, RowsSeen, row_hashes
+from collegium.data.public_is_public import Hashes, Likeness, RowsSeen
 from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.owners import OWNER, OwnerRegister, different_owners
 from collegium.data.sharding.roles import Roles, second_hashes
@@ -102,7 +102,7 @@ def scan(
     classes: ArrayLike | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-    compared: Mapping[str, Hashes] | None = None,
+    compared: Mapping[str, Likeness] | None = None,
 ) -> Scanned:
     """Read owners, levels and classes of all records once; check them and count them.
 
@@ -112,7 +112,7 @@ def scan(
     ``classes``: the public list of classes. Default: those that occur, which are thereby treated as
         public.
     ``progress``: called with (rows read, rows in all).
-    ``compared``: by name, hashes of other records to look for among the private ones.
+    ``compared``: by name, other records to look for among the private ones.
     """
     features = roles.features(source)
     register = OwnerRegister()
@@ -183,14 +183,14 @@ def _look(
     features: Sequence[str],
     categorical: Sequence[str],
     classes: ArrayLike | None,
-    compared: Mapping[str, Hashes],
+    compared: Mapping[str, Likeness],
     n_rows: int,
 ) -> _Seen:
     """Read the owners, levels and labels of one piece."""
     needed = [name for name in (roles.owner, roles.level, roles.target) if name is not None]
     if roles.unwanted is not None or compared:
         needed += features
-    hashes: list[Hashes] = []
+    hashes: dict[str, list[Hashes]] = {role: [] for role in compared}
     owners: list[NDArray[np.void]] = []
     index: dict[Any, int] = {}
     counts: list[int] = []
@@ -206,7 +206,9 @@ def _look(
         for code, number in enumerate(np.bincount(codes, minlength=len(counts)).tolist()):
             counts[code] += number
         if compared:
-            hashes.append(row_hashes(as_frame(table.select(features), categorical)))
+            frame = as_frame(table.select(features), categorical)
+            for role, likeness in compared.items():
+                hashes[role].append(likeness.hashes(frame))
         names = roles.names(table, rows)
         if roles.owner is not None:
             owners.append(_identities(names, codes, key))
@@ -218,8 +220,10 @@ def _look(
         records_per_level=np.array(counts, dtype=np.intp),
         labels=np.array(list(labels), _kind(labels)),
         equal={
-            role: RowsSeen.of(np.concatenate([np.empty(0, np.uint64), *hashes]), public, n_rows)
-            for role, public in compared.items()
+            role: RowsSeen.of(
+                np.concatenate([np.empty(0, np.uint64), *hashes[role]]), likeness.public, n_rows
+            )
+            for role, likeness in compared.items()
         },
     )
 

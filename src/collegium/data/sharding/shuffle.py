@@ -8,7 +8,6 @@ than one piece or one bucket.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from collegium.data.sharding.disk import disk_trouble, read_json, write_json
 from collegium.data.sharding.roles import Roles, record_hashes
 from collegium.data.sharding.source import PIECE_ROWS, Piece, PieceReader, values_of
+from collegium.durable import digest_of
 from collegium.errors import InputError
 from collegium.names import as_names
 from collegium.personalisation.plan import Plan
@@ -73,11 +73,11 @@ def sort_piece(sorting: Sorting, piece: Piece, folder: Path) -> dict[str, int]:
     if done.exists() and (known := _whole(folder, piece, read_json(done, shape))):
         return known
     files = records = 0
-    digests: list[str] = []
+    digests: list[str | None] = []
     for rows, table in _large(_placed(sorting, piece)):
         path = _piece_file(folder, piece.number, files)
         _write_buckets(path, table, sorting.first_teachers)
-        digests.append(_digest_of(path))
+        digests.append(digest_of(path))
         files, records = files + 1, records + rows
     counted = {"files": files, "records": records}
     write_json(done, {**counted, "sha256": digests})
@@ -88,18 +88,13 @@ def _whole(folder: Path, piece: Piece, known: dict[str, Any]) -> dict[str, int] 
     """Return what an earlier call counted, if its files are as it wrote them."""
     for file, digest in enumerate(known["sha256"]):
         path = _piece_file(folder, piece.number, file)
-        if not path.exists() or _digest_of(path) != digest:
+        if digest_of(path) != digest:
             return None
     return {"files": known["files"], "records": known["records"]}
 
 
 def _piece_file(folder: Path, piece: int, file: int) -> Path:
     return folder / f"piece-{piece:06d}-{file:04d}.arrow"
-
-
-def _digest_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def gather_bucket(folder: Path, pieces: Sequence[tuple[int, int]], bucket: int) -> pa.Table:

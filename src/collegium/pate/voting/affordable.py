@@ -9,7 +9,8 @@ from collegium.errors import InputError
 from collegium.pate.voting.charging import may_start
 from collegium.pate.voting.labelling import refuse_noise_out_of_range
 from collegium.pate.voting.noisy_maxima import Aggregator
-from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.pate.voting.pricing import WorstCasePricing, worst_case_pricing
+from collegium.pate.voting.release import HISTOGRAM
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 
@@ -41,19 +42,21 @@ def answers_affordable(
     return most
 
 
-def refuse_unaffordable(aggregator: Aggregator, plan: Plan, guarantee: str, seed: int = 0) -> None:
+def refuse_unaffordable(
+    aggregator: Aggregator, plan: Plan, guarantee: str, seed: int = 0, price: str = HISTOGRAM
+) -> None:
     """Refuse, before anything is trained, a plan under which no query could be answered."""
     electorate = plan.electorate(seed)
     refuse_noise_out_of_range(aggregator, electorate)
     if guarantee != WorstCasePricing.guarantee:
         return
-    pricing = WorstCasePricing(aggregator, electorate)
+    pricing = worst_case_pricing(price, aggregator, electorate)
     # A price that is too large for a float is infinite, and refused: no warning is needed.
     with np.errstate(over="ignore", divide="ignore"):
         over = pricing.accountant.overspent(pricing.price(electorate.ballot(0)).reserve)
     if over.any():
         name = electorate.cohort_groups[int(np.flatnonzero(over)[0])]
         raise InputError(
-            f"group {name!r} (ε = {plan.groups[name].budget.epsilon:g} per owner) cannot afford a single "
+            f"group {name!r} (ε = {plan.groups[name].budget.epsilon:g} each) cannot afford a single "
             f"answer of {aggregator}: use more noise with more teachers, or ask for larger budgets"
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from collegium.accounting.accountant import Accountant
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Event
 from collegium.accounting.export import Use
@@ -15,7 +16,8 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.pate.voting.charging import Charge, charge_again
 from collegium.pate.voting.labelling import Outcome
 from collegium.pate.voting.noisy_maxima import Aggregator
-from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.pate.voting.pricing import WorstCasePricing, worst_case_pricing
+from collegium.pate.voting.release import HISTOGRAM
 from collegium.personalisation.electorate import Electorate
 
 
@@ -27,7 +29,7 @@ class Replay:
     ``composition``: for each group, what its most burdened owners were exposed to.
     """
 
-    account: GaussianAccountant
+    account: Accountant
     composition: dict[str, list[Use]]
 
 
@@ -36,21 +38,25 @@ def replay(
     electorate: Electorate,
     outcomes: Sequence[Outcome],
     neighbours: Neighbours = Neighbours.ANY_CHANGE,
+    price: str = HISTOGRAM,
 ) -> Replay:
     """Charge released outcomes again, as the job did.
 
     ``outcomes``: every query asked, in order. Lost queries are charged in full, as the job charges
         them.
     ``neighbours``: what the account hides about an owner.
+    ``price``: what the job charged an answer.
     """
-    pricing = WorstCasePricing(aggregator, electorate, neighbours)
+    pricing = worst_case_pricing(price, aggregator, electorate, neighbours)
     account = pricing.accountant
     used = [charge for _, some in charge_outcomes(pricing, electorate, outcomes) for charge in some]
     names = np.asarray(electorate.cohort_groups, dtype=object)
+    squared = account.mu_squared if isinstance(account, GaussianAccountant) else None
+    burden = account.epsilon_spent() if squared is None else squared
     composition = {}
     for group in electorate.groups:
         cohorts = np.flatnonzero(names == group)
-        most = int(cohorts[np.argmax(account.mu_squared[cohorts])])
+        most = int(cohorts[np.argmax(burden[cohorts])])
         composition[group] = _uses(used, most)
     return Replay(account, composition)
 

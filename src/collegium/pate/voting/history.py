@@ -10,7 +10,8 @@ import numpy as np
 from collegium.pate.voting.composition import charge_outcomes
 from collegium.pate.voting.labelling import NO_LABEL, Outcome
 from collegium.pate.voting.noisy_maxima import Aggregator
-from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.pate.voting.pricing import worst_case_pricing
+from collegium.pate.voting.release import HISTOGRAM
 from collegium.personalisation.electorate import Electorate
 
 _POINTS = 60
@@ -33,6 +34,7 @@ def spending_history(
     aggregator: Aggregator,
     electorate: Electorate,
     outcomes: Sequence[Outcome],
+    price: str = HISTOGRAM,
 ) -> list[SpendingPoint]:
     """Charge released outcomes again, and look at the account now and then.
 
@@ -40,9 +42,10 @@ def spending_history(
     published.
 
     ``outcomes``: every query asked, in order.
+    ``price``: what the job charged an answer.
     Returns: about 60 points; the last one is always there.
     """
-    pricing = WorstCasePricing(aggregator, electorate)
+    pricing = worst_case_pricing(price, aggregator, electorate)
     wanted = set(
         np.linspace(0, len(outcomes), min(_POINTS, len(outcomes)) + 1).astype(int).tolist()
     )

@@ -52,6 +52,8 @@ class Aggregator(Searchable, ABC):
     pays_for_histogram : bool
         Whether the worst-case account of an answer covers the whole vector of noisy counts, and not
         only which of them is the largest. False unless it is proved.
+    has_label_price : bool
+        Whether a label alone costs less than that vector.
     has_check : bool
         Whether a noisy check decides if a query is answered.
     consults_student : bool
@@ -61,6 +63,7 @@ class Aggregator(Searchable, ABC):
     name: ClassVar[str]
     noise: ClassVar[str]
     pays_for_histogram: ClassVar[bool] = False
+    has_label_price: ClassVar[bool] = False
     has_check: ClassVar[bool] = False
     consults_student: ClassVar[bool] = False
 
@@ -213,6 +216,7 @@ class GaussianAggregator(Aggregator):
     sigma: float | None
     noise: ClassVar[str] = "gaussian"
     pays_for_histogram: ClassVar[bool] = True
+    has_label_price: ClassVar[bool] = True
 
     @property
     def noise_scale(self) -> float:

@@ -20,23 +20,35 @@ from collegium.accounting.accountants import (
     GaussianAccountant,
     RenyiAccountant,
 )
+from collegium.accounting.arg_max import mu_within_rdp
 from collegium.accounting.events import Composition, Event, SensitiveCurve
 from collegium.accounting.neighbours import Neighbours
-from collegium.accounting.renyi import DEFAULT_ORDERS, SEED_ORDERS, validate_orders
+from collegium.accounting.renyi import (
+    DEFAULT_ORDERS,
+    SEED_ORDERS,
+    affordable_rdp,
+    validate_orders,
+)
 from collegium.errors import InputError
 from collegium.pate.voting.charging import Price
 from collegium.pate.voting.noisy_maxima import Aggregator
+from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.personalisation.electorate import Ballot, Electorate
 
 __all__ = [
     "BOUNDS",
     "GUARANTEES",
+    "PRICES",
     "DataDependentPricing",
     "LabelPricing",
     "Pricing",
     "WorstCasePricing",
     "pricing_for",
+    "worst_case_pricing",
 ]
+
+#: What an answer is charged in the worst case: all noisy counts, or the label alone.
+PRICES = (HISTOGRAM, LABELS)
 
 Floats = NDArray[np.float64]
 ANY_CHANGE = Neighbours.ANY_CHANGE
@@ -75,16 +87,17 @@ class WorstCasePricing(Pricing):
     """The events of the aggregator themselves: they depend on ballot and noise alone."""
 
     guarantee = "worst-case"
-    accountant: GaussianAccountant
 
     def __init__(
         self, aggregator: Aggregator, electorate: Electorate, neighbours: Neighbours = ANY_CHANGE
     ) -> None:
-        self._aggregator = aggregator
-        self.accountant = GaussianAccountant(
-            *_budgets(electorate), electorate.cohort_groups, neighbours
-        )
+        self._aggregator, self._neighbours = aggregator, neighbours
         self._known: tuple[Ballot, Price] | None = None
+        self.accountant = self._account_for(electorate)
+
+    def _account_for(self, electorate: Electorate) -> Accountant:
+        names = electorate.cohort_groups
+        return GaussianAccountant(*_budgets(electorate), names, self._neighbours)
 
     def prices(self, ballots: Sequence[Ballot], sensitive_counts: Floats) -> Prices:
         """Price each ballot; the votes are not looked at."""
@@ -99,48 +112,51 @@ class WorstCasePricing(Pricing):
 
     def check(self, ballot: Ballot) -> Event:
         """The check of a query with this ballot."""
-        return self._aggregator.check_event(ballot, self.accountant.neighbours)
+        return self._aggregator.check_event(ballot, self._neighbours)
 
     def answer(self, ballot: Ballot) -> Event:
         """The answer to a query with this ballot."""
-        return self._aggregator.answer_event(ballot, self.accountant.neighbours)
+        return self._aggregator.answer_event(ballot, self._neighbours)
 
 
-class LabelPricing(Pricing):
+class LabelPricing(WorstCasePricing):
     """Worst-case prices of labels alone: what noisy counts would tell beyond the label is not paid for.
 
-    A public Rényi account at one order for each cohort, that at which a query that all teachers answer is
+    A public Rényi account at one order for each budget, that at which a query that all teachers answer is
     cheapest. Of Gaussian noise it buys about 30 % more answers than :class:`WorstCasePricing`, where an
     answer is a small part of the budget (``docs/labels-cost-less.md``). No noisy count may be released.
     """
 
-    guarantee = "worst-case"
     pays_for_histogram = False
-    accountant: RenyiAccountant
 
-    def __init__(
-        self, aggregator: Aggregator, electorate: Electorate, neighbours: Neighbours = ANY_CHANGE
-    ) -> None:
-        self._aggregator, self._neighbours = aggregator, neighbours
-        everybody = replace(electorate, participation=None).ballot(0)
-        self.accountant = RenyiAccountant(
-            *_budgets(electorate),
-            names=electorate.cohort_groups,
-            neighbours=neighbours,
-            usual=self.price(everybody).reserve,
+    def _account_for(self, electorate: Electorate) -> Accountant:
+        everybody = self.price(replace(electorate, participation=None).ballot(0)).reserve
+        about = (electorate.cohort_groups, self._neighbours)
+        account = RenyiAccountant(
+            *_budgets(electorate), DEFAULT_ORDERS, "canonne", *about, usual=everybody
         )
+        fixed = np.unique(account.fixed_order[np.isfinite(account.fixed_order)])
+        if not fixed.size:
+            return account
+        # The same orders again: what costs at all the others is never looked at.
+        return RenyiAccountant(*_budgets(electorate), fixed, "canonne", *about, usual=everybody)
 
-    def prices(self, ballots: Sequence[Ballot], sensitive_counts: Floats) -> Prices:
-        """Price each ballot; the votes are not looked at."""
-        known = {id(ballot): ballot for ballot in ballots}  # most queries have the same one
-        priced = {name: self.price(ballot) for name, ballot in known.items()}
-        return [priced[id(ballot)] for ballot in ballots]
+    def mu_by_name(self) -> dict[str, float]:
+        """Within which μ all noisy counts of each group stay, however the account is used up."""
+        account = self.accountant
+        assert isinstance(account, RenyiAccountant)
+        mu: dict[str, float] = {}
+        for cohort, name in enumerate(account.names):
+            order, budget = account.fixed_order[[cohort]], account.epsilon[cohort]
+            if np.isinf(budget):
+                continue
+            limit = affordable_rdp(budget, order, account.delta[cohort], account.conversion)
+            mu[name] = max(mu.get(name, 0.0), float(mu_within_rdp(limit, order)[0]))
+        return mu
 
-    def price(self, ballot: Ballot) -> Price:
-        """Price a query with this ballot: it is started only if check and answer can be afforded."""
-        check = self._aggregator.check_event(ballot, self._neighbours)
-        label = self._aggregator.label_event(ballot, self._neighbours)
-        return Price(check, label, Composition([check, label]))
+    def answer(self, ballot: Ballot) -> Event:
+        """The label of a query with this ballot."""
+        return self._aggregator.label_event(ballot, self._neighbours)
 
 
 class _EachBallot:
@@ -262,6 +278,14 @@ def _refuse_excess(counts: Floats, weights: Floats) -> None:
         )
 
 
+def worst_case_pricing(
+    price: str, aggregator: Aggregator, electorate: Electorate, neighbours: Neighbours = ANY_CHANGE
+) -> WorstCasePricing:
+    """Make the worst-case prices of this name: one of :data:`PRICES`."""
+    kind = {HISTOGRAM: WorstCasePricing, LABELS: LabelPricing}[price]
+    return kind(aggregator, electorate, neighbours)
+
+
 def pricing_for(
     guarantee: str,
     aggregator: Aggregator,
@@ -270,13 +294,15 @@ def pricing_for(
     conversion: str = "canonne",
     neighbours: Neighbours = ANY_CHANGE,
     bounds: str | None = None,
+    price: str = HISTOGRAM,
 ) -> Pricing:
     """Choose the prices that belong to a guarantee, about these neighbours.
 
-    ``bounds`` matters to the data-dependent ones: see :class:`DataDependentPricing`.
+    ``bounds`` matters to the data-dependent ones: see :class:`DataDependentPricing`; ``price`` to the
+    worst-case ones.
     """
     if guarantee == WorstCasePricing.guarantee:
-        return WorstCasePricing(aggregator, electorate, neighbours)
+        return worst_case_pricing(price, aggregator, electorate, neighbours)
     if guarantee == DataDependentPricing.guarantee:
         return DataDependentPricing(aggregator, electorate, orders, conversion, neighbours, bounds)
     raise InputError(f"unknown guarantee {guarantee!r}: allowed are {', '.join(GUARANTEES)}")

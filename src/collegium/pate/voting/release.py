@@ -2,12 +2,13 @@
 
 The account of a Gaussian or Laplace maximum is an account of the whole noisy vector: the vector comes
 first, and the arg max is computed from it (Lemma 3 in ``docs/personalisations.md``). Under the worst-case
-guarantee it may therefore be released as it is, at the price of the label alone. Two accounts pay for
+guarantee it may therefore be released as it is, at no more than that price. Three accounts pay for
 the winner only, and a histogram is refused:
 
 - **Data-dependent costs** bound the divergence of the *arg max* by the probability of another winner. Of
   two neighbouring histograms that bound says nothing: noise that almost never changes the winner may
   still tell the counts apart.
+- **The price of labels alone** (:class:`~collegium.pate.voting.pricing.LabelPricing`), where it stands.
 - **Exponential and Gumbel noise.** Exponential noise is never negative, so a noisy count can prove that
   the count was below it; Gumbel noise has a lower tail that falls doubly exponentially. The ratio of the
   densities of two neighbouring vectors is unbounded: the vector is not (ε, 0)-DP at any ε, while the

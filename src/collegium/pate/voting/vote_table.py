@@ -72,7 +72,7 @@ class VoteTable:
             row, column = np.argwhere(outside)[0]
             raise InputError(
                 f"{int(outside.sum())} vote(s) outside the classes 0 … {n_classes - 1}, first in row "
-                f"{row}, column {column} (counted from 0): give class numbers, one column per teacher"
+                f"{row + 1:,}, column {column + 1:,}: give class numbers, one column per teacher"
             )
         return cls(table, table.shape[1], n_classes, has_teachers=True)
 
@@ -95,13 +95,13 @@ class VoteTable:
             raise InputError(f"vote counts need at least 2 classes (columns), got {table.shape[1]}")
         if (table < 0).any():
             row = int(np.argwhere(table < 0)[0][0])
-            raise InputError(f"a vote count is negative, first in row {row} (counted from 0)")
+            raise InputError(f"a vote count is negative, first in row {row + 1:,}")
         totals = table.sum(axis=1)
         if (totals != totals[0]).any():
             row = int(np.flatnonzero(totals != totals[0])[0])
             raise InputError(
-                f"vote counts must add up to the same number of teachers in every row: row 0 has "
-                f"{totals[0]}, row {row} has {totals[row]}"
+                f"vote counts must add up to the same number of teachers in every row: row 1 has "
+                f"{totals[0]}, row {row + 1:,} has {totals[row]}"
             )
         if totals[0] == 0:
             raise InputError("vote counts are all 0: there is no teacher to ask")
@@ -160,7 +160,7 @@ def _whole_numbers(values: ArrayLike, name: str) -> NDArray[np.int32]:
     ):
         row, column = np.argwhere(~np.isfinite(array) | (array != np.rint(array)))[0]
         raise InputError(
-            f"{name} must be whole numbers, but row {row}, column {column} (counted from 0) has none"
+            f"{name} must be whole numbers, but row {row + 1:,}, column {column + 1:,} has none"
         )
     if array.dtype.kind != "b" and (array.max() > 2**31 - 1 or array.min() < -(2**31)):
         raise InputError(f"{name} must be below 2^31")

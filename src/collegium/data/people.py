@@ -3,42 +3,51 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Collection
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
-from collegium.checks import listed, shown
+from collegium.checks import listed
 from collegium.data.column_types import numbers_of
 from collegium.errors import PrivacyWarning
-from collegium.study.sections import Data
 
 _LEAST_NAMES = 30  # fewer values are categories
 _MOST_RECORDS, _LEAST_RECORDS = 20, 1.05  # of one person, on average
 _LEAST_NUMBERS = 100  # fewer whole numbers are ages, hours, counts
+_MOST_OFTEN = 0.02  # of all records are one person's: an amount is 0 more often
+_MOSTLY = 0.5  # numbers: then the others are gaps among them
 
 
-def ask_about_people(table: pd.DataFrame, data: Data) -> None:
+def ask_about_people(
+    table: pd.DataFrame,
+    owners: ArrayLike | None,
+    known: Collection[str | None],
+    advice: Callable[[list[str]], str],
+    stacklevel: int = 3,
+) -> None:
     """Warn of columns whose values repeat as those of a person's name do, and that are not the owner's.
 
     Each record of such a person would be protected by itself, and all of them together by nothing.
 
-    ``table``: private records, as they were read.
+    ``table``: private records, as they were given.
+    ``owners`` (n_records,): whose they are, where that is known.
+    ``known``: columns that are not asked about.
+    ``advice``: what to do about such columns, and what if they are no people.
     """
-    known = {data.target, data.owner, *(data.not_people or ())}
-    asked = [
-        str(name)
-        for name in table.columns
-        if name not in known and _may_be_a_person(table[name], table.get(data.owner))
+    whose = None if owners is None else pd.Series(np.asarray(owners), index=table.index)
+    found = [
+        name for name in table.columns if name not in known and _may_be_a_person(table[name], whose)
     ]
-    if asked:
-        values = table[asked[0]].nunique()
+    if found:
+        values, asked = table[found[0]].nunique(), [str(name) for name in found]
         more = f" (and {listed(asked[1:], 5)})" if asked[1:] else ""
         warnings.warn(
             f"{len(table):,} records, {values:,} different values of {asked[0]!r}{more}: is it a person? "
-            f"Then set data.owner = {shown(asked[0])}, so that one budget covers all records of a "
-            f"person; if not, data.not_people = {shown(asked[:5])}",
+            f"{advice(asked)}",
             PrivacyWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 
@@ -47,16 +56,20 @@ def _may_be_a_person(column: pd.Series, owner: pd.Series | None) -> bool:
     if pd.api.types.is_bool_dtype(values.dtype) or not len(values):
         return False
     numbers = pd.api.types.is_numeric_dtype(values.dtype)
-    if not numbers:
-        read = numbers_of(values)  # of a CSV file, whose cells are characters
-        if np.isfinite(read).all():
-            values, numbers = pd.Series(read), True
+    if not numbers:  # of a CSV file, whose cells are characters
+        reads = (numbers_of(values), numbers_of(values, ","))
+        read = max(reads, key=lambda read: int(np.isfinite(read).sum()))
+        there = np.isfinite(read)
+        if there.mean() > _MOSTLY:
+            values, numbers = pd.Series(read[there]), True
     different = values.nunique()
     if different < (_LEAST_NUMBERS if numbers else _LEAST_NAMES):
         return False
     if not _LEAST_RECORDS <= len(values) / different <= _MOST_RECORDS:
         return False
     if numbers and (values != np.rint(values)).any():
+        return False
+    if values.value_counts().iloc[0] > max(_MOST_RECORDS, _MOST_OFTEN * len(values)):
         return False
     if owner is None:
         return True

@@ -1,0 +1,58 @@
+"""`predict` reads a table as the study did: separators, decimals, text, and cells that are no numbers."""
+
+import pandas as pd
+import pytest
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from collegium.study.student_file import STUDENT_FILE, student_bytes
+
+TABLE = pd.DataFrame({"age": [1.5, 2.5, 7.5, 8.5], "dose": [0.0, 1.0, 0.0, 1.0]})
+INPUTS = {"columns": [["age", "numbers"], ["dose", "numbers"]]}
+YOUNG = "0,no\n1,yes\n"
+
+
+@pytest.fixture
+def predict(tmp_path, collegium):
+    """Ask a student who is yes from 5 on: exit code, what is printed, what is said."""
+
+    def call(text, imputes=False, **inputs):
+        model = LogisticRegression(C=1e6)
+        model = make_pipeline(SimpleImputer(), model) if imputes else model
+        student = model.fit(TABLE, ["no", "no", "yes", "yes"])
+        (tmp_path / STUDENT_FILE).write_bytes(student_bytes(student, {**INPUTS, **inputs}))
+        (tmp_path / "table.csv").write_text(text, encoding="utf-8")
+        return collegium("predict", tmp_path, tmp_path / "table.csv")
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs"),
+    [
+        ("age,dose\n1.5,0\n9.5,1\n", {}),
+        ("name;dose;age\nx;0;1,5\ny;1;9,5\n", {}),
+        ("dose\tage\n0\t1.5\n1\t9.5\n", {"decimal": ","}),
+        ("age,dose\n1.5,0\n9.5,1\n", {"separator": ";", "decimal": ","}),
+        ("a,b;age;dose\nx;1,125;0\ny;9,125;1\n", {"separator": ";", "decimal": ","}),
+    ],
+)
+def test_however_it_is_saved(predict, text, inputs):
+    code, printed, said = predict(text, **inputs)
+    assert (code, said) == (0, "") and printed.endswith(YOUNG)
+
+
+@pytest.mark.parametrize("given", [{"imputes": True}, {"medians": {"age": 1.0, "dose": 0.0}}])
+def test_a_cell_that_is_no_number_is_missing_there_alone(predict, given):
+    code, printed, said = predict("age;dose\n1,5;n/a\n9,5;1\n", **given)
+    assert code == 0 and printed.endswith(YOUNG)
+    assert "column 'dose'" in said and "record 1 (row 2 of" in said and "n/a" not in said
+    code, printed, said = predict("age;dose\n1,5;\n9,5;1\n", **given)
+    assert (code, said) == (0, "") and printed.endswith(YOUNG)
+
+
+@pytest.mark.parametrize("text", ["age;dose\n1,125;0\n9,125;1\n", "age;dose\none;0\ntwo;1\n"])
+def test_what_may_mean_two_things_is_refused(predict, text):
+    code, _, said = predict(text)
+    assert code == 2 and len(said.strip().splitlines()) == 1
