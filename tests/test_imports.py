@@ -9,9 +9,10 @@ import collegium
 
 ROOT = Path(collegium.__file__).parent
 ORDER = [
-    "cli", "study", "report", "attacks", "pate", "models", "data", "personalisation", "noise", "accounting",
+    "cli", "study", "report", "attacks", "pate", "models", "data", "ledger", "personalisation",
+    "noise", "accounting",
 ]  # fmt: skip
-FACES = {"collegium", "collegium.accounting"} | {
+FACES = {"collegium", "collegium.accounting", "collegium.ledger"} | {
     f"collegium.{name}" for name in ("datasets", "features", "students", "teachers")
 }
 MODULES = {

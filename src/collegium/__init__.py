@@ -16,6 +16,7 @@ _HOMES = {
     "collegium.budgets": ["Budget", "Budgets", "Policy"],
     "collegium.data.datasets": ["load_dataset"],
     "collegium.errors": ["CollegiumError", "PrivacyWarning"],
+    "collegium.ledger.ledger": ["Ledger"],
     "collegium.pate.classifier": ["PATEClassifier"],
     "collegium.pate.settings": ["Account", "Queries"],
     "collegium.pate.voting.aggregators": [
@@ -30,13 +31,14 @@ _HOMES = {
     "collegium.personalisation": ["Uniform", "Upsampling", "Vanishing", "Weighting"],
     "collegium.study.student_file": ["load_student"],
 }
-_ROOMS = ["accounting", "datasets", "features", "students", "teachers"]
+_ROOMS = ["accounting", "datasets", "features", "ledger", "students", "teachers"]
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
     from collegium.budgets import Budget, Budgets, Policy
     from collegium.data.datasets import load_dataset
     from collegium.errors import CollegiumError, PrivacyWarning
+    from collegium.ledger.ledger import Ledger
     from collegium.pate.classifier import PATEClassifier
     from collegium.pate.settings import Account, Queries
     from collegium.pate.voting.aggregators import (
@@ -63,6 +65,7 @@ __all__ = [
     "GNMax",
     "InteractiveGNMax",
     "LNMax",
+    "Ledger",
     "PATEClassifier",
     "PermuteAndFlip",
     "Policy",

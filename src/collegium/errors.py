@@ -75,8 +75,16 @@ class StudyMismatchError(CollegiumError):
     """A study folder was made from other inputs or another configuration, and is left untouched."""
 
 
+class LedgerError(CollegiumError):
+    """A ledger cannot be used, or holds what it should not. Nothing was released or charged."""
+
+
 class PrivacyWarning(UserWarning):
     """A choice is allowed, but weakens or voids somebody's privacy, or may not mean what was meant."""
+
+
+class LedgerWarning(UserWarning):
+    """Something about a ledger, or how it is used, may not be what was meant."""
 
 
 class StudentWarning(UserWarning):

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from collegium.cli import account, audit, predict, studies, verify
+from collegium.cli import account, audit, ledger, predict, studies, verify
 from collegium.cli import label as votes
 from collegium.cli.console import err, say, show_warnings
 from collegium.cli.interrupts import INTERRUPTED, SAID, Interrupts
@@ -36,6 +36,8 @@ app.command("label")(votes.label)
 app.command("account")(account.account)
 app.command("verify")(verify.verify)
 app.command("audit")(audit.audit)
+app.add_typer(ledger.app, name="ledger")
+app.command("receipt")(ledger.receipt)
 
 
 @app.callback(invoke_without_command=True)

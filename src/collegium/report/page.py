@@ -29,7 +29,7 @@ def render_report(data: ReportData) -> str:
     Returns: the same for the same data.
     """
     _validate(data)
-    template = _environment().get_template("page.html.j2")
+    template = environment().get_template("page.html.j2")
     notices = banners(data)
     return template.render(
         title=data.title,
@@ -67,7 +67,8 @@ def unit(data: ReportData) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Make the templates' environment."""
     environment = Environment(
         loader=PackageLoader("collegium", "report"),
         autoescape=True,

@@ -1,0 +1,240 @@
+"""The ledger commands: who has granted and spent what, over all releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from collegium.cli.console import out, print_json
+from collegium.cli.options import PATH_OPTION
+from collegium.errors import InputError
+
+if TYPE_CHECKING:
+    from collegium.budgets import Policy
+    from collegium.ledger.ledger import Ledger
+
+app = typer.Typer(
+    help="One account per person, over all releases: make one, look at it, prove it, change minds.",
+    no_args_is_help=True,
+)
+
+Place = Annotated[
+    str,
+    typer.Argument(
+        help="A file, or postgresql://USER@HOST/DATABASE.", metavar="LEDGER", show_default=False
+    ),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key", help="File of its key; default: LEDGER.key, beside a file.", **PATH_OPTION
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+def opened(place: str, key: Path | None) -> Ledger:
+    """Open a ledger that is there."""
+    from collegium.ledger.ledger import Ledger
+
+    return Ledger(place, key)
+
+
+@app.command()
+def init(
+    place: Place,
+    key: KeyFile = None,
+    delta_0_share: Annotated[
+        float,
+        typer.Option(
+            help="Share of every δ that is set aside for mechanisms that need a δ₀ (sub-sampled training); "
+            "it cannot be changed later."
+        ),
+    ] = 0.01,
+) -> None:
+    """Make a ledger that knows nobody yet, and its key. Keep the key apart from the ledger's backups.
+
+    Example: collegium ledger init people.ledger
+    """
+    from collegium.ledger.ledger import Ledger
+
+    made = Ledger.create(place, key, delta_0_share)
+    out.print(f"Made {made}, which knows nobody yet.", soft_wrap=True)
+
+
+@app.command()
+def show(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
+    """Tell how people stand: what they granted, spent and have left. Changes nothing.
+
+    Example: collegium ledger show people.ledger
+    """
+    from collegium.cli.ledger_tables import standings_table
+    from collegium.ledger.export import standing_as_json
+
+    ledger = opened(place, key)
+    standings = ledger.standings()
+    if as_json:
+        print_json({"ledger": ledger.id, "standings": [standing_as_json(one) for one in standings]})
+        return
+    if not standings:
+        out.print("The ledger knows nobody yet.")
+        return
+    out.print(standings_table(standings))
+
+
+@app.command()
+def history(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
+    """Tell what happened, oldest first. Changes nothing.
+
+    Example: collegium ledger history people.ledger
+    """
+    from collegium.cli.ledger_tables import what_happened
+
+    entries = opened(place, key).history()
+    if as_json:
+        print_json(
+            [{"number": one.number, "at": one.at, "kind": one.kind, **one.body} for one in entries]
+        )
+        return
+    for one in entries:
+        out.print(f"{one.number:>5}  {one.at}  {what_happened(one)}", soft_wrap=True)
+
+
+@app.command()
+def verify(place: Place, key: KeyFile = None) -> None:
+    """Prove every entry, and who has which history. Changes nothing; exit code 2 if anything is wrong.
+
+    Example: collegium ledger verify people.ledger
+    """
+    number = opened(place, key).verify()
+    out.print(f"All {number:,} entries are as they were written, and so is everybody's history.")
+
+
+@app.command()
+def export(place: Place, key: KeyFile = None) -> None:
+    """Print everything as JSON: cohorts, releases, costs and events. Names are not in a ledger.
+
+    Example: collegium ledger export people.ledger > ledger.json
+    """
+    from collegium.ledger.export import as_json
+
+    print_json(as_json(opened(place, key)))
+
+
+@app.command()
+def change(
+    place: Place,
+    table: Annotated[
+        Path,
+        typer.Argument(help="CSV or Parquet: an owner and a level each row.", show_default=False),
+    ],
+    owner: Annotated[str, typer.Option(help="Column of owners.", show_default=False)],
+    level_column: Annotated[
+        str, typer.Option("--level-column", help="Column of their levels.", show_default=False)
+    ],
+    level: Annotated[
+        list[str],
+        typer.Option(help="A level as NAME=EPSILON, once for each.", show_default=False),
+    ],
+    delta: Annotated[float, typer.Option(help="δ of every level.")] = 1e-5,
+    key: KeyFile = None,
+) -> None:
+    """Take over the levels of people who changed their mind. Who is new joins; nobody leaves.
+
+    A raised budget counts at once. A lowered one limits what comes; what was released stays released.
+
+    Example: collegium ledger change people.ledger consent.csv --owner patient --level-column privacy
+    --level high=1 --level low=3
+    """
+    from collegium.data.datasets.table_files import read_table
+
+    policy = _policy(level, delta)
+    rows = read_table(table, as_text=True)
+    for column in (owner, level_column):
+        if column not in rows.columns:
+            raise InputError(
+                f"{table} has no column {column!r}: it has {', '.join(map(str, rows.columns))}"
+            )
+    done = opened(place, key).change(policy.assign(rows[level_column], owners=rows[owner]))
+    out.print(
+        f"{done['joined']:,} joined, {done['raised']:,} raised and {done['lowered']:,} lowered theirs."
+    )
+    if done["overdrawn"]:
+        out.print(
+            f"{done['overdrawn']:,} have spent more than they grant now: nothing more will be released about "
+            "them, and what was released cannot be taken back.",
+            soft_wrap=True,
+        )
+
+
+@app.command()
+def forget(
+    place: Place,
+    owner: Annotated[str, typer.Argument(help="Whose name.", show_default=False)],
+    key: KeyFile = None,
+) -> None:
+    """Remember that somebody has left: no release may use that name any more.
+
+    Records in files, and models that learnt from them, are not touched: delete them, and train again.
+
+    Example: collegium ledger forget people.ledger patient-17
+    """
+    known = opened(place, key).forget(owner)
+    out.print(
+        "Nothing more will be released about this person; what was spent is kept."
+        if known
+        else "The ledger knows nobody of that name: nothing was changed."
+    )
+
+
+def receipt(
+    owner: Annotated[str, typer.Argument(help="Whose name.", show_default=False)],
+    place: Annotated[
+        str,
+        typer.Option(
+            "--ledger", help="A file, or postgresql://USER@HOST/DATABASE.", show_default=False
+        ),
+    ],
+    key: KeyFile = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write a page instead of text.", **PATH_OPTION),
+    ] = None,
+) -> None:
+    """Tell one person what was chosen, what used the records, what is left, and what it means.
+
+    Example: collegium receipt patient-17 --ledger people.ledger --html receipt.html
+    """
+    from collegium.durable import write_durably
+    from collegium.report.receipt import receipt_of
+
+    written = receipt_of(owner, opened(place, key).account_of(owner))
+    if html is None:
+        for line in written.as_text().splitlines():
+            out.print(line, soft_wrap=True)
+        return
+    write_durably(html, written.as_html().encode(), private=True)
+    out.print(f"Wrote {html}.", soft_wrap=True)
+
+
+def _policy(levels: list[str], delta: float) -> Policy:
+    from collegium.budgets import Policy
+    from collegium.checks import exact_float
+
+    named: dict[str, float] = {}
+    for text in levels:
+        name, equals, epsilon = text.partition("=")
+        try:
+            if not (name and equals):
+                raise ValueError
+            value = exact_float(epsilon)
+        except (ValueError, OverflowError):
+            raise InputError(
+                f"--level {text!r} is not NAME=EPSILON: write, for instance, --level high=1"
+            ) from None
+        if name in named:
+            raise InputError(f"level {name!r} was given twice: give each level once")
+        named[name] = value
+    return Policy(named, delta)

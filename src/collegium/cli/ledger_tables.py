@@ -1,0 +1,69 @@
+"""How people stand in a ledger, and what happened in it, as tables and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from collegium.ledger.books import Standing
+    from collegium.ledger.chain import Entry
+
+
+def standings_table(standings: Sequence[Standing]) -> Table:
+    """Tabulate level, people, budget, what was spent and what is left: one row for each history."""
+    from collegium.accounting.statement import budget_and_cost, percent
+
+    table = Table(
+        title="What each person granted, spent, and has left",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        caption="ε and δ per person, over all releases, reservations included; left: share of granted μ².",
+        caption_justify="left",
+    )
+    for name in ("level", "people", "releases", "budget ε", "δ", "spent ε", "left"):
+        table.add_column(name, justify="left" if name == "level" else "right")
+    shares = percent([_share_left(one) for one in standings])
+    for one, share in zip(standings, shares, strict=True):
+        granted, spent = budget_and_cost(one.budget.epsilon, one.epsilon_spent)
+        table.add_row(
+            one.level,
+            f"{one.owners:,}",
+            f"{one.n_releases:,}",
+            granted,
+            f"{one.budget.delta:g}",
+            spent,
+            "has left" if one.has_left else share,
+        )
+    return table
+
+
+def _share_left(standing: Standing) -> float:
+    if standing.budget.is_unlimited:
+        return 1.0
+    return standing.left.mu_squared / standing.limit.mu_squared
+
+
+def what_happened(entry: Entry) -> str:
+    """Say it in a line."""
+    body = entry.body
+    people = sum(one["members"] for one in body["cohorts"] if one["since"] == entry.number)
+    match entry.kind:
+        case "begin":
+            return f"the ledger was made; {body['delta_0_share']:g} of every δ is set aside for δ₀"
+        case "join":
+            return f"{body['joined']:,} people joined"
+        case "change":
+            return f"{people:,} people changed their budgets"
+        case "leave":
+            return "a person left"
+        case "reserve":
+            people = sum(part[0] for part in body["parts"])
+            return f"{body['name']} ({body['release']}) reserved budgets of {people:,} people"
+        case "settle":
+            return f"{body['release']} was released and settled"
+        case other:
+            return str(other)

@@ -1,0 +1,23 @@
+"""One durable account per person, over all that is ever learnt from their records.
+
+``docs/ledger.md`` says what is promised, and proves it.
+"""
+
+from typing import TYPE_CHECKING
+
+from collegium.lazy import lazily
+
+_HOMES = {
+    "collegium.ledger.books": ["Standing"],
+    "collegium.ledger.ledger": ["Ledger", "Left", "Reservation"],
+    "collegium.ledger.limits": ["Cost", "Limit"],
+}
+
+if TYPE_CHECKING:
+    from collegium.ledger.books import Standing
+    from collegium.ledger.ledger import Ledger, Left, Reservation
+    from collegium.ledger.limits import Cost, Limit
+else:  # so that type checkers know every name, and that there are no others
+    __getattr__, __dir__ = lazily(__name__, _HOMES)
+
+__all__ = ["Cost", "Ledger", "Left", "Limit", "Reservation", "Standing"]

@@ -1,0 +1,320 @@
+"""All that a ledger's entries say: who has which history, what was released, and who paid what.
+
+Nothing is computed from anything but entries whose chain holds; the same function takes in old entries and
+new ones. Only the way from an owner to a cohort stands in a table of its own, and each cohort's entry proves
+who is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budget
+from collegium.ledger.chain import Entry, add_members
+from collegium.ledger.limits import Cost, Limit, epsilon_of
+
+BEGIN, JOIN, CHANGE, LEAVE = "begin", "join", "change", "leave"
+RESERVE, SETTLE = "reserve", "settle"
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Owners with one history: the same budgets granted, the same releases, the same costs.
+
+    ``parent``: the cohort that they were in before the entry ``since``; None for where people join.
+    ``members_mac``: proves who they are: see :meth:`collegium.ledger.chain.Key.members`.
+    """
+
+    id: int
+    parent: int | None
+    since: int
+    level: str
+    epsilon: float
+    delta: float
+    members: int
+    members_mac: str
+    has_left: bool
+
+    @property
+    def budget(self) -> Budget:
+        """What its owners grant now."""
+        return Budget(self.epsilon, self.delta)
+
+
+@dataclass
+class Release:
+    """One release: what it may cost each part of its owners, or did cost, once it is settled."""
+
+    id: str
+    name: str
+    about: Any
+    opened: Entry
+    costs: list[Cost]
+    closed: Entry | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has ended."""
+        return self.closed is not None
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a release costs the owners of one cohort."""
+
+    release: Release
+    part: int
+
+    @property
+    def cost(self) -> Cost:
+        """Of each owner."""
+        return self.release.costs[self.part]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Owners with one history, and how they stand.
+
+    Attributes
+    ----------
+    level : str
+        As their policy calls it.
+    budget : Budget
+        What each of them grants now.
+    owners : int
+        How many they are.
+    has_left : bool
+        Whether they have left: nothing more is released about them.
+    spent : Cost
+        By each of them, over all releases; reservations included.
+    limit : Limit
+        The most that it may become.
+    n_releases : int
+        That used their records.
+    """
+
+    level: str
+    budget: Budget
+    owners: int
+    has_left: bool
+    spent: Cost
+    limit: Limit
+    n_releases: int
+
+    @property
+    def epsilon_spent(self) -> float:
+        """ε per owner at their δ of everything so far."""
+        spent = epsilon_of(self.spent, self.budget.delta)
+        # The filter promises ε itself; conversions to μ and back both round outwards.
+        return min(spent, self.budget.epsilon) if self.limit.allows(self.spent) else spent
+
+    @property
+    def left(self) -> Cost:
+        """What further releases may cost each of them."""
+        return self.limit.left(self.spent)
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a person chose, and when.
+
+    ``at``: UTC, ISO 8601. ``has_left``: that nothing more may be released.
+    """
+
+    at: str
+    level: str
+    budget: Budget
+    has_left: bool
+
+
+@dataclass(frozen=True)
+class Account:
+    """One person's account.
+
+    Attributes
+    ----------
+    grants : list of Grant
+        What the person chose over time, oldest first.
+    charges : list of Charge
+        All releases that used the person's records, oldest first.
+    standing : Standing
+        How the person stands now (``owners``: with how many others).
+    """
+
+    grants: list[Grant]
+    charges: list[Charge]
+    standing: Standing
+
+
+@dataclass
+class Books:
+    """What entries say, up to one of them."""
+
+    share: float = 0.0
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
+    cohorts: dict[int, Cohort] = field(default_factory=dict)
+    releases: dict[str, Release] = field(default_factory=dict)
+    charges: dict[int, list[Charge]] = field(default_factory=lambda: defaultdict(list))
+    times: dict[int, str] = field(default_factory=dict)
+
+    def take(self, entry: Entry) -> None:
+        """Take in the next entry."""
+        body = entry.body
+        self.times[entry.number] = entry.at
+        for content in body["cohorts"]:
+            cohort = Cohort(**{**content, "epsilon": float(content["epsilon"])})
+            self.cohorts[cohort.id] = cohort
+        if entry.kind == BEGIN:
+            self.share = float(body["delta_0_share"])
+            self.neighbours = Neighbours(body["neighbours"])
+        if entry.kind == RESERVE:
+            costs = [cost_from_json(cost) for _, _, cost in body["parts"]]
+            release = Release(body["release"], body["name"], body["about"], entry, costs)
+            self.releases[release.id] = release
+            for cohort_id, part in body["charges"]:
+                self.charges[cohort_id].append(Charge(release, part))
+        if entry.kind == SETTLE:
+            release = self.releases[body["release"]]
+            release.costs = [cost_from_json(cost) for cost in body["costs"]]
+            release.closed = entry
+
+    @property
+    def n_owners(self) -> int:
+        """How many people are known, those who have left included."""
+        return sum(cohort.members for cohort in self.cohorts.values())
+
+    def charges_of(self, cohort: int) -> list[Charge]:
+        """Collect all that the owners of a cohort were charged, also in cohorts before, oldest first."""
+        return sorted(
+            (
+                charge
+                for ancestor, before in self.lineage(cohort)
+                for charge in self.charges[ancestor.id]
+                if charge.release.opened.number < before
+            ),
+            key=lambda charge: charge.release.opened.number,
+        )
+
+    def account(self, cohort: int) -> Account:
+        """Account of each owner of a cohort."""
+        grants: list[Grant] = []
+        for its, _ in reversed(list(self.lineage(cohort))):
+            chosen = Grant(self.times[its.since], its.level, its.budget, its.has_left)
+            if not grants or replace(chosen, at="") != replace(grants[-1], at=""):
+                grants.append(chosen)
+        return Account(grants, self.charges_of(cohort), self.standing(cohort))
+
+    def lineage(self, cohort: int) -> Iterator[tuple[Cohort, float]]:
+        """Name a cohort and those that its owners were in before, each with the entry that ended it."""
+        at: Cohort | None = self.cohorts[cohort]
+        before = math.inf
+        while at is not None:
+            yield at, before
+            before = at.since
+            at = None if at.parent is None else self.cohorts[at.parent]
+
+    def standing(self, cohort: int, also: Cost | None = None) -> Standing:
+        """How the owners of a cohort stand, or would if something else were charged."""
+        charges = self.charges_of(cohort)
+        costs = [charge.cost for charge in charges]
+        its = self.cohorts[cohort]
+        return Standing(
+            level=its.level,
+            budget=its.budget,
+            owners=its.members,
+            has_left=its.has_left,
+            spent=Cost.total(costs if also is None else [*costs, also]),
+            limit=Limit.of(its.budget, self.share),
+            n_releases=len(charges),
+        )
+
+
+class Changes:
+    """Cohorts that the next entry will write, and owners who move between them."""
+
+    def __init__(self, books: Books, entry: int) -> None:
+        self._books, self._entry = books, entry
+        self._changed: dict[int, Cohort] = {}
+        self._next = max(books.cohorts, default=0) + 1
+        self.joining: list[tuple[int, Sequence[bytes]]] = []
+        self.moving: list[tuple[int, Sequence[bytes]]] = []
+
+    def __getitem__(self, cohort: int) -> Cohort:
+        return self._changed.get(cohort) or self._books.cohorts[cohort]
+
+    def join(self, level: str, budget: Budget, ids: Sequence[bytes], tags: int) -> int:
+        """Let new people join, together; returns their cohort."""
+        cohort = self._new(None, level, budget, has_left=False)
+        self._count(cohort.id, +len(ids), +tags)
+        self.joining.append((cohort.id, ids))
+        return cohort.id
+
+    def split(
+        self,
+        cohort: int,
+        ids: Sequence[bytes],
+        tags: int,
+        *,
+        level: str | None = None,
+        budget: Budget | None = None,
+        has_left: bool = False,
+    ) -> int:
+        """Make a cohort of some owners of another, with its history; returns its id."""
+        old = self[cohort]
+        new = self._new(cohort, level or old.level, budget or old.budget, has_left=has_left)
+        self._count(cohort, -len(ids), -tags)
+        self._count(new.id, +len(ids), +tags)
+        self.moving.append((new.id, ids))
+        return new.id
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Write them into an entry."""
+        return [
+            {
+                **asdict(cohort),
+                "epsilon": cohort.epsilon if math.isfinite(cohort.epsilon) else "inf",
+            }
+            for _, cohort in sorted(self._changed.items())
+        ]
+
+    def _new(self, parent: int | None, level: str, budget: Budget, *, has_left: bool) -> Cohort:
+        new = Cohort(
+            id=self._next,
+            parent=parent,
+            since=self._entry,
+            level=level,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            members=0,
+            members_mac=add_members("", 0),
+            has_left=has_left,
+        )
+        self._next += 1
+        self._changed[new.id] = new
+        return new
+
+    def _count(self, cohort: int, members: int, tags: int) -> None:
+        old = self[cohort]
+        mac = add_members(old.members_mac, tags)
+        self._changed[cohort] = replace(old, members=old.members + members, members_mac=mac)
+
+
+def cost_as_json(cost: Cost) -> list[Any]:
+    """Write a cost, exactly."""
+    return [value if math.isfinite(value) else "inf" for value in asdict(cost).values()]
+
+
+def cost_from_json(content: Sequence[Any]) -> Cost:
+    """Read what :func:`cost_as_json` wrote."""
+    return Cost(*(float(value) for value in content))
+
+
+def as_text(body: Mapping[str, Any]) -> str:
+    """Spell a body for the chain: the same body is the same text."""
+    return json.dumps(body, sort_keys=True, allow_nan=False)

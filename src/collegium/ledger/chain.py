@@ -1,0 +1,130 @@
+"""What proves a ledger: its key, the chain of its entries, and how far this machine has seen the chain.
+
+Every entry carries an HMAC over itself and the one before, so none can be changed, left out or put
+elsewhere. An older copy of everything is a whole chain, too: so beside the key stands an *anchor*, the last
+entry that this machine has seen, and every study remembers the entry of its own release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from collegium.durable import write_durably
+from collegium.errors import LedgerError
+from collegium.json_files import read_json
+from collegium.names import spelling
+
+KEY_BYTES = 32
+_ID_BYTES = 16
+_MODULUS: int = 2 ** (8 * _ID_BYTES)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the chain.
+
+    ``number``: from 1. ``at``: UTC, ISO 8601. ``kind``: what happened; ``body``: all about it.
+    """
+
+    number: int
+    at: str
+    kind: str
+    body: dict[str, Any]
+    mac: str
+
+
+class Key:
+    """Names owners, and proves entries. Whoever has it can tell whether somebody is in the ledger."""
+
+    def __init__(self, content: bytes) -> None:
+        self._owners, self._members, self._entries = (
+            hashlib.blake2b(content, digest_size=32, person=person).digest()
+            for person in (b"owners", b"members", b"entries")
+        )
+
+    @classmethod
+    def make(cls, path: Path) -> Key:
+        """Make a key, and keep it (mode 0600); one that is there is never overwritten."""
+        if path.exists():
+            raise LedgerError(f"{path} is another ledger's key: give another --key, or put it away")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = secrets.token_bytes(KEY_BYTES)
+        write_durably(path, content, private=True)
+        return cls(content)
+
+    @classmethod
+    def read(cls, path: Path) -> Key:
+        """Read a key. Raises LedgerError if there is none, others could have read it, or it is damaged."""
+        try:
+            content, mode = path.read_bytes(), path.stat().st_mode
+        except OSError as error:
+            raise LedgerError(
+                f"the ledger's key {path} cannot be read ({error.strerror}): restore it, or say where it is"
+            ) from None
+        if os.name != "nt" and mode & 0o077:
+            raise LedgerError(
+                f"{path} may be read by others: if nobody has read it, `chmod 600` it"
+            )
+        if len(content) != KEY_BYTES:
+            raise LedgerError(f"{path} is no ledger's key, or damaged: restore it from a backup")
+        return cls(content)
+
+    def owner(self, name: str) -> bytes:
+        """Hash an owner's name."""
+        return hashlib.blake2b(spelling(name), digest_size=_ID_BYTES, key=self._owners).digest()
+
+    def members(self, ids: Iterable[bytes]) -> int:
+        """Sum up a set of owners: the sum of a union is that of its parts."""
+        key = self._members
+        total: int = 0
+        for one in ids:
+            tag = hashlib.blake2b(one, digest_size=_ID_BYTES, key=key).digest()
+            total += int.from_bytes(tag, "big")
+        return total % _MODULUS
+
+    def entry(self, before: str, number: int, at: str, kind: str, body: str) -> str:
+        """Prove an entry, and all before it."""
+        text = json.dumps([before, number, at, kind, body]).encode()
+        return hmac.new(self._entries, text, "sha256").hexdigest()
+
+
+def add_members(mac: str, change: int) -> str:
+    """Add owners to (or, negative, take them from) a sum of :meth:`Key.members` in hexadecimal."""
+    return f"{(int(mac or '0', 16) + change) % _MODULUS:0{2 * _ID_BYTES}x}"
+
+
+class Anchor:
+    """The last entry that this machine has seen: a ledger that ends before it was put back."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> tuple[str, int, str] | None:
+        """Ledger, number and HMAC of the entry; None where nothing was seen yet."""
+        if not self.path.exists():
+            return None
+        seen = read_json(
+            self.path,
+            {"ledger": str, "entries": int, "mac": str},
+            "if the ledger is whole (`collegium ledger verify`), delete it",
+            LedgerError,
+        )
+        return seen["ledger"], seen["entries"], seen["mac"]
+
+    def advance(self, ledger: str, entries: int, mac: str) -> None:
+        """Remember a later entry; an earlier one changes nothing."""
+        with FileLock(self.path.with_name(f"{self.path.name}.lock"), mode=0o600):
+            seen = self.read()
+            if seen is None or seen[1] < entries:
+                content = {"ledger": ledger, "entries": entries, "mac": mac}
+                write_durably(self.path, json.dumps(content).encode(), private=True)

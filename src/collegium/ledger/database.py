@@ -1,0 +1,131 @@
+"""The database below a ledger: where it is, one writer at a time, and failures in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from collegium.errors import InputError, LedgerError
+
+_WAIT_S = 600.0
+_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
+_ALLOWED = "give a file, sqlite:///FILE, or postgresql://USER@HOST/DATABASE"
+
+
+class Database:
+    """SQLite file or PostgreSQL database.
+
+    Parameters
+    ----------
+    place : str or Path
+        A file, or a URL.
+
+    Raises
+    ------
+    InputError
+        If there is no driver for such a URL.
+    """
+
+    def __init__(self, place: str | Path) -> None:
+        self.url = _url_of(place)
+        self.file = (
+            Path(self.url.database or "") if self.url.get_backend_name() == "sqlite" else None
+        )
+        try:
+            self.engine = sa.create_engine(self.url, poolclass=sa.NullPool)
+        except (NoSuchModuleError, ModuleNotFoundError) as error:
+            raise InputError(
+                f"no driver for a ledger at {self}: {error}; {_ALLOWED} (the latter needs `pip install "
+                "'collegium[postgres]'`)"
+            ) from None
+        if self.file is not None:
+            sa.event.listen(self.engine, "connect", _prepare_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
+
+    def __str__(self) -> str:
+        return str(self.file) if self.file else self.url.render_as_string(hide_password=True)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a ledger, as far as can be told without a password prompt."""
+        if self.file is not None:
+            return self.file.is_file()
+        with self.reading() as connection:
+            return bool(sa.inspect(connection).has_table("alembic_version"))
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """See one state of everything."""
+        with self._failures_in_one_line(), self.engine.connect() as connection:
+            if self.file is None:
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """Write alone, all or nothing; durable when the block has ended."""
+        with self._failures_in_one_line(), self.engine.connect() as connection:
+            connection = connection.execution_options(collegium_writes=True)
+            with connection.begin():
+                yield connection
+
+    def make_private(self) -> None:
+        """Make a new SQLite file for its owner's eyes only."""
+        if self.file is not None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+    @contextlib.contextmanager
+    def _failures_in_one_line(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            raise LedgerError(
+                f"the ledger at {self} cannot be used ({_in_short(error)}): nothing was released; mend that, "
+                "and run again"
+            ) from None
+
+
+def _url_of(place: str | Path) -> sa.URL:
+    text = str(place)
+    if not text.strip():
+        raise InputError(f"a ledger's place is empty: {_ALLOWED}")
+    if isinstance(place, Path) or "://" not in text:
+        return sa.URL.create("sqlite", database=str(Path(text).expanduser()))
+    try:
+        url = sa.make_url(text)
+    except ArgumentError:
+        raise InputError(f"{text!r} is no place of a ledger: {_ALLOWED}") from None
+    url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
+    if url.get_backend_name() not in ("sqlite", "postgresql"):
+        raise InputError(f"a ledger cannot be kept in {url.get_backend_name()}: {_ALLOWED}")
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        raise InputError(f"a ledger in memory remembers nothing: {_ALLOWED}")
+    return url
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # BEGIN is said below, COMMIT by SQLAlchemy
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA trusted_schema = OFF")
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("collegium_writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _in_short(error: DBAPIError) -> str:
+    return " ".join(str(error.orig).split())[:200] or type(error).__name__

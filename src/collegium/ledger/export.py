@@ -1,0 +1,69 @@
+"""A ledger as JSON: for those who want to compute it again. No name is in it, no hash of one, no key."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from collegium.ledger.books import Books, Release, Standing, cost_as_json
+from collegium.ledger.ledger import Ledger
+
+SCHEMA = "collegium-ledger/1"
+
+
+def as_json(ledger: Ledger) -> dict[str, Any]:
+    """Write releases with their costs and events, and for every cohort which of them its owners paid.
+
+    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``; a cohort's ``charges`` are
+    pairs of a release and one of its parts.
+    """
+    books = ledger.contents()
+    return {
+        "schema": SCHEMA,
+        "ledger": ledger.id,
+        "delta_0_share": ledger.delta_0_share,
+        "neighbours": ledger.neighbours.value,
+        "releases": {id: _release(release) for id, release in books.releases.items()},
+        "cohorts": [_cohort(books, one.id) for one in books.cohorts.values() if one.members],
+    }
+
+
+def standing_as_json(standing: Standing) -> dict[str, Any]:
+    """Write how some people stand."""
+    return {
+        "level": standing.level,
+        "epsilon": _number(standing.budget.epsilon),
+        "delta": standing.budget.delta,
+        "people": standing.owners,
+        "has_left": standing.has_left,
+        "releases": standing.n_releases,
+        "epsilon_spent": _number(standing.epsilon_spent),
+        "spent": _cost(standing.spent),
+        "left": _cost(standing.left),
+    }
+
+
+def _cohort(books: Books, cohort: int) -> dict[str, Any]:
+    charges = [[charge.release.id, charge.part] for charge in books.charges_of(cohort)]
+    return {**standing_as_json(books.standing(cohort)), "charges": charges}
+
+
+def _release(release: Release) -> dict[str, Any]:
+    closed = release.closed
+    return {
+        "name": release.name,
+        "reserved_at": release.opened.at,
+        "settled_at": None if closed is None else closed.at,
+        "about": release.about,
+        "parts": [cost_as_json(cost) for cost in release.costs],
+        "events": None if closed is None else closed.body["events"],
+    }
+
+
+def _cost(cost: Any) -> dict[str, Any]:
+    return {name: _number(value) for name, value in asdict(cost).items()}
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else "inf"

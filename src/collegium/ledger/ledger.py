@@ -1,0 +1,574 @@
+"""The ledger: one durable account per person, over everything that is ever learnt from their records."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budgets
+from collegium.checks import check_share
+from collegium.errors import BudgetExceededError, InputError, LedgerError
+from collegium.ledger import books, tables
+from collegium.ledger.books import Account, Books, Release, Standing, cost_as_json
+from collegium.ledger.chain import Anchor, Entry, Key
+from collegium.ledger.database import Database
+from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
+from collegium.ledger.storage import Storage, Transaction
+from collegium.ledger.versions import make_tables, require_newest
+from collegium.names import as_names
+
+
+@dataclass(frozen=True, eq=False)
+class Left:
+    """What some owners have left, each of shape (n_owners,).
+
+    Attributes
+    ----------
+    cohort : ndarray of int
+        Who has the same history; 0 for people whom the ledger does not know yet.
+    mu_squared : ndarray of float64
+        What a further release may cost the owner in μ².
+    share : ndarray of float64
+        The same as a share of all that the owner grants, from 0 to 1; 1 where that is infinite.
+    """
+
+    cohort: NDArray[np.intp]
+    mu_squared: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+
+class Reservation:
+    """What a release may cost, set aside before any noise is drawn.
+
+    Attributes
+    ----------
+    id : str
+        Of the release.
+    entry : int
+        Number of the entry that reserved it.
+    mac : str
+        Proof of that entry: a study keeps both, and an older copy of the ledger is told by them.
+    costs : tuple of Cost
+        For each part of the owners at most; what it did cost, once it is settled.
+    is_settled : bool
+        Whether it has ended.
+    """
+
+    def __init__(self, ledger: Ledger, release: Release) -> None:
+        self._ledger = ledger
+        self.id = release.id
+        self.entry, self.mac = release.opened.number, release.opened.mac
+        self.costs, self.is_settled = tuple(release.costs), release.is_settled
+
+    def settle(self, costs: Sequence[Cost], events: Any = None) -> None:
+        """Say what the release did cost: the rest of what was reserved is free again.
+
+        Parameters
+        ----------
+        costs : sequence of Cost
+            One for each part, none above what was reserved.
+        events : JSON, optional
+            What was drawn, for those who want to compute it again. Public.
+
+        Raises
+        ------
+        LedgerError
+            If it cost more than was reserved, or was settled before at other costs; nothing was changed.
+        """
+        self._ledger._settle(self, tuple(costs), events)
+        self.costs, self.is_settled = tuple(costs), True
+
+
+class Ledger:
+    """One durable account per person, over all releases, methods and years.
+
+    A release *reserves* what it may cost each owner at most, before any noise is drawn; draws; and *settles*
+    what it did cost. A crash in between leaves the reservation. What anybody could not afford is refused, and
+    changes nothing. Guarantee, for every owner, whatever is released in the light of what: all releases
+    together are (ε, δ)-DP at the owner's own budget, about the ledger's :class:`Neighbours`; derived in
+    ``docs/ledger.md``.
+
+    Parameters
+    ----------
+    place : str or Path
+        A file (SQLite), or ``postgresql://USER@HOST/DATABASE``.
+    key : str or Path, optional
+        File of the ledger's key, without which no name can be told from the ledger. Default: ``PLACE.key``
+        beside a file; must be given with a server.
+
+    Raises
+    ------
+    LedgerError
+        If there is no ledger, or it is of another version, changed by something else, older than when it was
+        last seen here, or out of reach.
+    InputError
+        If place or key cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from collegium.budgets import Policy
+    >>> budgets = Policy({"high": 1.0, "low": 3.0}).assign(["high", "low"], owners=["ann", "bob"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger.create(Path(folder, "people.ledger"))
+    ...     release = ledger.reserve("1", "a count", budgets, [Cost(0.04), Cost(0.36)])
+    ...     release.settle([Cost(0.01), Cost(0.09)])
+    ...     [round(standing.epsilon_spent, 3) for standing in ledger.standings()]
+    [0.341, 1.132]
+    """
+
+    def __init__(self, place: str | Path, key: str | Path | None = None) -> None:
+        database, key_file, anchor = _where(place, key)
+        if not database.exists:
+            raise LedgerError(f"{database} holds no ledger: make one with `collegium ledger init`")
+        self._storage = Storage(database, Key.read(key_file), anchor)
+        with database.reading() as connection:
+            require_newest(connection, str(self))
+        with self._storage.reading() as seen:
+            self.id, self.delta_0_share = seen.ledger, seen.books.share
+            self.neighbours = seen.books.neighbours
+
+    @classmethod
+    def create(
+        cls,
+        place: str | Path,
+        key: str | Path | None = None,
+        delta_0_share: float = DELTA_0_SHARE,
+        neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
+    ) -> Ledger:
+        """Make a ledger that knows nobody yet.
+
+        Parameters
+        ----------
+        place, key
+            As for the class; both must be new.
+        delta_0_share : float, default=0.01
+            Share of every δ that is set aside for mechanisms that need a δ₀; it cannot be changed later.
+        neighbours : Neighbours, optional
+            What the ledger's promise is about; default: an owner's records are there or blanked, which
+            costs of any change are about, too. It cannot be changed later.
+
+        Raises
+        ------
+        LedgerError
+            If there is a ledger, or a key, already.
+        """
+        check_share("delta_0_share", delta_0_share)
+        database, key_file, anchor = _where(place, key)
+        if database.exists:
+            raise LedgerError(f"{database} holds a ledger already: nothing was changed")
+        storage = Storage(database, Key.make(key_file), anchor)
+        database.make_private()
+        with database.writing() as connection:
+            make_tables(connection)
+            row = {"one": 1, "ledger": secrets.token_hex(16), "entries": None}
+            connection.execute(sa.insert(tables.head), [row])
+        with storage.writing() as transaction:
+            transaction.write(
+                books.BEGIN,
+                {"delta_0_share": float(delta_0_share), "neighbours": neighbours.value},
+            )
+        return cls(place, key)
+
+    def __str__(self) -> str:
+        return str(self._storage.database)
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self)!r})"
+
+    def reserve(
+        self,
+        id: str,
+        name: str,
+        budgets: Budgets,
+        costs: Sequence[Cost],
+        parts: ArrayLike | None = None,
+        about: Any = None,
+        newcomers: bool = False,
+        neighbours: Neighbours = Neighbours.ANY_CHANGE,
+    ) -> Reservation:
+        """Set aside what a release may cost at most; nothing may be drawn before.
+
+        Parameters
+        ----------
+        id : str
+            Of the release, chosen by whoever makes it: asking again after a crash gives the same reservation.
+        name : str
+            For people.
+        budgets : Budgets
+            Whose records it uses, and what they grant: as the ledger knows it, or else they join.
+        costs : sequence of Cost
+            One for each part; owners of a part that costs nothing take no part in the release.
+        parts : array-like of int, shape (n_owners,), optional
+            The part of each of ``budgets.owners``; default: their group.
+        about : JSON, optional
+            What it is, for those who read the history. Public.
+        newcomers : bool, default=False
+            Whether it is meant that most of these people are new to a ledger that knows others.
+        neighbours : Neighbours, optional
+            What the costs are about; default: any change of an owner's records.
+
+        Raises
+        ------
+        BudgetExceededError
+            If anybody could not afford it: names the level, and what is left.
+        LedgerError
+            If the ledger knows these people otherwise, or not at all.
+        """
+        parts = budgets.owner_group if parts is None else np.asarray(parts, dtype=np.intp)
+        if parts.shape != (budgets.n_owners,):
+            raise InputError(
+                f"{budgets.n_owners:,} owners, but parts of shape {parts.shape}: give each owner one"
+            )
+        if parts.size and not 0 <= parts.min() <= parts.max() < len(costs):
+            raise InputError(f"parts must be numbers from 0 to {len(costs) - 1}")
+        if not neighbours.include(self.neighbours):
+            raise LedgerError(
+                f"the costs hold where {neighbours.in_words}, the ledger at {self} promises something where "
+                f"{self.neighbours.in_words}: nothing was released"
+            )
+        people = _People(self._storage.key, budgets)
+        asked = [
+            [int((parts == part).sum()), people.mac(parts == part), cost_as_json(cost)]
+            for part, cost in enumerate(costs)
+        ]
+        with self._storage.writing() as transaction:
+            known = transaction.books.releases.get(id)
+            if known is not None:
+                return self._again(known, asked)
+            cohort = self._admit(transaction, people, newcomers)
+            takes_part = np.array([not cost.is_nothing for cost in costs], dtype=bool)[parts]
+            charges = _divide(transaction, people, np.where(takes_part, cohort, 0), parts)
+            body = {
+                "release": id,
+                "name": name,
+                "about": about,
+                "neighbours": neighbours.value,
+                "parts": asked,
+                "charges": charges,
+            }
+            transaction.write(books.RESERVE, body)
+            release = transaction.books.releases[id]
+            # Who cannot afford it undoes all of this transaction.
+            _require_affordable(transaction.books, release, (cohort for cohort, _ in charges))
+            return Reservation(self, release)
+
+    def _again(self, release: Release, asked: list[Any]) -> Reservation:
+        if release.opened.body["parts"] != asked:
+            raise LedgerError(
+                f"release {release.id!r} is in the ledger with other owners or other costs: begin a new one"
+            )
+        return Reservation(self, release)
+
+    def _settle(self, reservation: Reservation, costs: tuple[Cost, ...], events: Any) -> None:
+        with self._storage.writing() as transaction:
+            transaction.require_entry(reservation.entry, reservation.mac, "that of this release")
+            release = transaction.books.releases[reservation.id]
+            if release.is_settled and tuple(release.costs) == costs:
+                return
+            if release.is_settled:
+                raise LedgerError(
+                    f"release {release.id!r} was settled before, at other costs: nothing was changed"
+                )
+            if len(costs) != len(release.costs) or not all(
+                reserved.covers(cost) for reserved, cost in zip(release.costs, costs, strict=True)
+            ):
+                raise LedgerError(
+                    f"release {release.id!r} cost more than was reserved: nothing was changed"
+                )
+            body = {"release": release.id, "costs": [cost_as_json(cost) for cost in costs]}
+            transaction.write(books.SETTLE, {**body, "events": events})
+
+    def left(self, budgets: Budgets) -> Left:
+        """Look up what owners have left; people who are new have all that they grant.
+
+        Parameters
+        ----------
+        budgets : Budgets
+            Who, and what they grant.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger knows other budgets of them.
+        """
+        people = _People(self._storage.key, budgets)
+        with self._storage.reading() as seen:
+            cohort = people.look_up(seen)
+            self._require_same_budgets(seen.books, budgets, cohort)
+            granted, left = np.empty(len(cohort)), np.empty(len(cohort))
+            for code, group in enumerate(budgets.group_names):
+                limit = Limit.of(budgets.groups[group], self.delta_0_share)
+                granted[budgets.owner_group == code] = limit.mu_squared
+            left[:] = granted
+            for one in set(cohort.tolist()) - {0}:
+                standing = seen.books.standing(one)
+                left[cohort == one] = 0.0 if standing.has_left else standing.left.mu_squared
+        with np.errstate(invalid="ignore"):
+            share = np.where(np.isinf(granted), 1.0, left / granted)
+        return Left(cohort, left, share)
+
+    def change(self, budgets: Budgets) -> dict[str, int]:
+        """Take over the budgets of people who changed their mind; who is new joins, nobody leaves.
+
+        A raised budget counts at once. A lowered one limits what comes: what was released stays released,
+        and where more was spent than is granted now, nothing more is released about them.
+
+        Parameters
+        ----------
+        budgets : Budgets
+            Of those who changed their mind; anybody else may be among them.
+
+        Returns
+        -------
+        dict
+            How many ``joined``, ``raised`` and ``lowered`` theirs, and are ``overdrawn``: have spent more
+            than they grant now.
+        """
+        people = _People(self._storage.key, budgets)
+        done: Counter[str] = Counter(joined=0, raised=0, lowered=0, overdrawn=0)
+        with self._storage.writing() as transaction:
+            done["joined"] = int((people.look_up(transaction) == 0).sum())
+            cohort = self._admit(transaction, people, newcomers=True, same_budgets=False)
+            moved: list[int] = []
+            for old, code in _pairs(cohort, budgets.owner_group):
+                level = budgets.group_names[code]
+                before, budget = transaction.books.cohorts[old], budgets.groups[level]
+                if (before.level, before.budget) == (level, budget):
+                    continue
+                chosen = (cohort == old) & (budgets.owner_group == code)
+                ids, tags = people.ids_of(chosen), people.tags(chosen)
+                moved.append(transaction.changes.split(old, ids, tags, level=level, budget=budget))
+                old_limit, limit = (
+                    Limit.of(one, self.delta_0_share) for one in (before.budget, budget)
+                )
+                raised = limit.mu_squared >= old_limit.mu_squared
+                done["raised" if raised else "lowered"] += len(ids)
+            if moved:
+                transaction.write(books.CHANGE, {})
+            for one in moved:
+                standing = transaction.books.standing(one)
+                if not standing.limit.allows(standing.spent):
+                    done["overdrawn"] += standing.owners
+        return dict(done)
+
+    def forget(self, name: str) -> bool:
+        """Remember that somebody has left: no release may use that name any more.
+
+        The hash stays, and what was spent.
+
+        Returns
+        -------
+        bool
+            False for a name that the ledger does not know.
+        """
+        one = self._storage.key.owner(name)
+        with self._storage.writing() as transaction:
+            cohort = transaction.cohorts_of([one]).get(one)
+            if cohort is None:
+                return False
+            if not transaction.books.cohorts[cohort].has_left:
+                tags = self._storage.key.members([one])
+                transaction.changes.split(cohort, [one], tags, has_left=True)
+                transaction.write(books.LEAVE, {})
+        return True
+
+    def standings(self) -> list[Standing]:
+        """How all people stand, oldest first: those who granted and spent the same are one of them."""
+        together: dict[Standing, int] = {}
+        known = self.contents()
+        for cohort in known.cohorts.values():
+            if cohort.members:
+                alike = replace(known.standing(cohort.id), owners=0)
+                together[alike] = together.get(alike, 0) + cohort.members
+        return [replace(one, owners=owners) for one, owners in together.items()]
+
+    def account_of(self, name: str) -> Account | None:
+        """Look up one person: grants, releases, and how things stand; None for an unknown name."""
+        one = self._storage.key.owner(name)
+        with self._storage.reading() as seen:
+            cohort = seen.cohorts_of([one]).get(one)
+            return None if cohort is None else seen.books.account(cohort)
+
+    def contents(self) -> Books:
+        """All that the entries say."""
+        with self._storage.reading() as seen:
+            return seen.books
+
+    def history(self) -> list[Entry]:
+        """All entries, oldest first."""
+        with self._storage.reading() as seen:
+            return list(seen.entries())
+
+    def verify(self) -> int:
+        """Prove every entry, and who has which history; changes nothing.
+
+        Returns
+        -------
+        int
+            Number of entries.
+
+        Raises
+        ------
+        LedgerError
+            If anything is not as it was written.
+        """
+        with self._storage.reading() as seen:
+            seen.require_members(set(seen.books.cohorts))
+            seen.require_nobody_else()
+            return seen.next_number - 1
+
+    def _admit(
+        self,
+        transaction: Transaction,
+        people: _People,
+        newcomers: bool,
+        same_budgets: bool = True,
+    ) -> NDArray[np.intp]:
+        """Look up everybody's cohort, and let those join who are new."""
+        known, budgets = transaction.books, people.budgets
+        cohort = people.look_up(transaction)
+        left = sum(bool(one and known.cohorts[one].has_left) for one in cohort.tolist())
+        if left:
+            raise LedgerError(
+                f"{left:,} of {len(cohort):,} owners have left: take their records out of the data; nothing "
+                "was released"
+            )
+        if same_budgets:
+            self._require_same_budgets(known, budgets, cohort)
+        new = cohort == 0
+        if known.n_owners and new.sum() > len(cohort) / 2 and not newcomers:
+            raise LedgerError(
+                f"{(~new).sum():,} of {len(cohort):,} owners are known to the ledger at {self}, which knows "
+                f"{known.n_owners:,}: is it another data set's? If they are new people, say newcomers=True; "
+                "nothing was released"
+            )
+        for code, level in enumerate(budgets.group_names):
+            chosen = new & (budgets.owner_group == code)
+            if chosen.any():
+                ids, tags = people.ids_of(chosen), people.tags(chosen)
+                budget = budgets.groups[level]
+                cohort[chosen] = transaction.changes.join(level, budget, ids, tags)
+        if new.any():
+            transaction.write(books.JOIN, {"joined": int(new.sum())})
+        return cohort
+
+    def _require_same_budgets(
+        self, known: Books, budgets: Budgets, cohort: NDArray[np.intp]
+    ) -> None:
+        for old, code in _pairs(cohort, budgets.owner_group):
+            its, given = known.cohorts.get(old), budgets.groups[budgets.group_names[code]]
+            if its is not None and its.budget != given:
+                count = int(((cohort == old) & (budgets.owner_group == code)).sum())
+                raise LedgerError(
+                    f"{count:,} owners grant ε = {its.epsilon:g} (δ = {its.delta:g}) in the ledger at "
+                    f"{self}, but ε = {given.epsilon:g} (δ = {given.delta:g}) here: if they changed their "
+                    "mind, say so with `collegium ledger change`; nothing was released"
+                )
+
+
+class _People:
+    """Owners as the ledger knows them."""
+
+    def __init__(self, key: Key, budgets: Budgets) -> None:
+        self._key, self.budgets = key, budgets
+        if not budgets.named:
+            raise InputError(
+                "a ledger is about people, but no names were given (a row's position is none): give owners="
+            )
+        self._ids = np.empty(budgets.n_owners, dtype=object)
+        self._ids[:] = [key.owner(str(name)) for name in as_names(budgets.owners)]
+
+    def ids_of(self, chosen: NDArray[np.bool_]) -> list[bytes]:
+        ids: list[bytes] = self._ids[chosen].tolist()
+        return ids
+
+    def tags(self, chosen: NDArray[np.bool_]) -> int:
+        return self._key.members(self.ids_of(chosen))
+
+    def mac(self, chosen: NDArray[np.bool_]) -> str:
+        return f"{self.tags(chosen):032x}"
+
+    def look_up(self, transaction: Transaction) -> NDArray[np.intp]:
+        """Cohort of each, shape (n_owners,); 0 for people who are new."""
+        ids: list[bytes] = self._ids.tolist()
+        known = transaction.cohorts_of(ids)
+        return np.array([known.get(one, 0) for one in ids], dtype=np.intp)
+
+
+def _divide(
+    transaction: Transaction,
+    people: _People,
+    cohort: NDArray[np.intp],
+    parts: NDArray[np.intp],
+) -> list[list[int]]:
+    """Split cohorts whose owners will not have one history any more; returns who is in which part.
+
+    ``cohort`` (n_owners,): 0 for those who take no part.
+    """
+    charges: list[list[int]] = []
+    for old in sorted(set(cohort.tolist()) - {0}):
+        numbers, counts = np.unique(parts[cohort == old], return_counts=True)
+        everybody = int(counts.sum()) == transaction.books.cohorts[old].members
+        stays = int(numbers[counts.argmax()]) if everybody else None
+        for part in numbers.tolist():
+            new = old
+            if part != stays:
+                chosen = (cohort == old) & (parts == part)
+                new = transaction.changes.split(old, people.ids_of(chosen), people.tags(chosen))
+            charges.append([new, part])
+    return sorted(charges)
+
+
+def _require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -> None:
+    for cohort in cohorts:
+        after = known.standing(cohort)
+        if after.limit.allows(after.spent):
+            continue
+        before, cost = [], Cost(0.0)
+        for charge in known.charges_of(cohort):
+            if charge.release is release:
+                cost = charge.cost
+            else:
+                before.append(charge.cost)
+        limit, left = after.limit, after.limit.left(Cost.total(before))
+        have = [
+            f"{name} = {left_of_it:.4g} left of {all_of_it:.4g}, and this may cost {its:.4g}"
+            for name, left_of_it, all_of_it, its in (
+                ("μ", left.mu_squared**0.5, limit.mu_squared**0.5, cost.mu_squared**0.5),
+                ("δ₀", left.delta_0, limit.delta_0, cost.delta_0),
+            )
+            if its > left_of_it
+        ]
+        raise BudgetExceededError(
+            f"refused: {after.owners:,} owners of level {after.level!r} (ε = {after.budget.epsilon:g} at δ = "
+            f"{after.budget.delta:g}) have {'; '.join(have)}: ask for at most what is left, or leave them "
+            "out; nothing was released"
+        )
+
+
+def _pairs(first: NDArray[np.intp], second: NDArray[np.intp]) -> list[tuple[int, int]]:
+    pairs: Iterable[list[int]] = np.unique(np.stack([first, second], axis=1), axis=0).tolist()
+    return [(one, other) for one, other in pairs]
+
+
+def _where(place: str | Path, key: str | Path | None) -> tuple[Database, Path, Anchor]:
+    database = Database(place)
+    if key is None and database.file is None:
+        raise InputError(
+            "a ledger on a server needs the file of its key, which never goes there: give key=FILE"
+        )
+    file = Path(key) if key is not None else Path(f"{database.file}.key")
+    return database, file, Anchor(file.with_name(f"{file.name}.anchor"))
+
+
+__all__ = ["Ledger", "Left", "Reservation"]

@@ -1,0 +1,12 @@
+"""Run by Alembic, on the connection that it is handed."""
+
+from alembic import context
+
+from collegium.ledger.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    transactional_ddl=True,
+)
+context.run_migrations()

@@ -1,0 +1,34 @@
+"""Which version of its tables a ledger has; making them, and bringing them up to date (Alembic)."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import sqlalchemy as sa
+
+from collegium.errors import LedgerError
+
+NEWEST = "1"
+
+
+def make_tables(connection: sa.Connection) -> None:
+    """Make all tables, or bring them up to date."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(files("collegium.ledger") / "migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def require_newest(connection: sa.Connection, place: str) -> None:
+    """Refuse what is no ledger, and one of another version. Raises LedgerError."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        raise LedgerError(f"{place} holds no ledger: make one with `collegium ledger init`")
+    found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
+    if found != NEWEST:
+        raise LedgerError(
+            f"the ledger at {place} has version {found}, this program knows {NEWEST}: use the program that "
+            "wrote it, or a newer one; nothing was changed"
+        )

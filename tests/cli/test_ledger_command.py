@@ -1,0 +1,133 @@
+"""The ledger's commands, from a steward's first minute on."""
+
+import json
+
+import pytest
+
+from collegium.budgets import Policy
+from collegium.ledger.ledger import Ledger
+from collegium.ledger.limits import Cost
+
+
+@pytest.fixture
+def done(collegium):
+    """Run a command that ends well, and give what it printed."""
+
+    def run(*arguments: str) -> str:
+        code, printed, _ = collegium("ledger", *arguments)
+        assert code == 0
+        return printed
+
+    return run
+
+
+@pytest.fixture
+def refused(collegium):
+    """Run a command that is refused, and give its one line."""
+
+    def run(*arguments: str) -> str:
+        code, printed, error = collegium("ledger", *arguments)
+        assert (code, printed, error.count("\n")) == (2, "", 1)
+        return error
+
+    return run
+
+
+@pytest.fixture
+def consent(tmp_path):
+    def write(*rows: str) -> str:
+        path = tmp_path / "consent.csv"
+        path.write_text("\n".join(["patient,privacy", *rows, ""]))
+        return str(path)
+
+    return write
+
+
+LEVELS = [
+    "--owner",
+    "patient",
+    "--level-column",
+    "privacy",
+    "--level",
+    "high=1",
+    "--level",
+    "low=3",
+]
+
+
+def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
+    place = str(tmp_path / "people.ledger")
+    assert "knows nobody yet" in done("init", place)
+    assert "knows nobody yet" in done("show", place)
+    said = done("change", place, consent("007,high", "8,low", "9,low"), *LEVELS)
+    assert "3 joined, 0 raised and 0 lowered" in said
+    people = Policy({"high": 1.0, "low": 3.0}).assign(["high", "low", "low"], ["007", "8", "9"])
+    made = Ledger(place).reserve("count-1", "a count", people, [Cost(0.04), Cost(0.36)])
+    made.settle([Cost(0.01), Cost(0.3)], events=[{"gaussian": 10.0}])
+    said = done("change", place, consent("007,low", "8,high"), *LEVELS)
+    assert "0 joined, 1 raised and 1 lowered" in said
+    assert "1 have spent more than they grant now: nothing more will be released" in said
+    assert "Nothing more will be released" in done("forget", place, "9")
+    assert "knows nobody of that name" in done("forget", place, "7")
+    shown = json.loads(done("show", place, "--json"))["standings"]
+    assert sorted((one["level"], one["people"], one["has_left"]) for one in shown) == [
+        ("high", 1, False), ("low", 1, False), ("low", 1, True),
+    ]  # fmt: skip
+    table = done("show", place)
+    assert "has left" in table and "0.0 %" in table
+    lines = done("history", place).splitlines()
+    assert len(lines) == 6
+    assert "reserved budgets of 3 people" in lines[2] and "2 people changed" in lines[4]
+    entries = json.loads(done("history", place, "--json"))
+    assert [entry["kind"] for entry in entries][2:4] == ["reserve", "settle"]
+    exported = json.loads(done("export", place))
+    assert exported["releases"]["count-1"]["events"] == [{"gaussian": 10.0}]
+    assert exported["releases"]["count-1"]["parts"][0] == [0.01, "inf", 0.0]
+    assert {tuple(charge) for one in exported["cohorts"] for charge in one["charges"]} == {
+        ("count-1", 0), ("count-1", 1),
+    }  # fmt: skip
+    assert "All 6 entries" in done("verify", place)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "missing.ledger"], "holds no ledger: make one"),
+        (["init", ""], "place is empty"),
+        (["init", "mysql://x/y"], "mysql"),
+        (["init", "postgresql://x/y"], "needs the file of its key"),
+        (["init", "new.ledger", "--delta-0-share", "2"], "delta_0_share"),
+    ],
+)
+def test_refusals(refused, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    error = refused(*arguments)
+    assert message in error
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--owner", "who", "--level-column", "privacy", "--level", "high=1"], "no column 'who'"),
+        ([*LEVELS[:4], "--level", "high"], "not NAME=EPSILON"),
+        ([*LEVELS[:4], "--level", "high=x"], "not NAME=EPSILON"),
+        ([*LEVELS[:4], "--level", "high=1", "--level", "high=2"], "given twice"),
+        ([*LEVELS[:4], "--level", "high=1"], "unknown"),
+    ],
+)
+def test_changes_that_are_refused_change_nothing(
+    done, refused, tmp_path, consent, options, message
+):
+    place = str(tmp_path / "people.ledger")
+    done("init", place)
+    error = refused("change", place, consent("1,high", "2,low"), *options)
+    assert message in error
+    assert not Ledger(place).standings()
+
+
+def test_somebody_with_two_levels(done, refused, tmp_path, consent):
+    place = str(tmp_path / "people.ledger")
+    done("init", place)
+    error = refused("change", place, consent("1,high", "1,low"), *LEVELS)
+    assert "two budgets" in error

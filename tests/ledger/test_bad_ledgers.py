@@ -1,0 +1,326 @@
+"""What can be wrong with a ledger: one line each, and nothing is released or lost."""
+
+import datetime as dt
+import json
+import math
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from collegium.errors import CollegiumError, InputError, LedgerError, LedgerWarning
+from collegium.ledger import storage
+from collegium.ledger.ledger import Ledger
+from collegium.ledger.limits import Cost
+from tests.ledger.conftest import people
+
+TWO = people({"ann": "high", "bob": "low"})
+COSTS = [Cost(0.001), Cost(0.002)]
+
+
+def sql(ledger: Ledger, *statements: str) -> None:
+    connection = sqlite3.connect(str(ledger))
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.fixture
+def used(ledger: Ledger) -> Ledger:
+    for number in range(3):
+        ledger.reserve(str(number), "study", TWO, COSTS)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE entry SET body = replace(body, '0.001', '0.0001') WHERE number = 4",
+        "UPDATE entry SET kind = 'leave' WHERE number = 4",
+        "UPDATE entry SET at = '2020-01-01T00:00:00+00:00' WHERE number = 4",
+        "UPDATE entry SET number = number + 100 WHERE number = 4",
+        "DELETE FROM entry WHERE number = 4",
+        "UPDATE owner SET cohort = 2 WHERE cohort = 1",
+        "UPDATE owner SET cohort = 3 - cohort",
+        "DELETE FROM owner WHERE cohort = 1",
+        "INSERT INTO owner VALUES (x'00112233445566778899aabbccddeeff', 1)",
+        "INSERT INTO owner VALUES (x'00112233445566778899aabbccddeeff', 77)",
+        "UPDATE head SET entries = 4",
+        "UPDATE head SET ledger = 'another'",
+    ],
+)
+def test_whatever_is_edited_is_noticed(used, edit):
+    sql(used, "PRAGMA foreign_keys = OFF", edit)
+    with pytest.raises(LedgerError):
+        used.verify()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "DELETE FROM owner WHERE cohort = 1",
+        "UPDATE owner SET cohort = 1",
+        "UPDATE owner SET id = x'00112233445566778899aabbccddeeff' WHERE cohort = 1",
+    ],
+)
+def test_a_release_proves_its_owners_first(used, edit):
+    """An owner who is taken out would join again, with a whole budget."""
+    sql(used, edit)
+    with pytest.raises(LedgerError, match="moved, added or taken out"):
+        used.reserve("new", "study", TWO, COSTS)
+
+
+def test_yesterdays_copy_is_noticed(used, tmp_path):
+    copy = tmp_path / "yesterday"
+    sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(str(used), copy)
+    made = used.reserve("today", "study", TWO, COSTS)
+    sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(copy, str(used))
+    for act in (
+        lambda: used.reserve("today", "study", TWO, COSTS),
+        lambda: used.left(TWO),
+        used.standings,
+        used.verify,
+        lambda: Ledger(str(used)),
+        lambda: made.settle(COSTS),
+    ):
+        with pytest.raises(LedgerError, match="older copy, or another branch"):
+            act()
+    # Who puts the anchor back, too, still has releases that the ledger does not know.
+    Path(f"{used}.key.anchor").unlink()
+    with pytest.raises(LedgerError, match="that of this release"):
+        made.settle(COSTS)
+
+
+def test_another_branch_is_noticed(used, tmp_path):
+    sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
+    branch = tmp_path / "branch.ledger"
+    for ending in ("", ".key", ".key.anchor"):
+        shutil.copy(f"{used}{ending}", f"{branch}{ending}")
+    Ledger(branch).reserve("there", "study", TWO, COSTS)
+    used.reserve("here", "study", TWO, COSTS)
+    sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(branch, str(used))
+    with pytest.raises(LedgerError, match="another branch"):
+        used.standings()
+
+
+def test_keys(used, tmp_path):
+    key = Path(f"{used}.key")
+    other = Ledger.create(tmp_path / "other.ledger")
+    with pytest.raises(LedgerError, match="not written with this key"):
+        Ledger(str(used), f"{other}.key")
+    key.chmod(0o640)
+    with pytest.raises(LedgerError, match="may be read by others"):
+        Ledger(str(used))
+    key.chmod(0o600)
+    content = key.read_bytes()
+    key.write_bytes(content[:-1])
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger(str(used))
+    key.unlink()
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Ledger(str(used))
+    key.write_bytes(content)
+    key.chmod(0o600)
+    assert Ledger(str(used)).verify() == 5
+    with pytest.raises(LedgerError, match="another ledger's key"):
+        Ledger.create(tmp_path / "new.ledger", key)
+    assert key.read_bytes() == content and not (tmp_path / "new.ledger").exists()
+
+
+def test_another_ledger_in_the_same_place(used, tmp_path):
+    other = Ledger.create(tmp_path / "other.ledger", tmp_path / "other.key")
+    with pytest.raises(LedgerError, match="holds a ledger already"):
+        Ledger.create(str(used), tmp_path / "new.key")
+    shutil.copy(tmp_path / "other.key", f"{used}.key")
+    for path in (Path(str(used)), Path(f"{used}-wal"), Path(f"{used}-shm")):
+        path.unlink(missing_ok=True)
+    sql(other, "PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(str(other), str(used))
+    with pytest.raises(LedgerError, match="not the ledger that was used with this key"):
+        Ledger(str(used))
+
+
+def test_only_its_owner_may_read_it(used):
+    for ending in ("", ".key", ".key.anchor"):
+        assert Path(f"{used}{ending}").stat().st_mode & 0o077 == 0
+
+
+def test_no_name_is_in_it(used):
+    sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
+    for path in Path(str(used)).parent.iterdir():
+        content = path.read_bytes()
+        assert b"ann" not in content and b"bob" not in content
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("", "place is empty"),
+        ("  ", "place is empty"),
+        ("sqlite://", "in memory remembers nothing"),
+        ("sqlite:///:memory:", "in memory remembers nothing"),
+        ("mysql://host/people", "cannot be kept in mysql|no driver"),
+        ("what://host/people", "no driver|cannot be kept in"),
+        ("://", "is no place of a ledger"),
+        ("postgresql://host/people", "needs the file of its key"),
+    ],
+)
+def test_places(place, message):
+    with pytest.raises(InputError, match=message) as raised:
+        Ledger(place)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_url_without_its_driver(monkeypatch, tmp_path):
+    def missing(*_args: object, **_kwargs: object) -> None:
+        raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg")
+
+    monkeypatch.setattr(sa, "create_engine", missing)
+    with pytest.raises(InputError, match=r"no driver .*pip install 'collegium\[postgres\]'"):
+        Ledger("postgresql://host/people", tmp_path / "key")
+
+
+def test_what_is_no_ledger(tmp_path):
+    with pytest.raises(LedgerError, match="holds no ledger"):
+        Ledger(tmp_path / "missing")
+    text, key = tmp_path / "text", tmp_path / "key"
+    text.write_text("a,b\n1,2\n" * 100)
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    with pytest.raises(LedgerError, match="cannot be used"):
+        Ledger(text, key)
+    database = sqlite3.connect(tmp_path / "other.db")
+    database.execute("CREATE TABLE things (a)")
+    database.commit()
+    with pytest.raises(LedgerError, match="holds no ledger"):
+        Ledger(tmp_path / "other.db", key)
+
+
+def test_a_newer_version(used):
+    sql(used, "UPDATE alembic_version SET version_num = '2'")
+    with pytest.raises(LedgerError, match="has version 2, this program knows 1"):
+        Ledger(str(used))
+
+
+def test_a_clock_that_runs_backwards(used, monkeypatch):
+    class Yesterday(dt.datetime):
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> "Yesterday":
+            return cls(2020, 1, 1, tzinfo=tz)
+
+    monkeypatch.setattr(storage, "datetime", Yesterday)
+    with pytest.warns(LedgerWarning, match="the clock says 2020"):
+        used.reserve("new", "study", TWO, COSTS)
+    times = [entry.at for entry in used.history()]
+    assert times == sorted(times) and times[-1] > "2026"
+
+
+def test_a_full_disk_changes_nothing(used):
+    before = [entry.mac for entry in used.history()]
+    sa.event.listen(
+        used._storage.database.engine,
+        "connect",
+        lambda connection, _: connection.execute("PRAGMA max_page_count = 1"),
+    )
+    many = people({f"p{number}": "high" for number in range(20_000)})
+    with pytest.raises(LedgerError, match="disk is full"):
+        used.reserve("new", "study", many, COSTS, newcomers=True)
+    assert [entry.mac for entry in Ledger(str(used)).history()] == before
+
+
+def test_a_locked_ledger_is_waited_for(used, monkeypatch):
+    sa.event.listen(
+        used._storage.database.engine,
+        "connect",
+        lambda connection, _: connection.execute("PRAGMA busy_timeout = 1"),
+    )
+    other = sqlite3.connect(str(used), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerError, match="locked"):
+        used.reserve("new", "study", TWO, COSTS)
+    other.execute("ROLLBACK")
+    used.reserve("new", "study", TWO, COSTS)
+
+
+def test_read_only(used):
+    engine = used._storage.database.engine
+    sa.event.listen(
+        engine, "connect", lambda connection, _: connection.execute("PRAGMA query_only = ON")
+    )
+    with pytest.raises(LedgerError, match=r"cannot be used .*readonly"):
+        used.reserve("new", "study", TWO, COSTS)
+
+
+def test_a_server_that_stops_in_the_middle(server, tmp_path):
+    url, key = server.new_database(), tmp_path / "key"
+    ledger = Ledger.create(url, key)
+    made = ledger.reserve("a", "study", TWO, COSTS)
+    server.stop()
+    try:
+        for act in (
+            lambda: made.settle(COSTS),
+            lambda: ledger.reserve("b", "study", TWO, COSTS),
+            lambda: Ledger(url, key),
+        ):
+            with pytest.raises(LedgerError, match="cannot be used") as raised:
+                act()
+            assert "\n" not in str(raised.value)
+    finally:
+        server.start()
+    ledger.verify()
+    assert [entry.kind for entry in ledger.history()] == ["begin", "join", "reserve"]
+    made.settle(COSTS)
+    assert ledger.standings()[0].spent == COSTS[0]
+
+
+def test_no_password_is_shown(tmp_path):
+    key = tmp_path / "key"
+    key.write_bytes(bytes(32))
+    with pytest.raises(LedgerError) as raised:
+        Ledger(f"postgresql://steward:secret@/people?host={tmp_path}", key)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("parts", [[0], [0, 2], [0, -1], [[0, 1]]])
+def test_parts(ledger, parts):
+    with pytest.raises(InputError, match="parts"):
+        ledger.reserve("a", "study", TWO, COSTS, parts)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, math.nan, "x"])
+def test_the_share_of_delta(tmp_path, share):
+    with pytest.raises(CollegiumError, match="delta_0_share"):
+        Ledger.create(tmp_path / "people.ledger", delta_0_share=share)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_tables_are_those_of_the_migrations(anywhere):
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    from collegium.ledger.tables import metadata
+
+    place, key = anywhere
+    ledger = Ledger.create(place, key)
+    with ledger._storage.database.reading() as connection:
+        assert not compare_metadata(MigrationContext.configure(connection), metadata)
+        if place.endswith("ledger"):
+            for table in metadata.tables:
+                made = connection.scalar(
+                    sa.text("SELECT sql FROM sqlite_master WHERE name = :name"), {"name": table}
+                )
+                assert made.rstrip().endswith("STRICT")
+            assert connection.scalar(sa.text("PRAGMA journal_mode")) == "wal"
+            assert connection.scalar(sa.text("PRAGMA foreign_keys")) == 1
+
+
+def test_entries_are_json_that_anybody_can_read(used):
+    kinds = [entry.kind for entry in used.history()]
+    assert kinds == ["begin", "join", "reserve", "reserve", "reserve"]
+    assert json.loads(json.dumps(used.history()[2].body))["name"] == "study"

@@ -1,0 +1,298 @@
+"""The ledger beside a model of a few lines: one list of costs per person."""
+
+import json
+import math
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from collegium.accounting.events import Gaussian, Laplace, PoissonGaussian
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budget, Policy
+from collegium.errors import BudgetExceededError, InputError, LedgerError
+from collegium.ledger.ledger import Ledger
+from collegium.ledger.limits import Cost, Limit
+from tests.ledger.conftest import people
+
+POLICY = {"high": 1.0, "average": 2.0, "low": 3.0, "public": math.inf}
+
+
+@dataclass
+class Person:
+    """What a ledger must know of one person."""
+
+    level: str
+    costs: dict[str, Cost] = field(default_factory=dict)
+    has_left: bool = False
+
+    @property
+    def spent(self) -> Cost:
+        return Cost.total(self.costs.values())
+
+    def affords(self, cost: Cost) -> bool:
+        return Limit.of(Budget(POLICY[self.level])).allows(Cost.total([*self.costs.values(), cost]))
+
+
+class Town:
+    """Random things happen to random people, in the ledger and in the model."""
+
+    def __init__(self, ledger: Ledger, seed: int) -> None:
+        self.ledger, self.random = ledger, random.Random(seed)
+        self.people: dict[str, Person] = {}
+        self.open: dict[str, tuple[object, list[Cost], dict[str, int]]] = {}
+        self.n_releases = self.n_refused = 0
+
+    def _some(self) -> dict[str, str]:
+        """Some people with their levels; now and then, with newcomers."""
+        present = [name for name, one in self.people.items() if not one.has_left]
+        chosen = self.random.sample(present, self.random.randint(0, len(present)))
+        if self.random.random() < 0.3 or not chosen:
+            chosen += [f"p{len(self.people) + i}" for i in range(self.random.randint(1, 5))]
+        levels = list(POLICY)
+        return {
+            name: self.people[name].level if name in self.people else self.random.choice(levels)
+            for name in chosen
+        }
+
+    def _cost(self) -> Cost:
+        kind, much = self.random.random(), self.random.random() ** 3
+        if kind < 0.1:
+            return Cost(0.0)
+        if kind < 0.3:
+            return Cost(much * 0.1, math.sqrt(much) * 0.3)
+        return Cost(much * 0.1, math.inf, 0.0 if kind < 0.9 else much * 3e-8)
+
+    def reserve(self) -> None:
+        levels = self._some()
+        costs = [self._cost() for _ in range(3)]
+        parts = [self.random.randrange(3) for _ in levels]
+        self.n_releases += 1
+        id = f"r{self.n_releases}"
+        affordable = all(
+            (self.people.get(name) or Person(level)).affords(costs[part])
+            for (name, level), part in zip(levels.items(), parts, strict=True)
+            if not costs[part].is_nothing
+        )
+        budgets = people(levels, POLICY)
+        try:
+            made = self.ledger.reserve(id, "some release", budgets, costs, parts, newcomers=True)
+        except BudgetExceededError:
+            assert not affordable
+            self.n_refused += 1
+            return
+        assert affordable
+        who = dict(zip(levels, parts, strict=True))
+        for name, level in levels.items():
+            self.people.setdefault(name, Person(level))
+            if not costs[who[name]].is_nothing:
+                self.people[name].costs[id] = costs[who[name]]
+        self.open[id] = made, costs, who
+
+    def settle(self) -> None:
+        if not self.open:
+            return
+        id = self.random.choice(list(self.open))
+        made, costs, who = self.open.pop(id)
+        less = [
+            Cost(cost.mu_squared * share, cost.pure_epsilon, cost.delta_0 * share)
+            for cost in costs
+            for share in [self.random.choice([0.1, 0.5, 1.0])]
+        ]
+        made.settle(less)
+        for name, part in who.items():
+            if id in self.people[name].costs:
+                self.people[name].costs[id] = less[part]
+
+    def change(self) -> None:
+        levels = {
+            name: self.random.choice(list(POLICY)) if self.random.random() < 0.3 else level
+            for name, level in self._some().items()
+        }
+        self.ledger.change(people(levels, POLICY))
+        for name, level in levels.items():
+            self.people.setdefault(name, Person(level)).level = level
+
+    def forget(self) -> None:
+        present = [name for name, one in self.people.items() if not one.has_left]
+        if present:
+            name = self.random.choice(present)
+            assert self.ledger.forget(name)
+            self.people[name].has_left = True
+
+    def check(self) -> None:
+        for name, one in self.people.items():
+            account = self.ledger.account_of(name)
+            assert {charge.release.id: charge.cost for charge in account.charges} == one.costs
+            assert (account.grants[-1].level, account.grants[-1].has_left) == (
+                one.level,
+                one.has_left,
+            )
+        standings = self.ledger.standings()
+        assert sum(standing.owners for standing in standings) == len(self.people)
+        figures = {
+            (one.level, one.has_left, one.spent, len(one.costs)) for one in self.people.values()
+        }
+        assert len(standings) == len(figures)
+        self.ledger.verify()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_ledger_is_one_list_of_costs_per_person(tmp_path, seed):
+    town = Town(Ledger.create(tmp_path / "people.ledger"), seed)
+    for _ in range(60):
+        happens = town.random.choices(
+            [town.reserve, town.settle, town.change, town.forget], [6, 4, 1, 1]
+        )[0]
+        happens()
+    assert town.n_refused, "the model never saw a refusal"
+    town.ledger = Ledger(tmp_path / "people.ledger")
+    town.check()
+
+
+def test_the_same_on_a_server(server, tmp_path):
+    url, key = server.new_database(), tmp_path / "key"
+    town = Town(Ledger.create(url, key), seed=7)
+    for _ in range(25):
+        town.random.choice([town.reserve, town.settle, town.change])()
+    town.ledger = Ledger(url, key)
+    town.check()
+
+
+def test_who_has_one_history_is_one_cohort(ledger):
+    everybody = people({f"p{i}": "high" if i % 2 else "low" for i in range(1000)})
+    for number in range(5):
+        ledger.reserve(str(number), "a release", everybody, [Cost(1e-3), Cost(2e-3)])
+    assert [standing.owners for standing in ledger.standings()] == [500, 500]
+
+
+def test_asking_again_after_a_crash_reserves_nothing_twice(ledger):
+    two = people({"ann": "high", "bob": "low"})
+    first = ledger.reserve("a", "study", two, [Cost(0.04), Cost(0.36)])
+    again = ledger.reserve("a", "study", two, [Cost(0.04), Cost(0.36)])
+    assert (first.entry, first.mac) == (again.entry, again.mac)
+    assert len(ledger.history()) == 3
+    again.settle([Cost(0.01), Cost(0.02)])
+    first.settle([Cost(0.01), Cost(0.02)])
+    assert len(ledger.history()) == 4
+    late = ledger.reserve("a", "study", two, [Cost(0.04), Cost(0.36)])
+    assert late.is_settled and late.costs == (Cost(0.01), Cost(0.02))
+    with pytest.raises(LedgerError, match="settled before, at other costs"):
+        late.settle([Cost(0.01), Cost(0.01)])
+    with pytest.raises(LedgerError, match="other owners or other costs"):
+        ledger.reserve("a", "study", two, [Cost(0.05), Cost(0.36)])
+    with pytest.raises(LedgerError, match="other owners or other costs"):
+        ledger.reserve("a", "study", people({"ann": "high"}), [Cost(0.04), Cost(0.36)])
+
+
+def test_a_release_that_cost_more_than_was_reserved_is_refused(ledger):
+    made = ledger.reserve("a", "study", people({"ann": "high"}), [Cost(0.04), Cost(0.0)])
+    for wrong in ([Cost(0.05), Cost(0.0)], [Cost(0.04, math.inf, 1e-9), Cost(0.0)], [Cost(0.01)]):
+        with pytest.raises(LedgerError, match="more than was reserved"):
+            made.settle(wrong)
+    assert len(ledger.history()) == 3
+
+
+def test_a_refusal_says_who_and_what_is_left_and_changes_nothing(ledger):
+    two = people({"ann": "high", "bob": "low"})
+    ledger.reserve("a", "study", two, [Cost(0.05), Cost(0.05)])
+    before = [json.dumps(entry.body) for entry in ledger.history()]
+    with pytest.raises(
+        BudgetExceededError, match=r"1 owners of level 'high' .* μ = 0\.1475 left of 0\.2679"
+    ):
+        ledger.reserve("b", "study", people({"ann": "high", "new": "low"}), [Cost(0.03), Cost(0.1)])
+    assert [json.dumps(entry.body) for entry in ledger.history()] == before
+    assert ledger.account_of("new") is None
+
+
+def test_a_mind_that_changes(ledger):
+    ledger.reserve("a", "study", people({"ann": "high"}), [Cost(0.05), Cost(0.0)])
+    with pytest.raises(LedgerError, match=r"1 owners grant ε = 1 .* but ε = 3"):
+        ledger.reserve("b", "study", people({"ann": "low"}), [Cost(0.0), Cost(0.2)])
+    assert ledger.change(people({"ann": "low"}))["raised"] == 1
+    ledger.reserve("b", "study", people({"ann": "low"}), [Cost(0.0), Cost(0.2)])
+    assert ledger.change(people({"ann": "high"})) == {
+        "joined": 0, "raised": 0, "lowered": 1, "overdrawn": 1,
+    }  # fmt: skip
+    with pytest.raises(BudgetExceededError):
+        ledger.reserve("c", "study", people({"ann": "high"}), [Cost(1e-12), Cost(0.0)])
+    account = ledger.account_of("ann")
+    assert [grant.level for grant in account.grants] == ["high", "low", "high"]
+    assert [charge.cost.mu_squared for charge in account.charges] == [0.05, 0.2]
+
+
+def test_who_left_is_in_no_release_and_keeps_what_was_spent(ledger):
+    two = people({"ann": "high", "bob": "high"})
+    ledger.reserve("a", "study", two, [Cost(0.05), Cost(0.0)])
+    assert ledger.forget("ann") and ledger.forget("ann") and not ledger.forget("nobody")
+    with pytest.raises(LedgerError, match="1 of 2 owners have left"):
+        ledger.reserve("b", "study", two, [Cost(0.001), Cost(0.0)])
+    ledger.reserve("b", "study", people({"bob": "high"}), [Cost(0.001), Cost(0.0)])
+    assert [(one.has_left, one.spent.mu_squared) for one in ledger.standings()] == [
+        (False, pytest.approx(0.051)),
+        (True, 0.05),
+    ]
+
+
+def test_whose_ledger_is_it(ledger):
+    ledger.reserve(
+        "a", "study", people({f"p{i}": "high" for i in range(10)}), [Cost(0.01), Cost(0)]
+    )
+    others = people({f"q{i}": "high" for i in range(10)})
+    with pytest.raises(LedgerError, match=r"0 of 10 owners are known .* another data set's"):
+        ledger.reserve("b", "study", others, [Cost(0.01), Cost(0)])
+    ledger.reserve("b", "study", others, [Cost(0.01), Cost(0)], newcomers=True)
+
+
+def test_what_is_left_follows_each_owner(ledger):
+    ledger.reserve("a", "study", people({"ann": "high", "bob": "low"}), [Cost(0.03), Cost(0.1)])
+    left = ledger.left(people({"ann": "high", "bob": "low", "cid": "low"}))
+    limits = [Limit.of(Budget(epsilon)).mu_squared for epsilon in (1.0, 3.0, 3.0)]
+    assert left.mu_squared == pytest.approx([limits[0] - 0.03, limits[1] - 0.1, limits[2]])
+    assert left.share[2] == 1.0 and left.share[0] == pytest.approx(1 - 0.03 / limits[0])
+    assert left.cohort[2] == 0
+    unlimited = ledger.left(people({"eve": "public"}, POLICY))
+    assert unlimited.mu_squared[0] == math.inf and unlimited.share[0] == 1.0
+
+
+def test_costs_about_less_than_the_ledger_promises_are_refused(ledger):
+    one = people({"ann": "high"})
+    with pytest.raises(LedgerError, match=r"are replaced, the ledger .* there or blanked"):
+        ledger.reserve("a", "study", one, [Cost(0.01)], [0], neighbours=Neighbours.REPLACE)
+    assert not ledger.standings()
+
+
+def test_what_events_cost():
+    costs = Cost.of_event(Gaussian([0.5, 1.0], scale=10.0))
+    assert [cost.mu_squared for cost in costs] == pytest.approx([0.0025, 0.01])
+    (laplace,) = Cost.of_event(Laplace([1.0], inverse_scale=0.5))
+    assert laplace.pure_epsilon == pytest.approx(0.5) and laplace.delta_0 == 0
+    (steps,) = Cost.of_event(PoissonGaussian([0.1], [5.0], 100), delta_0=1e-7)
+    assert steps.delta_0 == 1e-7 and 0.2 < math.sqrt(steps.mu_squared) < 0.21
+
+
+def test_sub_sampled_training_and_counts_share_one_account(ledger):
+    """The oracle of (.1, 5, 100), twice, and a count: within ε = 3 of one person, not ε = 1 of the other."""
+    costs = Cost.of_event(PoissonGaussian([0.1], [5.0], 100), delta_0=4e-8)
+    both = people({"ann": "high", "bob": "low"})
+    ledger.reserve("a", "training", both, costs, [0, 0])
+    with pytest.raises(BudgetExceededError, match="'high'"):
+        ledger.reserve("b", "training", both, costs, [0, 0])
+    ledger.reserve("b", "training", people({"bob": "low"}), costs, [0])
+    ledger.reserve("c", "count", people({"bob": "low"}), [Cost(0.4)], [0])
+    with pytest.raises(
+        BudgetExceededError, match=r"'low' .* have δ₀ = 2e-08 left of 1e-07, and this may"
+    ):
+        ledger.reserve("d", "training", people({"bob": "low"}), [Cost(0.0, math.inf, 5e-8)], [0])
+    ann, bob = ledger.standings()
+    assert 0.75 < ann.epsilon_spent < 0.77
+    assert 2.9 < bob.epsilon_spent <= 3
+
+
+def test_a_ledger_needs_names(ledger):
+    rows = Policy({"high": 1.0}).assign(["high", "high"])
+    with pytest.raises(InputError, match="no names were given"):
+        ledger.reserve("a", "study", rows, [Cost(0.01)])
+    numbers = Policy({"high": 1.0}).assign(["high", "high"], owners=[7, 8])
+    ledger.reserve("a", "study", numbers, [Cost(0.01)])
+    assert ledger.left(Policy({"high": 1.0}).assign(["high"], owners=["7"])).cohort.tolist() == [1]
