@@ -50,13 +50,13 @@ def refuse_other_order(**given: Any) -> pd.Index | None:
 
 
 def _is_numbered(index: pd.Index) -> bool:
-    return index.equals(pd.RangeIndex(len(index)))
+    return bool(index.equals(pd.RangeIndex(len(index))))
 
 
 def _disagree(one: str, other: str, same: bool) -> InputError:
     what = "one index in two orders" if same else "two indexes that disagree"
     return InputError(
-        f"{one.replace('_', ' ')} and {other.replace('_', ' ')} have {what}, but go by position: bring one into "
-        "the other's order with .loc[other.index], or, if positions are right, give both with "
+        f"{one.replace('_', ' ')} and {other.replace('_', ' ')} have {what}, but go by position: bring one "
+        "into the other's order with .loc[other.index], or, if positions are right, give both with "
         ".reset_index(drop=True)"
     )
