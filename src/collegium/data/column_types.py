@@ -378,7 +378,7 @@ def _tell_of_mixture(column: pd.Series, are: NDArray[np.bool_]) -> None:
 
 def _tell_of_names(column: pd.Series) -> None:
     """Warn of public text that is different nearly everywhere: dates, names, numbers with units."""
-    different = column.nunique()
+    different = column.astype(str).nunique()
     if len(column) >= _LEAST_TOLD and 2 * different > len(column):
         warnings.warn(
             f"column {column.name!r} is text, and has {different:,} different values in {len(column):,} "
