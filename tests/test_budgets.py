@@ -284,6 +284,19 @@ REFUSED = [
         [[["xenia", "bob", "eve"]]],
         "^owners must be one column",
     ),
+    (
+        lambda owners: Policy(LEVELS).assign(pd.Series(["high", "low", "low"]), owners=owners),
+        [
+            pd.Series(["xenia", "bob", "eve"])[::-1],
+            pd.Series(["xenia", "bob", "eve"], index=[1, 0, 2]),
+        ],
+        "^privacy levels and owners have one index in two orders.*reset_index",
+    ),
+    (
+        lambda owners: Budgets.from_epsilons(pd.Series([1, 2], index=["a", "b"]), owners=owners),
+        [pd.Series(["xenia", "bob"], index=["b", "c"])],
+        "^privacy budgets and owners have two indexes that disagree",
+    ),
 ]
 
 
@@ -302,3 +315,18 @@ def test_owners_that_differ_in_case_or_blanks_are_counted_and_not_named():
     with pytest.warns(PrivacyWarning, match="3 of 4 owners are called like another one") as told:
         Policy({"low": 3.0}).assign(["low"] * 5, owners=["Anna ", "anna", "Bo", "ANNA", "Bo"])
     assert not any("nna" in str(one.message) for one in told)
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [COLUMN_OWNERS := pd.Series(list("abcdef"), index=[7, 3, 9, 5, 1, 0]), COLUMN_OWNERS.to_numpy(),
+     COLUMN_OWNERS.reset_index(drop=True), COLUMN_OWNERS.index.to_numpy(), None],
+    ids=["equal", "array", "numbered", "numbers", "none"],
+)  # fmt: skip
+def test_columns_without_another_order_go_by_position_and_remember_whose_rows_they_are(owners):
+    levels = pd.Series(COLUMN, index=COLUMN_OWNERS.index)
+    budgets = Policy(LEVELS).assign(levels, owners)
+    assert budgets.record_groups().tolist() == COLUMN
+    assert budgets.index.equals(levels.index)
+    assert budgets[2:4].index.tolist() == [9, 5]
+    assert Policy(LEVELS).assign(COLUMN).index is None

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.checks import check_whole, exact_float, exact_floats, is_number, shown
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 from collegium.names import as_names, spelt_alike
+from collegium.row_labels import refuse_other_order
 
 DEFAULT_DELTA = 1e-5
 MOST_EPSILON = 1e15
@@ -164,9 +165,10 @@ class Policy:
         Raises
         ------
         InputError
-            If a level is unknown or missing, the lengths differ, an owner has two levels, or declared
-            sizes are not those of all levels.
+            If a level is unknown or missing, the lengths differ, an owner has two levels, declared
+            sizes are not those of all levels, or pandas objects have the same index in two orders.
         """
+        index = refuse_other_order(privacy_levels=levels, owners=owners)
         column = _one_dimensional(levels, "privacy levels")
         names = list(self._levels)
         given = as_names(column)
@@ -174,7 +176,7 @@ class Policy:
         unknown = np.flatnonzero(codes < 0)
         if unknown.size:
             raise unknown_level(given[unknown[0]], names, unknown.size, int(unknown[0]))
-        return Budgets(dict(self._levels), codes, owners, sizes)
+        return Budgets(dict(self._levels), codes, owners, sizes)._labelled(index)
 
 
 def unknown_level(
@@ -234,12 +236,14 @@ class Budgets:
         Position in ``owners`` for each record.
     owner_group : ndarray of int, shape (n_owners,)
         Position in ``group_names`` for each owner.
+    index : Index, or None
+        Labels of the records' rows, where pandas objects were given.
 
     Raises
     ------
     InputError
-        If an owner belongs to two groups, has no name, the lengths differ, or declared sizes are not those of
-        all groups.
+        If an owner belongs to two groups, has no name, the lengths differ, declared sizes are not those of
+        all groups, or pandas objects have the same index in two orders.
 
     Notes
     -----
@@ -292,6 +296,7 @@ class Budgets:
         self.owners: NDArray[Any] = np.asarray(unique)
         self.owner_group: NDArray[np.intp] = np.zeros(len(unique), dtype=np.intp)
         self.owner_group[self.record_owner] = codes
+        self.index = refuse_other_order(record_groups=record_groups, owners=owners)
         self._refuse_two_groups(codes)
         self.declare(sizes)
         self._warn()
@@ -328,6 +333,7 @@ class Budgets:
         >>> Budgets.from_epsilons([1, 2, 2, 0.5]).group_sizes()
         {'ε=0.5': 1, 'ε=1': 1, 'ε=2': 2}
         """
+        index = refuse_other_order(privacy_budgets=epsilons, owners=owners)
         column = _one_dimensional(epsilons, "privacy budgets")
         values = exact_floats(column)
         if values is None:
@@ -344,7 +350,11 @@ class Budgets:
             )
         unique, codes = np.unique(values, return_inverse=True)
         named = {epsilon_group(value): Budget(value, delta) for value in unique.tolist()}
-        return cls(named, codes, owners)
+        return cls(named, codes, owners)._labelled(index)
+
+    def _labelled(self, index: pd.Index | None) -> Self:
+        self.index = index
+        return self
 
     def _refuse_two_groups(self, codes: NDArray[np.intp]) -> None:
         torn = np.flatnonzero(self.owner_group[self.record_owner] != codes)
@@ -401,7 +411,8 @@ class Budgets:
         owner = self.record_owner[chosen]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
-            return Budgets(self.groups, self.owner_group[owner], self.owners[owner])
+            part = Budgets(self.groups, self.owner_group[owner], self.owners[owner])
+        return part._labelled(None if self.index is None else self.index[chosen])
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name!r}: {size}" for name, size in self.group_sizes().items())

@@ -92,6 +92,7 @@ def test_budgets_that_are_no_numbers_are_not_quoted(label, tmp_path, text, colum
     ("budgets", "votes", "words"),
     [
         ("epsilon\n1\n2\n3\n4\n", 0, "votes of 5 teachers (columns), but there are budgets of 4"),
+        ("epsilon\n1\n2\n3\n4\n", 7, "votes of 5 teachers (columns), but there are budgets of 4"),
         ("epsilon\n1\n", 3, "first in row 2, column 3: give class numbers"),
         ("epsilon\n1\n", 0.5, "but row 2, column 3 has none"),
         ("group,epsilon\na,1\nA,1\na,2\n", 0, "second (ε = 2, δ = 1e-05) in record 3 (row 4 of"),
@@ -103,7 +104,7 @@ def test_rows_are_counted_as_a_person_counts(label, tmp_path, budgets, votes, wo
     table[1, 2] = votes
     np.save("others.npy", table)
     code, lines = label(
-        *("--votes-are", "predictions") * bool(votes), votes="others.npy", budgets="other.csv"
+        *("--votes-are", "predictions") * (0 < votes < 7), votes="others.npy", budgets="other.csv"
     )
     assert code == 2 and words in lines[-1]
 

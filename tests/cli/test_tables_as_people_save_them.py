@@ -4,8 +4,11 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from collegium.data.column_types import ColumnTypes
+from collegium.errors import InputError
 from collegium.study.config import read_config
 from collegium.study.stages import plan_study
 
@@ -113,6 +116,42 @@ def test_a_comma_that_may_separate_thousands_is_refused_until_it_is_said_what_it
     assert "column 'weight' of the public records holds" in line and "data.decimal = ','" in line
     decimals = features(study('decimal = ","', thousands, ";"))
     assert all(1 <= row[1] < 10 for row in decimals[0])
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal"),
+    [(["42,345.67", "950"], None), (["1,234,567"], None), (["42.345,67", "7,5"], None), (["1,234", "7"], "."),
+     (["1.234", "7,5"], ","), (["1'234.5", "n/a", "7"], None), (["-12\u202f345,5"], None)],
+)  # fmt: skip
+def test_separated_thousands_are_no_text(cells, decimal):
+    table = pd.DataFrame({"income": cells * 5})
+    with pytest.raises(
+        InputError, match=r"'income' of the public records holds .* write numbers without"
+    ):
+        ColumnTypes.of(table, decimal=decimal, characters=True)
+    kept = ColumnTypes.of(table, decimal=decimal, characters=True, declared={"income": "text"})
+    assert kept.kinds == {"income": "text"}
+
+
+@pytest.mark.parametrize(
+    "cell", ["0{:02d} 123 456", "192.168.0.{}", "{},50 €", "1.{}.2020", "a,{}"]
+)
+def test_what_is_written_like_no_number_stays_text(cell):
+    table = pd.DataFrame({"x": [cell.format(number % 7) for number in range(40)]})
+    assert ColumnTypes.of(table, characters=True).kinds == {"x": "text"}
+
+
+def test_a_plan_says_what_is_text_and_warns_where_all_of_it_is_different(study, collegium):
+    def dated(files):
+        for rows in files.values():
+            for number, row in enumerate(rows):
+                row["ward"], row["seen"] = "AB"[number % 2], f"2020-{number % 12}-{number % 25}"
+
+    path = study(change=dated, columns=("age", "weight", "ward", "seen"))
+    code, output, errors = collegium("plan", path)
+    assert code == 0 and "Read as numbers: age, weight; as text: ward, seen." in output
+    (line,) = [line for line in errors.splitlines() if line.startswith("warning")]
+    assert "column 'seen' is text, and has 60 different values in 60 public records" in line
 
 
 def test_two_separators_in_a_header_are_named_with_the_key(study, refused):

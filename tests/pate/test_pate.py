@@ -597,6 +597,44 @@ def test_labels_and_budgets_must_be_one_per_record(data, what):
         classifier().fit(data["X"], given["y"], budgets=given["budgets"], X_public=data["X_public"])
 
 
+@pytest.mark.parametrize("shuffled", ["X", "y", "levels", "epsilons"])
+def test_one_index_in_two_orders_is_refused(data, shuffled):
+    order = np.random.default_rng(0).permutation(N_RECORDS)
+    given = {
+        "X": pd.DataFrame(data["X"], columns=list("abc")),
+        "y": pd.Series(data["y"]),
+        "levels": pd.Series(data["levels"]),
+        "epsilons": pd.Series(generous(data)),
+    }
+    given[shuffled] = given[shuffled].iloc[order]
+    budgets = given["epsilons"] if shuffled == "epsilons" else POLICY.assign(given["levels"])
+    public = pd.DataFrame(data["X_public"], columns=list("abc"))
+    with pytest.raises(InputError, match=r"one index in two orders.*reset_index"):
+        classifier().fit(given["X"], given["y"], budgets=budgets, X_public=public)
+
+
+def test_what_a_student_is_judged_by_is_in_one_order_and_complete(data):
+    names = list("abc")
+    train, public, test = (
+        pd.DataFrame(data[x], columns=names) for x in ("X", "X_public", "X_test")
+    )
+    kept = np.random.default_rng(0).permutation(N_RECORDS)  # as train_test_split leaves rows
+    y, levels = pd.Series(data["y"])[kept], pd.Series(data["levels"])[kept]
+    budgets = POLICY.assign(levels)
+    model = classifier(aggregator=GNMax(sigma=1), classes=["no", "yes"]).fit(
+        train.loc[kept], y, budgets=np.full(N_RECORDS, 1e4), X_public=public
+    )
+    assert budgets.index.equals(y.index)
+    truth = pd.Series(data["y_test"])
+    assert model.score(test, truth) == model.score(test[::-1], truth[::-1])
+    assert model.score(test[::-1], truth[::-1].to_numpy()) == model.score(test, truth.tolist())
+    for judge in (model.score, model.quality, model.effects):
+        with pytest.raises(InputError, match="test records and classes have one index in two"):
+            judge(test, truth[::-1])
+    with pytest.raises(InputError, match=r"^11 of 200 test records have no class: drop them"):
+        model.score(test, truth.where(truth.index > 10))
+
+
 # Classes
 
 

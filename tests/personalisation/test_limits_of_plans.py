@@ -60,3 +60,17 @@ def test_algorithm_1_makes_no_more_teachers_than_can_be_trained():
     with pytest.raises(InputError, match=r"'algorithm1' would train [0-9,]+ teachers"):
         Upsampling(rule="algorithm1", precision=6).plan(budgets, sizes, 50)
     assert Upsampling(rule="algorithm1", precision=1).plan(budgets, sizes, 50).n_teachers == 75
+
+
+@pytest.mark.parametrize("name", ["weighting", "vanishing"])
+@pytest.mark.parametrize(
+    ("sizes", "least"), [([3, 297, 300], 100), ([7, 500, 101], 44), ([9, 9, 9], 3)]
+)
+def test_a_group_too_small_for_a_teacher_is_told_how_many_teachers_would_do(name, sizes, least):
+    budgets = {"high": Budget(1.0), "average": Budget(2.0), "low": Budget(3.0)}
+    people, made = dict(zip(budgets, sizes, strict=True)), PERSONALISATIONS[name]()
+    with pytest.raises(InputError, match=f"at least {least} teachers"):
+        made.plan(budgets, people, 2)
+    with pytest.raises(InputError, match=f"at least {least} teachers"):
+        made.plan(budgets, people, least - 1)
+    assert made.plan(budgets, people, least).groups["high"].teachers >= 1

@@ -86,6 +86,36 @@ def test_private_records_given_once_more_are_refused(tmp_path, streamed, role):
         plan_study(read_config(write(tmp_path, streamed, "public_may_overlap = true")))
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_other_records_of_private_people_are_refused_or_told(tmp_path, streamed):
+    def of(records, first):
+        names = [f"p-{first + number}" for number in range(len(records))]
+        return records.assign(patient=names)
+
+    def planned(more="", first=10_000, first_test=20_000):
+        path = write(
+            tmp_path,
+            streamed,
+            'owner = "patient"\n' + more,
+            private=of(table(600, 0), 0),
+            public=of(table(100, 1).drop(columns="level"), first),
+            test=of(table(50, 2).drop(columns="level"), first_test),
+        )
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            plan_study(read_config(path))
+        return [str(one.message) for one in told if "private ones, too" in str(one.message)]
+
+    assert not planned() and not planned(first=595, first_test=595)  # a handful
+    (line,) = planned(first_test=594)
+    assert line.startswith("6 of 50 test records are of people who have private ones, too")
+    with pytest.raises(InputError, match="6 of 100 public records are of people") as refusal:
+        planned(first=594)
+    assert "data.public_may_overlap = true" in str(refusal.value)
+    assert "p-59" not in line + str(refusal.value)
+    assert not planned("public_may_overlap = true", 0, 0)
+
+
 def test_what_was_allowed_is_said_in_the_statement(tmp_path):
     private = table(600, 0)
     path = write(

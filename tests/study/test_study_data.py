@@ -328,6 +328,12 @@ def test_public_columns_may_stand_in_another_order(tmp_path):
         (lambda t: t.drop(columns="age"), "other columns than private ones: they lack age"),
         (lambda t: t.assign(height=1), "have in addition height"),
         (lambda t: t.rename(columns={"age": "Age"}), "lack age and have in addition Age"),
+        (lambda t: t.rename(columns={"age": " age"}), "addition ' age'; .*without blanks around"),
+        (lambda t: t.rename_axis("").reset_index(), "column without a name .*index=False"),
+        (
+            lambda t: pd.concat([t, pd.DataFrame(index=range(2), columns=t.columns)]),
+            r"2 public record\(s\) are blank rows, first record 41 \(row 42",
+        ),
         (lambda t: t.assign(age="old"), "column 'age' holds text in the public records"),
         (lambda t: t[:0], "public records are empty|is empty"),
     ],
@@ -337,6 +343,17 @@ def test_public_records_that_are_not_like_private_ones_are_refused(tmp_path, cha
     tables(tmp_path, public=change(public))
     with pytest.raises(InputError, match=message):
         load(tmp_path)
+
+
+def test_blank_rows_are_refused_of_every_role_until_missing_ones_are_left_out(tmp_path):
+    table, others = people(), people(40, seed=1).drop(columns=["patient", "privacy"])
+    files = {"private": table, "public": others, "test": others}
+    for role, file in files.items():
+        blank = pd.concat([file, pd.DataFrame(index=range(1), columns=file.columns)])
+        tables(tmp_path, **{**files, role: blank})
+        with pytest.raises(InputError, match=f"1 {role} record.* blank"):
+            load(tmp_path, data={"test": "test.csv"})
+        load(tmp_path, data={"test": "test.csv", "missing": "", "public_may_overlap": True})
 
 
 def test_test_records_that_are_not_like_private_ones_are_refused(tmp_path):

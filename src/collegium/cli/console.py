@@ -194,3 +194,14 @@ def plan_sentence(plan: Plan) -> str:
         f"{plan.n_teachers:,} teachers are trained; {100 * plan.efficiency:.1f} % of all granted budgets "
         "turn into votes."
     )
+
+
+def columns_sentence(columns: Iterable[tuple[str, str]]) -> str:
+    """Say how the features are read: names and kinds, as the public records show them."""
+    from collegium.checks import listed
+
+    by_kind: dict[str, list[str]] = {}
+    for name, kind in columns:
+        by_kind.setdefault(kind, []).append(name)
+    said = "; ".join(f"as {kind}: {listed(names)}" for kind, names in by_kind.items())
+    return f"Read {said}."

@@ -13,6 +13,7 @@ import typer
 
 from collegium.cli.console import (
     STOPPED,
+    columns_sentence,
     err,
     out,
     plan_sentence,
@@ -136,7 +137,9 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     config = with_data_dir(read_config(study), data_dir)
     planned = plan_study(config)
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
-    if isinstance(data, StudyData) and hasattr(data.X_public, "columns"):
+    assert isinstance(data, StudyData)
+    columns = data.inputs.get("columns", [])
+    if columns:
         planned.rehearse(data.X_test)  # refuses what the run would; seeing images may take minutes
     most = (
         affordable_answers(aggregator, made, planned.price.name, config.study.seed)
@@ -152,6 +155,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
                 "efficiency": made.efficiency,
                 "answers_affordable": most,
                 "price": None if most is None else planned.price.name,
+                "columns": dict(columns),
                 "groups": {
                     name: {
                         "people": group.owners,
@@ -175,6 +179,8 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
         f"{len(data.X):,} private records of {data.budgets.n_owners:,} people, "
         f"{len(data.X_public):,} public records, {len(data.classes)} classes; {aggregator}"
     )
+    if columns:
+        out.print(columns_sentence(columns), soft_wrap=True)
     if most is not None:
         bound = "at least " if most == MOST else ""
         out.print(f"The budgets pay for {bound}{most:,} answers if every query is answered.")

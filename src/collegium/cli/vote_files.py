@@ -173,8 +173,7 @@ def read_votes(
             could_be_predictions = (
                 True  # one column per teacher: a vote outside the classes is named
             )
-        are_classes = classes is not None and bool((raw < classes).all())
-        if are_classes and not could_be_counts and not could_be_predictions:
+        if not could_be_counts and n_rows_of_budgets not in (None, raw.shape[1]):
             raise InputError(
                 f"{path} has votes of {raw.shape[1]} teachers (columns), but there are budgets of "
                 f"{n_rows_of_budgets}: give one row per teacher, in the order of the columns, or one row for "

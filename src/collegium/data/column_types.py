@@ -36,6 +36,10 @@ _TRUTH = {
 }
 _COMMA = re.compile(r"\s*[+-]?\d+(,\d+)?\s*")
 _THOUSAND = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
+_THOUSANDS = re.compile(
+    r"\s*[+-]?[1-9]\d{0,2}([,.'’ \u00a0\u202f])\d{3}(\1\d{3})*((?!\1)[,.]\d+)?\s*"
+)
+_LEAST_TOLD = 20  # fewer values say nothing about how many there are
 
 
 @dataclass(frozen=True)
@@ -86,15 +90,20 @@ class ColumnTypes:
         for name in X_public.columns:
             column = X_public[name]
             kind = declared.get(name) or kind_of(column.dtype)
+            if characters and declared.get(name) != TEXT and kind_of(column.dtype) == TEXT:
+                _refuse_thousands(column, decimal)
             if kind == TEXT:
                 given = column.notna().to_numpy()
                 are = np.isfinite(numbers_of(column, decimal)[given])
-                if characters and name not in declared and are.all():
+                mixed = characters and name not in declared and are.mean() > 0.5
+                if mixed and are.all():
                     kind = NUMBER
-                elif not are.any():
-                    unlike.append(name)
-                elif characters and name not in declared and are.mean() > 0.5:
+                elif mixed:
                     _tell_of_mixture(column[given], are)
+                elif name not in declared:
+                    _tell_of_names(column[given])
+                if not are.any():
+                    unlike.append(name)
             kinds[name] = kind
             if kind == NUMBER:
                 floats[name] = _float_of(column.dtype)
@@ -317,6 +326,20 @@ def _decimal_of(X_public: pd.DataFrame, declared: Mapping[str, str]) -> str:
     return "."
 
 
+def _refuse_thousands(column: pd.Series, decimal: str) -> None:
+    """Refuse numbers whose thousands are separated: as text, each would be a category of its own."""
+    cells = column.dropna().astype(str)
+    unread = np.isnan(numbers_of(cells, decimal))
+    marked = unread & cells.map(lambda cell: bool(_THOUSANDS.fullmatch(cell))).to_numpy(bool)
+    strange = unread & ~marked & np.isnan(numbers_of(cells)) & np.isnan(numbers_of(cells, ","))
+    if marked.any() and 2 * strange.sum() < len(cells):
+        raise InputError(
+            f"column {column.name!r} of the public records holds {cells[marked].iloc[0]!r}, a number whose "
+            "thousands are separated, which would count as text: write numbers without separators of "
+            f'thousands in all records; if the column is text, set data.types = {{ {column.name} = "text" }}'
+        )
+
+
 def _other_kind(column: str, kind: str, name: str, other: str) -> InputError:
     here, public = _WORDS[other], _WORDS[kind]
     if name == "private":
@@ -351,3 +374,16 @@ def _tell_of_mixture(column: pd.Series, are: NDArray[np.bool_]) -> None:
         PrivacyWarning,
         stacklevel=2,
     )
+
+
+def _tell_of_names(column: pd.Series) -> None:
+    """Warn of public text that is different nearly everywhere: dates, names, numbers with units."""
+    different = column.astype(str).nunique()
+    if len(column) >= _LEAST_TOLD and 2 * different > len(column):
+        warnings.warn(
+            f"column {column.name!r} is text, and has {different:,} different values in {len(column):,} "
+            "public records: as categories they teach hardly anything; write dates and numbers with units as "
+            "plain numbers, and leave names out (in a study: data.exclude)",
+            PrivacyWarning,
+            stacklevel=2,
+        )

@@ -218,6 +218,32 @@ def refuse_overlap(X: Any, X_public: Any, role: str = "public", key: str = _OVER
     RowsSeen.of(private, public, len(private)).check(public, role, key)
 
 
+def refuse_same_people(n_known: int, n_records: int, role: str, column: str, key: str) -> None:
+    """Refuse public records, and warn of test records, of which more than a handful are private people's.
+
+    ``n_known``: records whose owner has private ones, too; of ``n_records``.
+    ``role``: "public" or "test".
+    ``column``: says whose a record is.
+    ``key``: how to allow it.
+    """
+    if n_known <= max(HANDFUL, SHARE * n_records):
+        return
+    found = (
+        f"{n_known:,} of {n_records:,} {role} records are of people who have private ones, too (names in "
+        f"column {column!r}): no budget protects what these records say of them"
+    )
+    if role == "public":
+        raise InputError(
+            f"{found}; take them out, or, if other people are called alike, that column; or allow it with "
+            f"{key}, which the statement of the guarantee then says"
+        )
+    warnings.warn(
+        f"{found}, and the student may do better on them than on others; take others",
+        PrivacyWarning,
+        stacklevel=3,
+    )
+
+
 def same_content(role: str, key: str) -> InputError:
     """Make the error about private records that were given a second time."""
     return InputError(

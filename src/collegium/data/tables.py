@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -14,6 +15,7 @@ from collegium.checks import listed
 from collegium.data.column_types import ColumnTypes, in_words
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 
+_UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column whose header is blank
 MOST_CLASSES = 10_000
 """More are a slip: a column of numbers or names taken for one of classes."""
 
@@ -38,6 +40,14 @@ def as_records(X: Any, name: str) -> Any:
         )
     if isinstance(records, pd.DataFrame) and not records.columns.is_unique:
         raise InputError(f"{name} records have two columns of the same name: rename one")
+    if isinstance(records, pd.DataFrame):
+        unnamed = [column for column in records.columns if _UNNAMED.fullmatch(str(column))]
+        if unnamed:
+            raise InputError(
+                f"{name} records have a column without a name ({unnamed[0]!r}), such as to_csv makes of row "
+                "numbers: save them with index=False, or leave it out (in a study: data.exclude = "
+                f"[{str(unnamed[0])!r}])"
+            )
     if hasattr(records, "tocsr"):
         return records.tocsr()
     return records
@@ -57,14 +67,15 @@ def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
             f"{kinds[isinstance(X, pd.DataFrame)]}: give both in the same form"
         )
     if isinstance(X, pd.DataFrame):
-        missing = [str(column) for column in X.columns if column not in X_public.columns]
-        extra = [str(column) for column in X_public.columns if column not in X.columns]
+        missing = [_with_blanks(column) for column in X.columns if column not in X_public.columns]
+        extra = [_with_blanks(column) for column in X_public.columns if column not in X.columns]
         if missing or extra:
             what = [f"lack {listed(missing)}"] * bool(missing)
             what += [f"have in addition {listed(extra)}"] * bool(extra)
+            blanks = any(column.startswith("'") for column in (*missing, *extra))
             raise InputError(
                 f"{name} records have other columns than private ones: they {' and '.join(what)}; "
-                "both need the same features"
+                f"both need the same features{', without blanks around their names' * blanks}"
             )
         return X_public[list(X.columns)]
     if X_public.shape[1:] != X.shape[1:]:
@@ -76,6 +87,12 @@ def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
     if here != private and (here, private) != ("numbers", "text"):
         raise InputError(f"{name} records hold {here}, private ones {private}: convert one of them")
     return X_public
+
+
+def _with_blanks(column: Any) -> str:
+    """Show a column's name, in quotes if there are blanks around it."""
+    name = str(column)
+    return name if name == name.strip() else repr(name)
 
 
 def of_public_types(X: Any, X_public: Any) -> tuple[Any, Any, ColumnTypes | None]:

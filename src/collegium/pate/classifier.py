@@ -67,6 +67,7 @@ from collegium.pate.views import View
 from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Personalisation, as_personalisation
+from collegium.row_labels import refuse_other_order
 
 ADVICE = "the statement in `privacy_` tells what was spent"
 
@@ -317,7 +318,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Their labels.
         budgets : Budgets, array-like of float of shape (n_records,), float or Budget
             From :meth:`Policy.assign <collegium.Policy.assign>`, or one ε per record, or the same for
-            everybody.
+            everybody. Records, labels and budgets belong together by position: pandas objects with one
+            index in two orders are refused.
         X_public : array-like or DataFrame, shape (n_public, n_features)
             Public records without labels. They say which columns are numbers: what is none in a private
             record ("n/a", say) is a missing value of that record alone, and pandas' types of ``X`` decide
@@ -436,6 +438,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         public_may_overlap: bool,
         scales_may_differ: bool = False,
     ) -> Records:
+        refuse_other_order(private_records=X, labels=y, budgets=budgets)
         private = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), private)
         private, public, self._column_types = of_public_types(private, public)
@@ -510,7 +513,19 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         float
+
+        Raises
+        ------
+        InputError
+            If a class is missing, or pandas objects have the same index in two orders.
         """
+        refuse_other_order(test_records=X, classes=y, sample_weight=sample_weight)
+        missing = int(np.count_nonzero(pd.isna(np.asarray(y))))
+        if missing:
+            raise InputError(
+                f"{missing:,} of {np.size(y):,} test records have no class: drop them, or ask quality(X, y), "
+                "which leaves them out"
+            )
         predicted = self.predict(X)
         self._tell_of_other_classes(y)
         found = measure_quality(self.classes_, y, predicted)
@@ -537,9 +552,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If lengths do not fit, or no class is known.
+            If lengths do not fit, no class is known, or pandas objects have the same index in two orders.
         """
         check_is_fitted(self, "student_")
+        refuse_other_order(test_records=X, classes=y)
         truth = _one_each(y, int(as_records(X, "new").shape[0]), "test records", "classes")
         student, prepared = self._ready(X)
         beliefs = beliefs_about(student, prepared, self.classes_)
@@ -578,9 +594,10 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If lengths do not fit.
+            If lengths do not fit, or pandas objects have the same index in two orders.
         """
         check_is_fitted(self, "student_")
+        refuse_other_order(test_records=X, classes=y, groups=groups)
         records = as_records(X, "new")
         truth = _one_each(y, int(records.shape[0]), "test records", "classes")
         level = None

@@ -83,10 +83,14 @@ def teachers_by_size(
     small = [name for name, quota in quotas.items() if quota < 0.5]
     if small or len(sizes) > n_teachers:
         name = min(sorted(quotas), key=lambda group: quotas[group])
+        least = max(
+            len(sizes), -(-people // (2 * sizes[name]))
+        )  # of which no quota is below one half
         raise InputError(
             f"group {name!r} has {sizes[name]} owner(s), too few for one of {n_teachers} teachers of "
             f"about {people / n_teachers:.0f}: {personalisation} needs a teacher per group; use "
-            "personalisation 'upsampling', fewer teachers, or merge the group with a stricter one"
+            f"personalisation 'upsampling', at least {least} teachers (of about {people / least:.0f} owners "
+            "each), or merge the group with a stricter one"
         )
     given = {name: max(1, math.floor(quota)) for name, quota in quotas.items()}
     while sum(given.values()) < n_teachers:

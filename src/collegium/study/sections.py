@@ -92,8 +92,9 @@ class Data(Settings):
     )
     public_may_overlap: bool | None = setting(
         None,
-        "Whether public and test records may equal private ones. By default more than a handful are refused; "
-        "if it is allowed, the statement of the guarantee says so.",
+        "Whether public and test records may equal private ones, or be of people who have private ones (by "
+        "names in the owner's column). By default more than a handful are refused; if it is allowed, the "
+        "statement of the guarantee says so.",
         kind="yes/no",
         example="true",
     )

@@ -13,7 +13,7 @@ import pandas as pd
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.data.column_types import NUMBER, TEXT, ColumnTypes, kind_of
-from collegium.data.public_is_public import Likeness
+from collegium.data.public_is_public import Likeness, refuse_same_people
 from collegium.data.sharding import (
     Granted,
     ParquetSource,
@@ -42,6 +42,7 @@ from collegium.study.study_data import (
     MarkedMissing,
     StudyData,
     groups_of_test_records,
+    known_owners,
     public_types,
     read_records,
     reading_of,
@@ -193,13 +194,26 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         classes = classes_of_public(public.y, None if test is None else test.y)
     given = {"public": X_public, "test": X_test}
     compared = {role: Likeness(X) for role, X in given.items() if X is not None}
+    others = {"public": public} | ({} if test is None else {"test": test})
+    people = {role: known_owners(records) for role, records in others.items()}
     if config.data.public_may_overlap:
-        compared = {}
+        compared, people = {}, {}
     warn_of_private_classes(classes)
     with the_list_of_classes(config, classes):
-        scanned = scan(source, roles, granted, key, classes, _jobs_here(config), compared=compared)
+        scanned = scan(
+            source,
+            roles,
+            granted,
+            key,
+            classes,
+            _jobs_here(config),
+            compared=compared,
+            people=people,
+        )
     for role, likeness in compared.items():
         scanned.sensitive_equal[role].check(likeness.public, role, OVERLAP_KEY)
+    for role, known in scanned.sensitive_known.items():
+        refuse_same_people(known, len(others[role].rows), role, str(config.data.owner), OVERLAP_KEY)
     scanned.budgets.declare(config.privacy.sizes)
     if test is not None:
         y_test = truth_about(test.y, scanned.classes, "test")

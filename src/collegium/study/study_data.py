@@ -20,7 +20,7 @@ from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any, sha256_of
 from collegium.data.datasets.table_files import is_csv
 from collegium.data.people import ask_about_people
-from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
+from collegium.data.public_is_public import refuse_other_scale, refuse_overlap, refuse_same_people
 from collegium.data.tables import (
     PRIVATE_CLASSES,
     as_records,
@@ -32,6 +32,7 @@ from collegium.data.tables import (
     take_rows,
 )
 from collegium.errors import WHERE, ConfigError, InputError, PrivacyWarning, RecordError
+from collegium.names import as_names
 from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import StudyConfig
@@ -143,6 +144,10 @@ def load_study_data(config: StudyConfig) -> StudyData:
     for role, records in (("public", X_public), ("test", X_test)):
         if config[f"data.{role}"] is not None and records is not None and not may_overlap:
             refuse_overlap(X, records, role, OVERLAP_KEY)
+    for role, others in (("public", public), ("test", test)):
+        if config[f"data.{role}"] is not None and others is not None and not may_overlap:
+            n_known = int(pd.Series(known_owners(others)).isin(as_names(private.names)).sum())
+            refuse_same_people(n_known, len(others.rows), role, str(config.data.owner), OVERLAP_KEY)
     if config.data.public is not None and not config.data.scales_may_differ:
         refuse_other_scale(X, X_public, SCALE_KEY)
     return StudyData(
@@ -292,6 +297,8 @@ def read_records(
             y = labels_of(y, config.data.classes) if characters else y
         if is_private and config.data.owner is not None:
             owners = np.asarray(_column(table, config.data.owner, "data.owner"))
+        elif config.data.owner in table.columns:
+            owners = np.asarray(table[config.data.owner])
         if is_private and column is not None:
             levels = np.asarray(_column(table, column, "privacy.column"))
         elif role == "test" and column in table.columns:
@@ -312,7 +319,23 @@ def read_records(
         drop = [c for c in special if c is not None and c in table.columns]
         strays = [c for c in config.data.exclude if c in table.columns or is_private]
         records = _without(records, [*drop, *strays])
-    return _drop_missing(records, config.data.missing)
+    blank = np.zeros(len(table), dtype=bool)
+    if isinstance(table, pd.DataFrame) and table.shape[1] > 1:
+        blank = table.isna().to_numpy().all(axis=1)
+    kept = _drop_missing(records, config.data.missing)
+    left = np.flatnonzero(blank[kept.rows])
+    if left.size:
+        raise RecordError(
+            f"{left.size} {role} record(s) are blank rows, first {WHERE}: delete these rows",
+            int(kept.rows[left[0]]),
+        )
+    return kept
+
+
+def known_owners(records: _Records) -> NDArray[Any]:
+    """Name the owners of public or test records, as far as their file does."""
+    names = as_names([] if records.owners is None else records.owners)
+    return np.asarray(names[~pd.isna(names)])
 
 
 def _ask_about_people(table: pd.DataFrame, config: StudyConfig) -> None:

@@ -66,6 +66,14 @@ class OwnerRegister:
             )
         return counts
 
+    def knows(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Mark the hashes (the first of both) of owners who are here."""
+        found = np.zeros(len(hashes), dtype=bool)
+        for number in range(_DRAWERS):
+            self._settle(number)
+            found |= np.isin(hashes, self._known[number]["hash"])
+        return found
+
     def _settle(self, number: int) -> None:
         together = np.concatenate([self._known[number], *self._pending[number]])
         self._known[number] = different_owners(together)

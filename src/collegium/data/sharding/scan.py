@@ -16,7 +16,7 @@ from collegium.budgets import Budgets
 from collegium.data.public_is_public import Hashes, Likeness, RowsSeen
 from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.owners import OWNER, OwnerRegister, different_owners
-from collegium.data.sharding.roles import Roles, second_hashes
+from collegium.data.sharding.roles import Roles, record_hashes, second_hashes
 from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, as_frame, values_of
 from collegium.data.tables import MOST_CLASSES, encode_classes, outside_the_classes
 from collegium.errors import InputError, PrivacyWarning, counted
@@ -73,6 +73,7 @@ class Scanned:
     ``sensitive_seen``: numbers of the classes that some record has.
     ``features``: the columns that teachers learn from.
     ``sensitive_equal``: what was found of the records that were to be compared.
+    ``sensitive_known``: how many of the others' names are private owners'.
     """
 
     budgets: CountedBudgets
@@ -81,6 +82,7 @@ class Scanned:
     sensitive_seen: NDArray[np.intp]
     features: tuple[str, ...]
     sensitive_equal: dict[str, RowsSeen] = field(default_factory=dict)
+    sensitive_known: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ def scan(
     n_jobs: int | None = None,
     progress: Progress | None = None,
     compared: Mapping[str, Likeness] | None = None,
+    people: Mapping[str, NDArray[Any]] | None = None,
 ) -> Scanned:
     """Read owners, levels and classes of all records once; check them and count them.
 
@@ -113,6 +116,7 @@ def scan(
         public.
     ``progress``: called with (rows read, rows in all).
     ``compared``: by name, other records to look for among the private ones.
+    ``people``: by name, names of other records' owners to look for.
     """
     features = roles.features(source)
     register = OwnerRegister()
@@ -170,6 +174,10 @@ def scan(
         features=features,
         sensitive_equal={
             role: RowsSeen.together([part[role] for part in equal]) for role in compared or {}
+        },
+        sensitive_known={
+            role: int(np.count_nonzero(register.knows(record_hashes(names, key))))
+            for role, names in (people or {}).items()
         },
     )
 
