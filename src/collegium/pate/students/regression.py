@@ -162,14 +162,14 @@ def _temperature(held_out: Floats, targets: Floats, mistrust: float) -> float:
     Without the latter, answers that all name one class (as those of a check do where teachers agree) are the
     likelier the surer the student is, without end.
     """
-    n, n_classes = targets.shape
+    n, n_classes = len(targets), int(targets.shape[1])
 
     def likelihood(t: float) -> float:
         believed = log_softmax(t * held_out, axis=1)
         pseudo = _PSEUDO_ANSWERS / n_classes * float(believed.mean(axis=0).sum())
-        return n * score_released(np.exp(believed), targets, mistrust) + pseudo
+        return float(n * score_released(np.exp(believed), targets, mistrust) + pseudo)
 
-    return max(_TEMPERATURES.tolist(), key=likelihood)
+    return float(max(_TEMPERATURES, key=likelihood))
 
 
 @dataclass(frozen=True, eq=False)
