@@ -70,3 +70,18 @@ def test_what_is_there_is_not_written_over(tmp_path, predict, collegium, command
     code, _, said = collegium(command, tmp_path, tmp_path / "table.csv", "--out", tmp_path / name)
     assert code == 2 and "left as" in said
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("command", [["run", "study.toml"], ["audit", "mechanism"]])
+def test_no_folder_of_another_command_is_made_among_a_studys_files(tmp_path, collegium, command):
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault/journal.jsonl").touch()
+    (tmp_path / "study.toml").write_text(
+        '[data]\ndataset = "digits"\nprivate_records = 400\npublic_records = 100\n'
+        "[privacy]\nlevels = { all = 8.0 }\nshares = { all = 1.0 }"
+    )
+    name, what = command
+    path = tmp_path / what if what.endswith(".toml") else what
+    code, _, said = collegium(name, path, "--out", tmp_path / "vault" / "new")
+    assert code == 2 and "among the files of the study" in said
+    assert not (tmp_path / "vault" / "new").exists()

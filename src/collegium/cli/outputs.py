@@ -18,6 +18,11 @@ def refuse_taken(path: Path) -> None:
         raise InputError(
             f"{path} exists already and is left as it is: move it, or give another name"
         )
+    refuse_among_a_studys_files(path)
+
+
+def refuse_among_a_studys_files(path: Path) -> None:
+    """Refuse a file or folder in the vault or release of a study."""
     place = path.resolve()
     for folder in place.parents:
         if (folder / "vault/journal.jsonl").exists() and place.relative_to(folder).parts[0] in (

@@ -23,7 +23,7 @@ from collegium.cli.console import (
     privacy_table,
 )
 from collegium.cli.options import PATH_OPTION
-from collegium.cli.outputs import write_named
+from collegium.cli.outputs import refuse_among_a_studys_files, write_named
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -317,6 +317,7 @@ def _run(config: StudyConfig, folder: Path, quiet: bool) -> StudyResult:
     from collegium.cli.progress import NoteObserver, ProgressObserver
     from collegium.study.stages import run_study
 
+    refuse_among_a_studys_files(folder)
     if quiet or not err.is_terminal:
         return run_study(config, folder, NoteObserver())
     with ProgressObserver() as observer:
