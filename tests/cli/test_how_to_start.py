@@ -1,5 +1,7 @@
 """The first commands of somebody new: as a module, the example file, and the README's own commands."""
 
+import io
+import json
 import re
 import shlex
 import subprocess
@@ -8,8 +10,11 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from collegium.cli import studies
+from collegium.cli.console import _HarmlessConsole
+from collegium.cli.main import main
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -48,3 +53,37 @@ def test_the_readme_shows_an_account_within_the_budgets(collegium):
     code, said, _ = collegium(*shlex.split(command))
     assert code == 0
     assert "cost each person" in said and "more than the budget" not in said
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+@pytest.mark.parametrize("asked", [["--json"], [], ["--help"]])
+def test_what_a_terminal_has_no_letter_for_is_spelt_out(monkeypatch, encoding, asked):
+    level = ["--level", "härter=1:500", "--level", "λ=2:500"]
+    monkeypatch.setattr(sys, "argv", ["collegium", "account", *level, *asked])
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    with pytest.raises(SystemExit) as ended:
+        main()
+    sys.stdout.flush()
+    said = sys.stdout.buffer.getvalue().decode(encoding)
+    assert not ended.value.code and said
+    if asked == ["--json"]:
+        assert list(json.loads(said)["groups"]) == ["härter", "λ"]
+    elif encoding != "utf-8":
+        assert "delta" in said
+
+
+def test_no_number_is_cut_on_a_narrow_terminal():
+    for width in (20, 40, 80):
+        console = _HarmlessConsole(width=width, file=io.StringIO())
+        table = Table("level", title="Plan")
+        for name in ("people", "budget", "teachers", "weight", "used"):
+            table.add_column(name, justify="right")
+        table.add_row("average", "54,000", "2.25", "237", "0.9469", "100.0 %")
+        console.print(table)
+        said = console.file.getvalue()
+        assert all(cell in said for cell in ("average", "54,000", "2.25", "0.9469", "100.0 %"))
+
+
+def test_help_shows_what_is_in_brackets(collegium):
+    _, said, _ = collegium("onnx", "--help")
+    assert "collegium[onnx]" in said

@@ -56,3 +56,32 @@ def test_a_cell_that_is_no_number_is_missing_there_alone(predict, given):
 def test_what_may_mean_two_things_is_refused(predict, text):
     code, _, said = predict(text)
     assert code == 2 and len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["predict", "onnx"])
+@pytest.mark.parametrize("name", ["table.csv", "vault/key", "release/new.csv"])
+def test_what_is_there_is_not_written_over(tmp_path, predict, collegium, command, name):
+    predict("age,dose\n1,0\n")
+    for folder in ("vault", "release"):
+        (tmp_path / folder).mkdir()
+    for file in ("vault/journal.jsonl", "vault/key"):
+        (tmp_path / file).write_text("as it is")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    code, _, said = collegium(command, tmp_path, tmp_path / "table.csv", "--out", tmp_path / name)
+    assert code == 2 and "left as" in said
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("command", [["run", "study.toml"], ["audit", "mechanism"]])
+def test_no_folder_of_another_command_is_made_among_a_studys_files(tmp_path, collegium, command):
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault/journal.jsonl").touch()
+    (tmp_path / "study.toml").write_text(
+        '[data]\ndataset = "digits"\nprivate_records = 400\npublic_records = 100\n'
+        "[privacy]\nlevels = { all = 8.0 }\nshares = { all = 1.0 }"
+    )
+    name, what = command
+    path = tmp_path / what if what.endswith(".toml") else what
+    code, _, said = collegium(name, path, "--out", tmp_path / "vault" / "new")
+    assert code == 2 and "among the files of the study" in said
+    assert not (tmp_path / "vault" / "new").exists()

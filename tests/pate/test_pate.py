@@ -779,3 +779,23 @@ def test_default_aggregator_is_the_published_one_for_250_teachers():
     published = ConfidentGNMax(threshold=200, sigma_threshold=150, sigma=40)
     assert ConfidentGNMax().resolved(250) == published
     assert ConfidentGNMax().resolved(25) == ConfidentGNMax(20, 15, 4)
+
+
+def test_fits_that_spend_the_same_budgets_again_are_told():
+    """A second fit, and most of the same records in folds; not other people, nor seeded noise."""
+    generator = np.random.default_rng(0)
+    X, y, owners = generator.normal(size=(300, 3)), np.arange(300) % 2, np.arange(300).astype(str)
+
+    def told(rows, noise_seed=None, X=X):
+        model = PATEClassifier(n_teachers=20, aggregator=GNMax(sigma=10), noise_seed=noise_seed)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", PrivacyWarning)
+            budgets = Policy({"all": 8.0}).assign(["all"] * len(rows), owners=owners[rows])
+            model.fit(X[rows], y[rows], budgets=budgets, X_public=np.eye(3)[np.arange(30) % 3])
+        return [str(one.message) for one in found if "budgets were spent" in str(one.message)]
+
+    assert not told(np.arange(100), noise_seed=1) and not told(np.arange(200))
+    (said,) = told(np.arange(50, 200))
+    assert "were spent 2 times" in said
+    assert not told(np.arange(200), noise_seed=1)
+    assert not told(np.arange(200, 300)) and not told(np.arange(200), X=X + 0.1)

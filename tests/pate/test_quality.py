@@ -57,7 +57,7 @@ def test_a_good_student_is_called_good():
     predicted[::20] = np.where(truth[::20] == "no", "yes", "no")
     found = measure_quality(CLASSES, truth, predicted)
     assert found.verdict == "The student is better than always answering “no”"
-    assert found.better and found.tone == "good"
+    assert found.better and found.tells_apart and found.tone == "good"
 
 
 def test_one_that_finds_the_rare_class_at_the_price_of_the_frequent_one_tells_them_apart():
@@ -65,7 +65,8 @@ def test_one_that_finds_the_rare_class_at_the_price_of_the_frequent_one_tells_th
     predicted = np.where((truth == "yes") | (np.arange(1000) % 4 == 0), "yes", "no")
     found = measure_quality(CLASSES, truth, predicted)
     assert found.accuracy < found.majority_share
-    assert found.better and "tells classes apart, but is not more often right" in found.verdict
+    assert found.verdict.startswith("The student tells classes apart, but is not more often right")
+    assert (found.better, found.tells_apart, found.tone) == (False, True, "caution")
 
 
 def test_ten_thousand_records_do_not_make_a_tiny_difference_a_good_student():
@@ -117,7 +118,7 @@ def test_guessing_is_seldom_taken_for_knowledge(share):
         truth = np.where(generator.random(150) < share, "yes", "no")
         guess = np.where(generator.random(150) < generator.choice([share, 0.3]), "yes", "no")
         found = measure_quality(CLASSES, truth, guess)
-        wrong += found.better is True
+        wrong += found.tells_apart is True
     assert wrong <= 40
 
 
@@ -282,3 +283,11 @@ def test_labels_in_another_spelling_or_number_are_refused_in_one_line():
         measure_quality(["no", "yes"], ["NO", "YES"], ["no", "no"])
     with pytest.raises(InputError, match="2 records, but 1 labels"):
         measure_quality(["no", "yes"], ["no"], ["no", "no"])
+
+
+@pytest.mark.parametrize(("sure", "calibrated"), [(0.9, True), (0.999, False)])
+def test_probabilities_that_are_no_chances_are_pointed_out(sure, calibrated):
+    truth, beliefs = imbalanced(400, 0.22), np.tile([sure, 1 - sure], (400, 1))
+    found = measure_quality(CLASSES, truth, np.full(400, "no"), beliefs)
+    assert found.is_calibrated is calibrated
+    assert ("do not take them for chances" in found.reason) is not calibrated

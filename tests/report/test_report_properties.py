@@ -34,6 +34,7 @@ def qualities(quality):
         verdict=names,
         reason=names,
         better=st.sampled_from([True, False, None]),
+        tells_apart=st.sampled_from([True, False, None]),
         measured_on=st.sampled_from([TEST, PUBLIC, RELEASED]),
         n=st.integers(1, 10**7),
         accuracy=shares,

@@ -20,6 +20,7 @@ from collegium.cli.account import (
 )
 from collegium.cli.console import err, out, print_json
 from collegium.cli.options import PATH_OPTION
+from collegium.cli.outputs import refuse_taken, write_named
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
 
@@ -116,6 +117,8 @@ def audit(
     from collegium.study.config import read_config
     from collegium.study.stages import plan_study
 
+    if out_folder is not None:
+        _open(out_folder)
     if what == "mechanism":
         groups, sizes = parse_levels(level or LEVELS, delta)
         plan = as_personalisation(personalisation, rule).plan(groups, sizes, teachers)
@@ -163,10 +166,9 @@ def audit(
         "groups": {finding.group: as_record(finding) for finding in findings},
     }
     if folder is not None:
-        _open(folder)
         figure = audit_figure(panels, f"{title}; confidence {confidence:g}")
         text = json.dumps(result, indent=2, ensure_ascii=False, default=str)
-        (folder / "audit.json").write_text(text + "\n", encoding="utf-8")
+        write_named(folder / "audit.json", f"{text}\n".encode())
         for suffix in ("png", "svg"):
             figure.savefig(folder / f"audit.{suffix}", dpi=160)
     if as_json:
@@ -189,6 +191,8 @@ def audit(
 
 def _open(folder: Path) -> None:
     try:
+        for suffix in ("json", "png", "svg"):
+            refuse_taken(folder / f"audit.{suffix}")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"the folder {folder} cannot be made ({error.strerror})") from None

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from collegium.cli.letters import can_be_shown
 from collegium.plain_text import harmless
 
 if TYPE_CHECKING:
@@ -34,14 +36,41 @@ class _HarmlessConsole(Console):
     def render_str(self, text: str, **settings: Any) -> Text:
         return super().render_str(harmless(text), **settings)
 
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """Print; a table in which numbers would be cut, or broken, becomes a line for each row."""
+        (first, *others) = objects or ("",)
+        if isinstance(first, Table) and not others:
+            for column in first.columns:
+                column.no_wrap, column.overflow = column.justify == "right", "fold"
+            wide = self.options.update(width=_WIDE)
+            if Measurement.get(self, wide, first).minimum > self.width:
+                for line in _in_lines(first):
+                    super().print(line, soft_wrap=True)
+                return
+        super().print(*objects, **settings)
+
+
+def _in_lines(table: Table) -> list[str]:
+    (_, *names), (firsts, *others) = (
+        [str(column.header) for column in table.columns],
+        [[str(cell) for cell in column.cells] for column in table.columns],
+    )
+    rows = [
+        ", ".join(f"{name} {cell}" for name, cell in zip(names, row, strict=True))
+        for row in zip(*others, strict=True)
+    ]
+    told = [f"  {first}: {row}" for first, row in zip(firsts, rows, strict=True)]
+    return [*filter(None, (str(table.title or ""), *told, str(table.caption or "")))]
+
 
 out = _HarmlessConsole()
 err = _HarmlessConsole(stderr=True)
+_WIDE = 10_000
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 STOPPED = {
     "budget": "voting stopped before the next query, which somebody could not have afforded",
-    "queries": "every public record was asked about",
+    "queries": "all queries were asked: one for each public record, or as many as max_queries",
     "labels": "the wanted number of labels was reached",
 }
 
@@ -89,6 +118,8 @@ def warn_of(sentence: str) -> None:
 def print_json(content: Any) -> None:
     """Print JSON to the standard output, and nothing else; what a terminal would obey is escaped."""
     text = json.dumps(_finite(content), indent=2, ensure_ascii=False)
+    if not can_be_shown(text, sys.stdout):
+        text = json.dumps(_finite(content), indent=2)
     text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     sys.stdout.write(text + "\n")
 

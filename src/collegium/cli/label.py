@@ -30,6 +30,7 @@ from collegium.cli.console import (
     warn_of,
 )
 from collegium.cli.options import PATH_OPTION
+from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
 
 _MOST_CLASSES = 10_000  # as in data/tables.py, which is slow to import
@@ -146,6 +147,7 @@ def label(
     from collegium.study.kept import FolderMemory
     from collegium.study.published import summary, write_release
 
+    refuse_among_a_studys_files(out_folder)
     ballots = read_budgets(budgets)
     chosen = Account(guarantee, conversion, orders, price=price)
     table = read_votes(votes, votes_are, classes, ballots)

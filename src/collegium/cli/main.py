@@ -11,6 +11,7 @@ from collegium.cli import account, audit, ledger, predict, studies, verify
 from collegium.cli import label as votes
 from collegium.cli.console import err, say, show_warnings
 from collegium.cli.interrupts import INTERRUPTED, SAID, Interrupts
+from collegium.cli.letters import show_what_can_be_shown
 from collegium.errors import CollegiumError
 
 # The base of everything that can be wrong with options, which typer does not export.
@@ -67,6 +68,7 @@ def run(commands: typer.Typer, ends_process: bool = False) -> NoReturn:
 
     ``ends_process``: whether the process ends with them.
     """
+    show_what_can_be_shown()
     show_warnings()
     with Interrupts(ends_process) as interrupts:
         try:

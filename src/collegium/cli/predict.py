@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from collegium.cli.console import out
+from collegium.cli.letters import can_be_shown
+from collegium.cli.outputs import refuse_taken, write_named
 from collegium.errors import InputError
 
 Trust = Annotated[
@@ -33,7 +35,11 @@ def predict(
     ],
     out_file: Annotated[
         Path | None,
-        typer.Option("--out", help="CSV file to write. Default: the terminal.", show_default=False),
+        typer.Option(
+            "--out",
+            help="CSV file to write; one that is there is left as it is. Default: the terminal.",
+            show_default=False,
+        ),
     ] = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class.")
@@ -51,6 +57,8 @@ def predict(
     from collegium.report.numbers import clean
     from collegium.study.student_file import published_student
 
+    if out_file is not None:
+        refuse_taken(out_file)
     stored = published_student(release, trust or ())
     records = _read(table, stored.inputs)
     try:
@@ -69,9 +77,13 @@ def predict(
     if out_file is None:
         if sys.stdout.isatty():  # names of classes may be anything, but a terminal obeys some of it
             text = "\n".join(clean(line) for line in text.splitlines()) + "\n"
+        if not can_be_shown(text, sys.stdout):
+            raise InputError(
+                f"names of classes hold letters that {sys.stdout.encoding} has not: write a file with --out"
+            )
         typer.echo(text, nl=False)
         return
-    _write(out_file, text.encode())
+    write_named(out_file, text.encode())
     out.print(f"{len(records):,} records; predictions: {out_file}", soft_wrap=True)
 
 
@@ -85,14 +97,15 @@ def onnx(
             help="Records to compare the two on, such as the public ones.", show_default=False
         ),
     ],
-    out_file: Annotated[Path, typer.Option("--out", help="Where to write it.")] = Path(
-        "student.onnx"
-    ),
+    out_file: Annotated[
+        Path,
+        typer.Option("--out", help="Where to write it; a file that is there is left as it is."),
+    ] = Path("student.onnx"),
     trust: Trust = None,
 ) -> None:
     """Convert a published student to ONNX, and count on how many records it answers otherwise.
 
-    Needs: pip install 'collegium[onnx]'. Most of scikit-learn's classifiers can be converted, where records
+    Needs: pip install 'collegium\\[onnx]'. Most of scikit-learn's classifiers can be converted, where records
     are rows of numbers.
 
     Example: collegium onnx study/release public.csv --out student.onnx
@@ -100,21 +113,15 @@ def onnx(
     from collegium.study.onnx_file import onnx_bytes
     from collegium.study.student_file import published_student
 
+    refuse_taken(out_file)
     stored = published_student(release, trust or ())
     records = _read(table, stored.inputs)
     content, differing = onnx_bytes(stored, records)
-    _write(out_file, content)
+    write_named(out_file, content)
     out.print(
         f"{out_file}: answers otherwise on {differing:,} of the {len(records):,} records",
         soft_wrap=True,
     )
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        raise InputError(f"--out {path} cannot be written ({error.strerror})") from None
 
 
 def _probabilities(student: Any, records: Any) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from collegium.cli.console import (
     privacy_table,
 )
 from collegium.cli.options import PATH_OPTION
+from collegium.cli.outputs import refuse_among_a_studys_files, write_named
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -89,8 +90,6 @@ def init(
     from collegium.study.example import example_config
 
     described = path.with_suffix(".schema.json") if schema else None
-    if path.exists() and described is None:
-        raise InputError(f"{path} exists already and is left as it is: give another name")
     if described is not None:
         _write_schema(described)
         if path.exists():
@@ -99,7 +98,8 @@ def init(
             )
             out.print(f"#:schema {described.name}", soft_wrap=True)
             return
-    _write(path, example_config(path.stem, described.name if described else None))
+    example = example_config(path.stem, described.name if described else None)
+    write_named(path, example.encode())
     name = shlex.quote(str(path))
     # One line for each command: a terminal that breaks a line must not break a command.
     for line in (f"wrote {path}: edit it, then", f"collegium plan {name}", f"collegium run {name}"):
@@ -109,18 +109,9 @@ def init(
 def _write_schema(path: Path) -> None:
     from collegium.study.json_schema import WRITTEN_BY, study_schema
 
-    if path.exists() and WRITTEN_BY not in path.read_text(encoding="utf-8", errors="replace"):
-        raise InputError(
-            f"{path} exists already and is left as it is: move it, or give another name"
-        )
-    _write(path, json.dumps(study_schema(), indent=2, ensure_ascii=False) + "\n")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror})") from None
+    is_ours = path.is_file() and WRITTEN_BY in path.read_text(encoding="utf-8", errors="replace")
+    schema = json.dumps(study_schema(), indent=2, ensure_ascii=False) + "\n"
+    write_named(path, schema.encode(), is_ours=is_ours)
 
 
 def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> None:
@@ -332,6 +323,7 @@ def _run(config: StudyConfig, folder: Path, quiet: bool) -> StudyResult:
     from collegium.cli.progress import NoteObserver, ProgressObserver
     from collegium.study.stages import run_study
 
+    refuse_among_a_studys_files(folder)
     if quiet or not err.is_terminal:
         return run_study(config, folder, NoteObserver())
     with ProgressObserver() as observer:

@@ -61,6 +61,7 @@ from collegium.pate.quality import (
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.records import Records
 from collegium.pate.settings import Account, Queries
+from collegium.pate.spent_again import fits_before, hashes_of, note_fit
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.teachers.engines import Engine, running
 from collegium.pate.views import View
@@ -212,7 +213,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     PATEClassifier())``, are fitted on all private records together, which no account covers, and are not
     applied to ``X_public``: where that gives both another scale, ``fit`` refuses them. Searching
     parameters with ``GridSearchCV`` on private records is not accounted for, either: each fit is a release
-    of its own. It also cuts whatever has as many rows as ``X``: give it an ``X_public`` of another length.
+    of its own (of a second one on most of the same records, in one process, a
+    :class:`~collegium.PrivacyWarning` tells, unless ``noise_seed`` is set). It also cuts whatever has as many
+    rows as ``X``: give it an ``X_public`` of another length.
 
     Examples
     --------
@@ -368,6 +371,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.preprocessing_ = run.teachers_view.transformer
         self.student_preprocessing_ = run.student_view.transformer
         run.rehearse()
+        if recipe.noise_seed is None:
+            _tell_of_fits_before(records)
         votes = run.votes()
         if self.keep_sensitive:
             self.sensitive_teachers_ = memory.sensitive_teachers
@@ -700,6 +705,19 @@ def _one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDAr
         have = str(len(column)) if column.ndim == 1 else f"an array of shape {column.shape} of"
         raise InputError(f"{n_records} {records}, but {have} {what}: give one per record")
     return column
+
+
+def _tell_of_fits_before(records: Records) -> None:
+    """Say that an earlier fit spent these people's budgets, too; remember that this one does."""
+    hashes = hashes_of(records)
+    before = fits_before(hashes)
+    note_fit(hashes)
+    if before:
+        _Warner().note(
+            f"these people's budgets were spent {before + 1} times in this process, with this fit: each is a "
+            "release of its own, what each person granted holds for one of them, and for all together what "
+            "they spent adds up (searches and cross-validation fit often)"
+        )
 
 
 class _Warner(Observer):

@@ -6,13 +6,15 @@ grounds, the best there is: public records with a known class that the student n
 records that it learnt from but whose class it was not told, or else the released answers, with their noise.
 Made of public and released things only.
 
-A student is *better than always answering X* (the most frequent class of the records that it is judged by)
+A student is beside one that always answers X (the most frequent class of the records that it is judged by)
 
-- if it is more often right: of the records on which exactly one of the two is right, more are its own than a
-  fair coin would give it (one-sided sign test at 2.5 %), or
-- if it tells classes apart: its balanced accuracy is at least a twentieth of the way from chance, 1/C, to 1,
-  and it names some class on records of that class more often than if its answers were dealt anew among the
-  records (one-sided Fisher test for each class, at 2.5 % for all classes together).
+- *better*, if it is more often right: of the records on which exactly one of the two is right, more are its
+  own than a fair coin would give it (one-sided sign test at 2.5 %); or it is more often right at all, and
+  tells classes apart;
+- it *tells classes apart*, if it is better by that test, or if its balanced accuracy is at least a twentieth
+  of the way from chance, 1/C, to 1, and it names some class on records of that class more often than if its
+  answers were dealt anew among the records (one-sided Fisher test for each class, at 2.5 % for all classes
+  together). That alone may be a student which is seldom right.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ _SAME = 0.95
 """Share of one class in a student's answers from which on it is pointed out, where no truth is known."""
 _ORDERED = 0.6
 _BINS = 10
+_UNSURE = 0.1
+"""Calibration error from which on (and 1/√n, which few records alone make of nothing) it is pointed out."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,10 @@ class Quality:
     """What a student is worth. Made by :func:`measure_quality`; nothing in it needs a budget.
 
     ``verdict``, ``reason``: for the user; a line, and a few sentences.
-    ``better``: than always answering ``majority``; None where that cannot be told.
+    ``better``: whether it is more often right than always answering ``majority``; None where that cannot
+        be told.
+    ``tells_apart``: whether it tells classes apart, however often it is right; None where that cannot be
+        told.
     ``measured_on``: "test records", "public records" or "released answers".
     ``n``: how many of them.
     ``accuracy``: share of its answers that are right; of released answers, the share (of histograms: of
@@ -70,6 +77,7 @@ class Quality:
     verdict: str
     reason: str
     better: bool | None
+    tells_apart: bool | None
     measured_on: str
     n: int
     accuracy: float
@@ -89,6 +97,13 @@ class Quality:
         if self.better is None:
             return "caution" if self.names_one_class else "plain"
         return "good" if self.better else "caution"
+
+    @property
+    def is_calibrated(self) -> bool | None:
+        """Whether its probabilities may be taken for chances; None without probabilities or true classes."""
+        if self.calibration_error is None or not self.truth_is_known:
+            return None
+        return bool(self.calibration_error <= _UNSURE + self.n**-0.5)
 
     @property
     def names_one_class(self) -> bool:
@@ -162,8 +177,8 @@ def measure_quality(
             "same way"
         )
     shares[inside, actual[inside]] = 1.0
-    better = _is_better(actual, named)
-    return _quality(names, shares, named, beliefs, measured_on, better, named)
+    compared = (_is_more_often_right(actual, named), _tells_apart(actual, named))
+    return _quality(names, shares, named, beliefs, measured_on, compared, named)
 
 
 def beside_the_list(classes: ArrayLike, truth: ArrayLike, measured_on: str = TEST) -> str:
@@ -219,7 +234,7 @@ def judge_by_answers(
         shown = histograms.rows(histograms.labelled)
         shares[shown.answered] = (shown.counts / shown.totals[:, None])[shown.answered]
     believed = None if beliefs is None else beliefs[queries]
-    return _quality(names, shares, named[queries], believed, RELEASED, None, named)
+    return _quality(names, shares, named[queries], believed, RELEASED, (None, None), named)
 
 
 def beliefs_about(student: Any, X: Any, classes: ArrayLike) -> Floats | None:
@@ -236,8 +251,8 @@ def beliefs_about(student: Any, X: Any, classes: ArrayLike) -> Floats | None:
     return beliefs if np.isfinite(beliefs).all() else None
 
 
-def _is_better(actual: NDArray[np.intp], named: NDArray[np.intp]) -> bool | None:
-    """Tell whether answers are better than always the most frequent class; None where there is no other.
+def _is_more_often_right(actual: NDArray[np.intp], named: NDArray[np.intp]) -> bool | None:
+    """Tell whether answers beat always the most frequent class; None where there is no other.
 
     ``actual``, ``named`` (n,): class numbers; -1 for what is not on the list.
     """
@@ -247,8 +262,18 @@ def _is_better(actual: NDArray[np.intp], named: NDArray[np.intp]) -> bool | None
     right, frequent = named == actual, actual == codes[records.argmax()]
     right &= actual >= 0
     won, lost = int((right & ~frequent).sum()), int((~right & frequent).sum())
-    if binom.sf(won - 1, won + lost, 0.5) <= _LEVEL:
-        return True
+    return bool(binom.sf(won - 1, won + lost, 0.5) <= _LEVEL)
+
+
+def _tells_apart(actual: NDArray[np.intp], named: NDArray[np.intp]) -> bool | None:
+    """Tell whether answers follow the classes; None where there is one only.
+
+    ``actual``, ``named`` (n,): class numbers; -1 for what is not on the list.
+    """
+    codes, records = np.unique(actual[actual >= 0], return_counts=True)
+    if len(codes) < 2:
+        return None
+    right = (named == actual) & (actual >= 0)
     hits = np.array([int((right & (actual == code)).sum()) for code in codes.tolist()])
     answers = np.array([int((named == code).sum()) for code in codes.tolist()])
     chance = 1 / len(codes)
@@ -263,7 +288,7 @@ def _quality(
     named: NDArray[np.intp],
     beliefs: Floats | None,
     measured_on: str,
-    better: bool | None,
+    compared: tuple[bool | None, bool | None],
     all_named: NDArray[np.intp],
 ) -> Quality:
     """Put figures and words together.
@@ -287,15 +312,18 @@ def _quality(
         top = beliefs.argmax(axis=1)
         error = _calibration_error(beliefs[rows, top], shares[rows, top])
     majority, most = int(of_class.argmax()), int(answers.argmax())
+    accuracy, majority_share = _within(hits.mean()), _within(of_class[majority] / n)
+    better, apart = compared
     quality = Quality(
         verdict="",
         reason="",
-        better=better,
+        better=better or (apart and accuracy > majority_share),
+        tells_apart=better or apart,
         measured_on=measured_on,
         n=n,
-        accuracy=_within(hits.mean()),
+        accuracy=accuracy,
         majority=str(names[majority]),
-        majority_share=_within(of_class[majority] / n),
+        majority_share=majority_share,
         balanced_accuracy=_within(np.mean(right[present] / of_class[present])),
         chance=1 / len(present),
         auc=auc,
@@ -333,8 +361,8 @@ def _within(share: Any) -> float:
 def _verdict(found: Quality) -> str:
     majority = f"“{found.majority}”"
     if found.better:
-        if found.accuracy > found.majority_share:
-            return f"The student is better than always answering {majority}"
+        return f"The student is better than always answering {majority}"
+    if found.tells_apart:
         return (
             "The student tells classes apart, but is not more often right than always answering "
             f"{majority}"
@@ -368,12 +396,17 @@ def _reasons(found: Quality) -> list[str]:
         f"It is right on {_percent(found.accuracy)} of {where}; always answering {majority} would be "
         f"right on {_percent(found.majority_share)}."
     )
-    if found.better is False and found.accuracy > found.majority_share:
+    if not found.tells_apart and found.accuracy > found.majority_share:
         sentences.append("So small a difference can be chance.")
-    if found.better is False and found.auc is not None and found.auc >= _ORDERED:
+    if found.tells_apart is False and found.auc is not None and found.auc >= _ORDERED:
         sentences.append(
             "Its probabilities do put the records in order (ROC AUC): a threshold of your own makes better "
             "answers of them than naming the most probable class."
+        )
+    if found.is_calibrated is False:
+        sentences.append(
+            f"Its probabilities are off by {found.calibration_error:.2f} on average (calibration error): do "
+            "not take them for chances."
         )
     return sentences
 

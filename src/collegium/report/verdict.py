@@ -17,7 +17,8 @@ from collegium.report.report_data import ReportData
 from collegium.report.words import KEPT_IN_VAULT
 
 _STOPS = {
-    "queries": "Voting stopped because every public record had been asked about.",
+    "queries": "Voting stopped because all queries had been asked: one for each public record, or as many as "
+    "max_queries.",
     "labels": "Voting stopped because the number of labels asked for had been released.",
     "interrupted": "Voting was interrupted from outside; what had been charged until then is accounted for.",
 }

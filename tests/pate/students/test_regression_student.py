@@ -120,3 +120,13 @@ def test_clear_answers_count_alike_for_frequent_and_rare_classes(rarity):
     # A student of the evidence relative to unequal shares named 1.4 and 2.4 times as many.
     assert 0.5 < np.mean(named) / best.mean() < 1.2
     assert np.mean(right) > -0.003
+
+
+@pytest.mark.parametrize(("n", "named"), [(40, [0]), (40, [0] * 19 + [1])])
+def test_answers_of_nearly_one_class_leave_the_other_one_possible(n, named):
+    """What a check lets through where teachers agree: Laplace's rule leaves 1/42 for what nobody named."""
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    targets = np.eye(2)[np.resize(named, n)]
+    student = RegressionStudent(n_landmarks=50).fit_released(X, np.arange(n), targets)
+    assert 1 / (2 * (n + 2)) < student.predict_proba(X)[:, 1].mean() < 4 / (n + 2)
+    assert student.predict_proba(X).min() > 1e-3

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from collegium.checks import check_number, check_positive, check_whole
 from collegium.errors import InputError
@@ -22,6 +22,9 @@ from collegium.pate.students.semi_supervised import SemiSupervisedStudent
 
 _PENALTIES = np.geomspace(1e-3, 1e5, 17)
 _TEMPERATURES = np.geomspace(0.25, 64, 17)
+#: Clear answers about the records that were answered, spread evenly over the classes, that nobody gave: n
+#: answers of one class leave another about 1/(n + 2) of two classes, as Laplace's rule does.
+_PSEUDO_ANSWERS = 2.0
 
 
 class RegressionStudent(SemiSupervisedStudent):
@@ -59,7 +62,15 @@ class RegressionStudent(SemiSupervisedStudent):
     beliefs_ : ndarray, shape (n_public, n_classes)
         Probability of each class for every public record.
     temperature_ : float
-        Turns leads into probabilities; chosen by the likelihood of answers left out.
+        Turns leads into probabilities; chosen by the likelihood of answers left out, and of two more that
+        are spread evenly over the classes, so that no class is impossible because it was not named.
+
+    Notes
+    -----
+    Probabilities are of the class that most teachers name, as far as the answered records tell. Where a
+    check answers only what teachers agree about (Confident-GNMax), these are the easy ones, and where
+    teachers are wrong together nothing released tells: hold them against public records with a known class
+    (``calibration_error`` of a quality) before a probability is taken for a chance.
 
     References
     ----------
@@ -118,11 +129,7 @@ class RegressionStudent(SemiSupervisedStudent):
             self._fits.append((fit.centre, np.einsum("k,kmc->mc", own, fit.weights), own.sum()))
             held_out += np.einsum("k,knc->nc", own, fit.held_out)
         self._offset = leads.mean(axis=0)
-        scores = [
-            score_released(softmax(t * held_out, axis=1), released.targets, self.mistrust)
-            for t in _TEMPERATURES
-        ]
-        self.temperature_ = float(_TEMPERATURES[int(np.argmax(scores))])
+        self.temperature_ = _temperature(held_out, released.targets, self.mistrust)
         self.beliefs_ = self._believe(table)
 
     def _believe(self, X: Any) -> Floats:
@@ -147,6 +154,22 @@ class RegressionStudent(SemiSupervisedStudent):
             check_positive("each of widths", width)
         check_number("mistrust", self.mistrust, least=0, below=1)
         check_number("temper", self.temper, above=0)
+
+
+def _temperature(held_out: Floats, targets: Floats, mistrust: float) -> float:
+    """Choose by the likelihood of answers left out, and of ``_PSEUDO_ANSWERS`` that no answer contradicts.
+
+    Without the latter, answers that all name one class (as those of a check do where teachers agree) are the
+    likelier the surer the student is, without end.
+    """
+    n, n_classes = len(targets), int(targets.shape[1])
+
+    def likelihood(t: float) -> float:
+        believed = log_softmax(t * held_out, axis=1)
+        pseudo = _PSEUDO_ANSWERS / n_classes * float(believed.mean(axis=0).sum())
+        return float(n * score_released(np.exp(believed), targets, mistrust) + pseudo)
+
+    return float(max(_TEMPERATURES, key=likelihood))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,48 @@
+"""Files that a user names for a command to write: nothing that is there is written over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from collegium.errors import InputError
+
+
+def refuse_taken(path: Path) -> None:
+    """Refuse a file that is there with content, and any place in the vault or release of a study.
+
+    To be asked before the work is done. A device or pipe, such as ``/dev/stdout``, takes what it is given.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file")
+    if path.is_file() and path.stat().st_size:
+        raise InputError(
+            f"{path} exists already and is left as it is: move it, or give another name"
+        )
+    refuse_among_a_studys_files(path)
+
+
+def refuse_among_a_studys_files(path: Path) -> None:
+    """Refuse a file or folder in the vault or release of a study."""
+    place = path.resolve()
+    for folder in place.parents:
+        if (folder / "vault/journal.jsonl").exists() and place.relative_to(folder).parts[0] in (
+            "vault",
+            "release",
+        ):
+            raise InputError(
+                f"{path} would be among the files of the study in {folder}, which are left as they are: "
+                "give a place elsewhere"
+            )
+
+
+def write_named(path: Path, content: bytes, *, is_ours: bool = False) -> None:
+    """Write a file that a user named, unless it is taken.
+
+    ``is_ours``: whether what is there was made by the same command, of nothing but the software's version.
+    """
+    if not is_ours:
+        refuse_taken(path)
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror})") from None
