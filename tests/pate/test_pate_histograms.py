@@ -68,7 +68,8 @@ def fitted(**settings):
     ids=lambda aggregator: aggregator.name,
 )
 def test_histograms_are_kept_and_cost_nothing(aggregator):
-    shown, plain = fitted(aggregator=aggregator), fitted(aggregator=aggregator, queries=PLAIN)
+    priced = {"aggregator": aggregator, "account": Account(price="histogram")}
+    shown, plain = fitted(**priced), fitted(**priced, queries=PLAIN)
     assert shown.labels_.tolist() == plain.labels_.tolist()
     spent = [model.privacy_.by_group()["epsilon_spent"].tolist() for model in (shown, plain)]
     assert spent[0] == spent[1]

@@ -449,8 +449,8 @@ class Ledger:
         if known.n_owners and new.sum() > len(cohort) / 2 and not newcomers:
             raise LedgerError(
                 f"{(~new).sum():,} of {len(cohort):,} owners are known to the ledger at {self}, which knows "
-                f"{known.n_owners:,}: is it another data set's? If they are new people, say newcomers=True; "
-                "nothing was released"
+                f"{known.n_owners:,}: is it another data set's? If they are new people, let them join "
+                "first (`collegium ledger change`, or newcomers=True); nothing was released"
             )
         for code, level in enumerate(budgets.group_names):
             chosen = new & (budgets.owner_group == code)

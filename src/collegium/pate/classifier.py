@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ from collegium.data.tables import (
     encode_classes,
     like_private,
     of_public_types,
+    take_rows,
 )
 from collegium.errors import (
     InputError,
@@ -69,6 +70,9 @@ from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Personalisation, as_personalisation
 from collegium.row_labels import refuse_other_order
+
+if TYPE_CHECKING:
+    from collegium.ledger.ledger import Ledger
 
 ADVICE = "the statement in `privacy_` tells what was spent"
 
@@ -310,6 +314,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X_public: Any,
         public_may_overlap: bool = False,
         scales_may_differ: bool = False,
+        ledger: Ledger | None = None,
+        release_name: str = "PATEClassifier.fit",
     ) -> PATEClassifier:
         """Train teachers, let them vote, and train the student.
 
@@ -334,6 +340,12 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scales_may_differ : bool, default=False
             Whether private and public numbers may lie on different scales. By default they are refused if one
             side seems to be scaled, or a column to be in another unit.
+        ledger : Ledger, optional
+            One account per person over all releases: who has less left weighs less, who has nothing left
+            takes no part, and all that may be spent is reserved before the first query. Needs named owners,
+            Gaussian noise and the worst-case guarantee. Default: nobody remembers what was spent before.
+        release_name : str, default="PATEClassifier.fit"
+            What the ledger calls this release, for people who read their account.
 
         Returns
         -------
@@ -357,6 +369,19 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records = self._records(
             X, y, budgets, X_public, recipe.account.delta, public_may_overlap, scales_may_differ
         )
+        spending = None
+        if ledger is not None:
+            from collegium.pate.ledgered import LedgeredRun  # a database comes with it
+
+            recipe = LedgeredRun.recipe(recipe)
+            spending = LedgeredRun(ledger, records.budgets, release_name)
+            records = replace(
+                records,
+                X=take_rows(records.X, spending.records),
+                codes=records.codes[spending.records],
+                budgets=spending.budgets,
+                arrangement=replace(records.arrangement, sizes_declared=False),
+            )
         memory = _InProcess(bool(self.keep_sensitive))
         run = PateRun(
             recipe,
@@ -371,13 +396,17 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.preprocessing_ = run.teachers_view.transformer
         self.student_preprocessing_ = run.student_view.transformer
         run.rehearse()
-        if recipe.noise_seed is None:
+        if spending is not None:
+            spending.reserve(run.arrangement)
+        elif recipe.noise_seed is None:
             _tell_of_fits_before(records)
         votes = run.votes()
         if self.keep_sensitive:
             self.sensitive_teachers_ = memory.sensitive_teachers
             self.sensitive_votes_: VoteTable = votes
         released = run.release(votes)
+        if spending is not None:
+            spending.settle(released, run.arrangement.neighbours)
         self.privacy_: PrivacyStatement = released.privacy
         if released.histograms is not None:
             self.histograms_ = released.histograms
