@@ -383,7 +383,7 @@ def test_a_student_that_fails_on_the_released_labels_leaves_them_to_another(data
         random_state=0,
     )
     with pytest.raises(StudentError, match="cannot learn from the labels") as error:
-        model.fit(data[0], data[1], budgets=np.full(N, 12.0), X_public=data[2])
+        model.fit(data[0], data[1], budgets=np.full(N, 8.0), X_public=data[2])
     assert not isinstance(error.value, InputError)  # which would say that nothing was spent
     assert "\n" not in str(error.value)
     assert len(spent) == 1
