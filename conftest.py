@@ -56,10 +56,6 @@ settings.register_profile("search", derandomize=False, max_examples=500, **_STEA
 settings.load_profile("suite")
 
 
-# Alembic runs it, with a context of its own.
-collect_ignore = ["src/collegium/ledger/migrations/env.py"]
-
-
 class FilesInOneProcess(LoadScopeScheduling):
     """A file's tests go to one process, so that what they share is made once; the largest files first.
 

@@ -218,8 +218,8 @@ def test_what_only_measures_or_names_may_change(tmp_path, collegium):
 def test_a_student_that_steered_may_be_replaced_once_voting_has_ended(
     tmp_path, aggregation, collegium
 ):
-    path = write(tmp_path, 'model = "nearest-neighbours"\nparams = { n_neighbors = 30 }')
-    text = path.read_text().replace("max_labels = 3", "")  # sigma = 8 pays for some 25 labels
+    path = write(tmp_path, 'model = "nearest-neighbours"\nparams = { n_neighbors = 60 }')
+    text = path.read_text().replace("max_labels = 3", "")  # sigma = 8 pays for some 35 labels
     if aggregation == "active":
         text = text.replace("sigma = 6", 'sigma = 8\nquery_order = "active"')
     else:
@@ -227,12 +227,12 @@ def test_a_student_that_steered_may_be_replaced_once_voting_has_ended(
         text = text.replace('aggregator = "gnmax"', checked).replace("sigma = 6", "sigma = 8")
     path.write_text(text)
     code, _, shown = collegium("run", path)
-    # 30 neighbours among fewer labels: voting went on nevertheless, and what came of it was released.
+    # 60 neighbours among fewer labels: voting went on nevertheless, and what came of it was released.
     assert code == 2 and "student.model cannot be" in " ".join(shown.split())
     labels = (tmp_path / "study/release/labels.csv").read_bytes()
     asked = read_job(tmp_path / "study")[1]
     assert "the student could not be fitted to" in " ".join(shown.split())
-    path.write_text(text.replace("n_neighbors = 30", "n_neighbors = 3"))
+    path.write_text(text.replace("n_neighbors = 60", "n_neighbors = 3"))
     code, _, shown = collegium("run", path)
     assert code == 0, shown
     assert (tmp_path / "study/release/labels.csv").read_bytes() == labels
