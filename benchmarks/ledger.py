@@ -48,18 +48,20 @@ def main() -> None:
         file = Path(folder, "people.ledger")
         ledger = Ledger.create(given.url or file, Path(folder, "key"))
         everybody = people(0, given.owners)
-        tiny = [Cost(1e-6)] * 3
+        tiny = {level: Cost(1e-6) for level in LEVELS}
 
         def first() -> None:
-            ledger.reserve("first", "about everybody", everybody, tiny).settle(tiny)
+            ledger.reserve("first", "about everybody", everybody, tiny, **about).settle(tiny)
 
         timed(f"first release, {given.owners:,} people join", first)
-        timed("the same people again", lambda: ledger.reserve("again", "", everybody, tiny))
+        timed(
+            "the same people again", lambda: ledger.reserve("again", "", everybody, tiny, **about)
+        )
         some = people(0, given.about)
 
         def many() -> None:
             for number in range(given.releases):
-                ledger.reserve(f"r{number}", "about some", some, tiny).settle(tiny)
+                ledger.reserve(f"r{number}", "about some", some, tiny, **about).settle(tiny)
 
         start = time.perf_counter()
         many()

@@ -412,6 +412,7 @@ class Budgets:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)
             part = Budgets(self.groups, self.owner_group[owner], self.owners[owner])
+        part.named = self.named  # a row's old position is no name
         return part._labelled(None if self.index is None else self.index[chosen])
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Policy
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
@@ -62,7 +63,10 @@ def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
     said = done("change", place, consent("007,high", "8,low", "9,low"), *LEVELS)
     assert "3 joined, 0 raised and 0 lowered" in said
     people = Policy({"high": 1.0, "low": 3.0}).assign(["high", "low", "low"], ["007", "8", "9"])
-    made = Ledger(place).reserve("count-1", "a count", people, [Cost(0.04), Cost(0.36)])
+    costs = {"high": Cost(0.04), "low": Cost(0.36)}
+    made = Ledger(place).reserve(
+        "count-1", "a count", people, costs, neighbours=Neighbours.ANY_CHANGE
+    )
     made.settle([Cost(0.01), Cost(0.3)], events=[{"gaussian": 10.0}])
     said = done("change", place, consent("007,low", "8,high"), *LEVELS)
     assert "0 joined, 1 raised and 1 lowered" in said

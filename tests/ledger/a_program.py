@@ -7,6 +7,7 @@ method must: μ² of every release, one line each.
 import os
 from pathlib import Path
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.errors import BudgetExceededError
 from collegium.ledger.ledger import Ledger
@@ -25,7 +26,14 @@ def main(place: str, key: Path, who: str, released: Path) -> None:
         number = len(file.readlines())  # a program that was killed goes on where it was
         while True:
             try:
-                made = ledger.reserve(f"{who}-{number}", who, budgets, [Cost(RESERVED)])
+                made = ledger.reserve(
+                    f"{who}-{number}",
+                    who,
+                    budgets,
+                    {"all": Cost(RESERVED)},
+                    neighbours=Neighbours.ANY_CHANGE,
+                    again=True,  # what was "drawn" is the same each time
+                )
             except BudgetExceededError:
                 return
             if not made.is_settled:

@@ -4,14 +4,17 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
-from collegium.ledger.ledger import Ledger
+from collegium.ledger.ledger import Ledger, Reservation
+from collegium.ledger.limits import Cost
 
 
 def people(levels: dict[str, str], policy: dict[str, float] | None = None) -> Budgets:
@@ -20,6 +23,22 @@ def people(levels: dict[str, str], policy: dict[str, float] | None = None) -> Bu
     groups = {name: Budget(epsilon) for name, epsilon in epsilons.items()}
     codes = [list(groups).index(level) for level in levels.values()]
     return Budgets(groups, codes, list(levels))
+
+
+def ask(
+    ledger: Ledger,
+    id: str,
+    budgets: Budgets,
+    costs: Sequence[Cost],
+    parts: Sequence[int] | None = None,
+    **options: Any,
+) -> Reservation:
+    """Reserve; without parts, costs are those of the levels, in order."""
+    options = {"neighbours": Neighbours.ANY_CHANGE, **options}
+    if parts is not None:
+        return ledger.reserve(id, "study", budgets, costs, parts, **options)
+    named = dict(zip(budgets.group_names, costs, strict=True))
+    return ledger.reserve(id, "study", budgets, named, **options)
 
 
 @pytest.fixture

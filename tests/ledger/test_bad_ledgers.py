@@ -14,7 +14,7 @@ from collegium.errors import CollegiumError, InputError, LedgerError, LedgerWarn
 from collegium.ledger import storage
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
-from tests.ledger.conftest import people
+from tests.ledger.conftest import ask, people
 
 TWO = people({"ann": "high", "bob": "low"})
 COSTS = [Cost(0.001), Cost(0.002)]
@@ -31,7 +31,7 @@ def sql(ledger: Ledger, *statements: str) -> None:
 @pytest.fixture
 def used(ledger: Ledger) -> Ledger:
     for number in range(3):
-        ledger.reserve(str(number), "study", TWO, COSTS)
+        ask(ledger, str(number), TWO, COSTS)
     return ledger
 
 
@@ -70,18 +70,18 @@ def test_a_release_proves_its_owners_first(used, edit):
     """An owner who is taken out would join again, with a whole budget."""
     sql(used, edit)
     with pytest.raises(LedgerError, match="moved, added or taken out"):
-        used.reserve("new", "study", TWO, COSTS)
+        ask(used, "new", TWO, COSTS)
 
 
 def test_yesterdays_copy_is_noticed(used, tmp_path):
     copy = tmp_path / "yesterday"
     sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(str(used), copy)
-    made = used.reserve("today", "study", TWO, COSTS)
+    made = ask(used, "today", TWO, COSTS)
     sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(copy, str(used))
     for act in (
-        lambda: used.reserve("today", "study", TWO, COSTS),
+        lambda: ask(used, "today", TWO, COSTS, again=True),
         lambda: used.left(TWO),
         used.standings,
         used.verify,
@@ -101,8 +101,8 @@ def test_another_branch_is_noticed(used, tmp_path):
     branch = tmp_path / "branch.ledger"
     for ending in ("", ".key", ".key.anchor"):
         shutil.copy(f"{used}{ending}", f"{branch}{ending}")
-    Ledger(branch).reserve("there", "study", TWO, COSTS)
-    used.reserve("here", "study", TWO, COSTS)
+    ask(Ledger(branch), "there", TWO, COSTS)
+    ask(used, "here", TWO, COSTS)
     sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(branch, str(used))
     with pytest.raises(LedgerError, match="another branch"):
@@ -216,7 +216,7 @@ def test_a_clock_that_runs_backwards(used, monkeypatch):
 
     monkeypatch.setattr(storage, "datetime", Yesterday)
     with pytest.warns(LedgerWarning, match="the clock says 2020"):
-        used.reserve("new", "study", TWO, COSTS)
+        ask(used, "new", TWO, COSTS)
     times = [entry.at for entry in used.history()]
     assert times == sorted(times) and times[-1] > "2026"
 
@@ -230,7 +230,7 @@ def test_a_full_disk_changes_nothing(used):
     )
     many = people({f"p{number}": "high" for number in range(20_000)})
     with pytest.raises(LedgerError, match="disk is full"):
-        used.reserve("new", "study", many, COSTS, newcomers=True)
+        ask(used, "new", many, COSTS, newcomers=True)
     assert [entry.mac for entry in Ledger(str(used)).history()] == before
 
 
@@ -243,9 +243,9 @@ def test_a_locked_ledger_is_waited_for(used, monkeypatch):
     other = sqlite3.connect(str(used), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(LedgerError, match="locked"):
-        used.reserve("new", "study", TWO, COSTS)
+        ask(used, "new", TWO, COSTS)
     other.execute("ROLLBACK")
-    used.reserve("new", "study", TWO, COSTS)
+    ask(used, "new", TWO, COSTS)
 
 
 def test_read_only(used):
@@ -254,18 +254,18 @@ def test_read_only(used):
         engine, "connect", lambda connection, _: connection.execute("PRAGMA query_only = ON")
     )
     with pytest.raises(LedgerError, match=r"cannot be used .*readonly"):
-        used.reserve("new", "study", TWO, COSTS)
+        ask(used, "new", TWO, COSTS)
 
 
 def test_a_server_that_stops_in_the_middle(server, tmp_path):
     url, key = server.new_database(), tmp_path / "key"
     ledger = Ledger.create(url, key)
-    made = ledger.reserve("a", "study", TWO, COSTS)
+    made = ask(ledger, "a", TWO, COSTS)
     server.stop()
     try:
         for act in (
             lambda: made.settle(COSTS),
-            lambda: ledger.reserve("b", "study", TWO, COSTS),
+            lambda: ask(ledger, "b", TWO, COSTS),
             lambda: Ledger(url, key),
         ):
             with pytest.raises(LedgerError, match="cannot be used") as raised:
@@ -290,7 +290,7 @@ def test_no_password_is_shown(tmp_path):
 @pytest.mark.parametrize("parts", [[0], [0, 2], [0, -1], [[0, 1]]])
 def test_parts(ledger, parts):
     with pytest.raises(InputError, match="parts"):
-        ledger.reserve("a", "study", TWO, COSTS, parts)
+        ask(ledger, "a", TWO, COSTS, parts)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, math.nan, "x"])
@@ -324,3 +324,103 @@ def test_entries_are_json_that_anybody_can_read(used):
     kinds = [entry.kind for entry in used.history()]
     assert kinds == ["begin", "join", "reserve", "reserve", "reserve"]
     assert json.loads(json.dumps(used.history()[2].body))["name"] == "study"
+
+
+def test_one_statement_is_looked_up_and_proved(used):
+    """An index that says something else than its table, made behind the database's back."""
+    before = used.account_of("ann").charges
+    connection = sqlite3.connect(str(used))
+    connection.execute("CREATE INDEX ix ON owner (cohort)")
+    connection.execute("PRAGMA writable_schema = ON")
+    row = connection.execute("SELECT * FROM sqlite_master WHERE name = 'ix'").fetchone()
+    connection.execute("DELETE FROM sqlite_master WHERE name = 'ix'")
+    connection.commit()
+    connection.close()
+    sql(used, "UPDATE owner SET cohort = 3 - cohort")
+    connection = sqlite3.connect(str(used))
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", row)
+    connection.commit()
+    connection.close()
+    assert [charge.cost for charge in before] == [COSTS[0]] * 3
+    try:  # either place may answer, but the same one for both
+        after = used.account_of("ann").charges
+    except LedgerError:
+        return
+    assert [charge.cost for charge in after] == [COSTS[0]] * 3
+
+
+@pytest.mark.parametrize("table", ["entry", "head", "owner"])
+def test_a_trigger_that_swallows_writes(used, table):
+    for event in ("INSERT", "UPDATE"):
+        sql(
+            used,
+            f"CREATE TRIGGER t{event} BEFORE {event} ON {table} BEGIN SELECT RAISE(IGNORE); END",
+        )
+    with pytest.raises(LedgerError, match="has triggers or views"):
+        ask(used, "new", TWO, COSTS)
+
+
+def test_a_write_is_read_again(used, monkeypatch):
+    monkeypatch.setattr(type(used._storage.database), "require_plain", lambda *_: None)
+    sql(used, "CREATE TRIGGER t BEFORE INSERT ON entry BEGIN SELECT RAISE(IGNORE); END")
+    with pytest.raises(LedgerError, match="did not take what was written|cannot be used"):
+        ask(used, "new", TWO, COSTS)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    ["DELETE FROM head", "UPDATE head SET entries = NULL; DELETE FROM owner; DELETE FROM entry"],
+)
+def test_an_emptied_ledger(used, edit):
+    Path(f"{used}.key.anchor").unlink()
+    sql(used, "PRAGMA foreign_keys = OFF", *edit.split(";"))
+    with pytest.raises(LedgerError):
+        used.standings()
+
+
+def test_making_one_is_all_or_nothing(tmp_path, monkeypatch):
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(storage.Transaction, "write", crash)
+    with pytest.raises(KeyboardInterrupt):
+        Ledger.create(tmp_path / "people.ledger", delta_0_share=0.5)
+    monkeypatch.undo()
+    with pytest.raises(LedgerError, match="holds no ledger"):
+        Ledger(tmp_path / "people.ledger")
+
+
+def test_a_relative_place_stays_where_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = Ledger.create("people.ledger")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ask(made, "a", TWO, COSTS)
+    assert {path.name for path in tmp_path.iterdir() if path.is_file()} >= {
+        "people.ledger", "people.ledger.key", "people.ledger.key.anchor",
+    }  # fmt: skip
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_who_reads_while_somebody_writes_sees_no_older_copy(used, monkeypatch):
+    """Between the reader's look at the anchor and its look at the entries, an entry is added."""
+    look = used._storage.database.reading
+
+    def later():
+        monkeypatch.setattr(used._storage.database, "reading", look)
+        ask(Ledger(str(used)), "meanwhile", TWO, COSTS)
+        return look()
+
+    monkeypatch.setattr(used._storage.database, "reading", later)
+    assert used.standings()[0].n_releases == 4
+
+
+def test_no_entry_tells_the_number_of_a_person(ledger):
+    """What proves a cohort's members is masked: its changes do not add up to what proves one of them."""
+    for number in range(4):
+        ledger.change(people({f"p{number}": "high"}))
+    proofs = [one["proof"] for entry in ledger.history() for one in entry.body["cohorts"]]
+    key = ledger._storage.key
+    tags = {f"{key.members([key.owner(f'p{number}')]):032x}" for number in range(4)}
+    assert len(set(proofs)) == 4 and not set(proofs) & tags

@@ -9,11 +9,11 @@ import pytest
 
 from collegium.accounting.events import Gaussian, Laplace, PoissonGaussian
 from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Budget, Policy
+from collegium.budgets import Budget, Budgets, Policy
 from collegium.errors import BudgetExceededError, InputError, LedgerError
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost, Limit
-from tests.ledger.conftest import people
+from tests.ledger.conftest import ask, people
 
 POLICY = {"high": 1.0, "average": 2.0, "low": 3.0, "public": math.inf}
 
@@ -76,7 +76,7 @@ class Town:
         )
         budgets = people(levels, POLICY)
         try:
-            made = self.ledger.reserve(id, "some release", budgets, costs, parts, newcomers=True)
+            made = ask(self.ledger, id, budgets, costs, parts, newcomers=True)
         except BudgetExceededError:
             assert not affordable
             self.n_refused += 1
@@ -162,31 +162,71 @@ def test_the_same_on_a_server(server, tmp_path):
 def test_who_has_one_history_is_one_cohort(ledger):
     everybody = people({f"p{i}": "high" if i % 2 else "low" for i in range(1000)})
     for number in range(5):
-        ledger.reserve(str(number), "a release", everybody, [Cost(1e-3), Cost(2e-3)])
+        ask(ledger, str(number), everybody, [Cost(1e-3), Cost(2e-3)])
     assert [standing.owners for standing in ledger.standings()] == [500, 500]
 
 
 def test_asking_again_after_a_crash_reserves_nothing_twice(ledger):
-    two = people({"ann": "high", "bob": "low"})
-    first = ledger.reserve("a", "study", two, [Cost(0.04), Cost(0.36)])
-    again = ledger.reserve("a", "study", two, [Cost(0.04), Cost(0.36)])
+    two, at_most = people({"ann": "high", "bob": "low"}), [Cost(0.04), Cost(0.36)]
+    first = ask(ledger, "a", two, at_most)
+    with pytest.raises(
+        LedgerError, match="was begun before: a new draw needs a release of its own"
+    ):
+        ask(ledger, "a", two, at_most)
+    again = ask(ledger, "a", two, at_most, again=True)
     assert (first.entry, first.mac) == (again.entry, again.mac)
     assert len(ledger.history()) == 3
     again.settle([Cost(0.01), Cost(0.02)])
-    first.settle([Cost(0.01), Cost(0.02)])
+    first.settle({"high": Cost(0.01), "low": Cost(0.02)})
     assert len(ledger.history()) == 4
-    late = ledger.reserve("a", "study", two, [Cost(0.04), Cost(0.36)])
+    with pytest.raises(LedgerError, match="was made before: a new draw needs a release of its own"):
+        ask(ledger, "a", two, at_most)
+    late = ask(ledger, "a", two, at_most, again=True)
     assert late.is_settled and late.costs == (Cost(0.01), Cost(0.02))
     with pytest.raises(LedgerError, match="settled before, at other costs"):
         late.settle([Cost(0.01), Cost(0.01)])
-    with pytest.raises(LedgerError, match="other owners or other costs"):
-        ledger.reserve("a", "study", two, [Cost(0.05), Cost(0.36)])
-    with pytest.raises(LedgerError, match="other owners or other costs"):
-        ledger.reserve("a", "study", people({"ann": "high"}), [Cost(0.04), Cost(0.36)])
+    for others, costs in ((two, [Cost(0.05), Cost(0.36)]), (people({"ann": "high"}), at_most)):
+        with pytest.raises(LedgerError, match="other owners or other costs"):
+            ask(ledger, "a", others, costs, again=True)
+    ledger.forget("ann")
+    with pytest.raises(LedgerError, match="1 of 2 owners have left"):
+        ask(ledger, "a", two, at_most, again=True)
+
+
+def test_costs_are_tied_to_levels_by_name(ledger):
+    one = Budgets({"low": Budget(3.0), "high": Budget(1.0)}, [1], ["ann"])
+    costs = {"high": Cost(0.01), "low": Cost(0.05)}
+    ledger.reserve("a", "study", one, costs, neighbours=Neighbours.ANY_CHANGE)
+    other_order = people({"ann": "high"})
+    ledger.reserve("b", "study", other_order, costs, neighbours=Neighbours.ANY_CHANGE)
+    assert ledger.standings()[0].spent.mu_squared == pytest.approx(0.02)
+    for wrong in ({"high": Cost(0.01)}, {**costs, "other": Cost(0.0)}, [Cost(0.01), Cost(0.05)]):
+        with pytest.raises(InputError, match=r"give costs by level|must name each of the levels"):
+            ledger.reserve("c", "study", one, wrong, neighbours=Neighbours.ANY_CHANGE)
+
+
+def test_who_left_may_come_back_with_what_was_spent(ledger):
+    one = people({"ann": "high"})
+    ask(ledger, "a", one, [Cost(0.05), Cost(0.0)])
+    ledger.forget("ann")
+    assert ledger.change(one) == {"joined": 0, "raised": 0, "lowered": 0, "overdrawn": 0}
+    assert [grant.has_left for grant in ledger.account_of("ann").grants] == [False, True, False]
+    with pytest.raises(BudgetExceededError):
+        ask(ledger, "b", one, [Cost(0.05), Cost(0.0)])
+
+
+def test_who_is_beyond_one_limit_has_nothing_left_of_the_other(ledger):
+    one = Budgets({"high": Budget(1.0, 1e-5)}, [0], ["ann"])
+    ask(ledger, "a", one, [Cost(0.001, math.inf, 9e-8)])
+    less = Budgets({"high": Budget(1.0, 1e-6)}, [0], ["ann"])
+    ledger.change(less)
+    assert ledger.left(less).mu_squared.tolist() == [0.0]
+    with pytest.raises(BudgetExceededError, match=r"have μ = 0 left of .*; δ₀ = 0 left of 1e-08"):
+        ask(ledger, "b", less, [Cost(0.001)])
 
 
 def test_a_release_that_cost_more_than_was_reserved_is_refused(ledger):
-    made = ledger.reserve("a", "study", people({"ann": "high"}), [Cost(0.04), Cost(0.0)])
+    made = ask(ledger, "a", people({"ann": "high"}), [Cost(0.04), Cost(0.0)])
     for wrong in ([Cost(0.05), Cost(0.0)], [Cost(0.04, math.inf, 1e-9), Cost(0.0)], [Cost(0.01)]):
         with pytest.raises(LedgerError, match="more than was reserved"):
             made.settle(wrong)
@@ -195,27 +235,27 @@ def test_a_release_that_cost_more_than_was_reserved_is_refused(ledger):
 
 def test_a_refusal_says_who_and_what_is_left_and_changes_nothing(ledger):
     two = people({"ann": "high", "bob": "low"})
-    ledger.reserve("a", "study", two, [Cost(0.05), Cost(0.05)])
+    ask(ledger, "a", two, [Cost(0.05), Cost(0.05)])
     before = [json.dumps(entry.body) for entry in ledger.history()]
     with pytest.raises(
         BudgetExceededError, match=r"1 owners of level 'high' .* μ = 0\.1475 left of 0\.2679"
     ):
-        ledger.reserve("b", "study", people({"ann": "high", "new": "low"}), [Cost(0.03), Cost(0.1)])
+        ask(ledger, "b", people({"ann": "high", "new": "low"}), [Cost(0.03), Cost(0.1)])
     assert [json.dumps(entry.body) for entry in ledger.history()] == before
     assert ledger.account_of("new") is None
 
 
 def test_a_mind_that_changes(ledger):
-    ledger.reserve("a", "study", people({"ann": "high"}), [Cost(0.05), Cost(0.0)])
+    ask(ledger, "a", people({"ann": "high"}), [Cost(0.05), Cost(0.0)])
     with pytest.raises(LedgerError, match=r"1 owners grant ε = 1 .* but ε = 3"):
-        ledger.reserve("b", "study", people({"ann": "low"}), [Cost(0.0), Cost(0.2)])
+        ask(ledger, "b", people({"ann": "low"}), [Cost(0.0), Cost(0.2)])
     assert ledger.change(people({"ann": "low"}))["raised"] == 1
-    ledger.reserve("b", "study", people({"ann": "low"}), [Cost(0.0), Cost(0.2)])
+    ask(ledger, "b", people({"ann": "low"}), [Cost(0.0), Cost(0.2)])
     assert ledger.change(people({"ann": "high"})) == {
         "joined": 0, "raised": 0, "lowered": 1, "overdrawn": 1,
     }  # fmt: skip
     with pytest.raises(BudgetExceededError):
-        ledger.reserve("c", "study", people({"ann": "high"}), [Cost(1e-12), Cost(0.0)])
+        ask(ledger, "c", people({"ann": "high"}), [Cost(1e-12), Cost(0.0)])
     account = ledger.account_of("ann")
     assert [grant.level for grant in account.grants] == ["high", "low", "high"]
     assert [charge.cost.mu_squared for charge in account.charges] == [0.05, 0.2]
@@ -223,11 +263,11 @@ def test_a_mind_that_changes(ledger):
 
 def test_who_left_is_in_no_release_and_keeps_what_was_spent(ledger):
     two = people({"ann": "high", "bob": "high"})
-    ledger.reserve("a", "study", two, [Cost(0.05), Cost(0.0)])
+    ask(ledger, "a", two, [Cost(0.05), Cost(0.0)])
     assert ledger.forget("ann") and ledger.forget("ann") and not ledger.forget("nobody")
     with pytest.raises(LedgerError, match="1 of 2 owners have left"):
-        ledger.reserve("b", "study", two, [Cost(0.001), Cost(0.0)])
-    ledger.reserve("b", "study", people({"bob": "high"}), [Cost(0.001), Cost(0.0)])
+        ask(ledger, "b", two, [Cost(0.001), Cost(0.0)])
+    ask(ledger, "b", people({"bob": "high"}), [Cost(0.001), Cost(0.0)])
     assert [(one.has_left, one.spent.mu_squared) for one in ledger.standings()] == [
         (False, pytest.approx(0.051)),
         (True, 0.05),
@@ -235,17 +275,15 @@ def test_who_left_is_in_no_release_and_keeps_what_was_spent(ledger):
 
 
 def test_whose_ledger_is_it(ledger):
-    ledger.reserve(
-        "a", "study", people({f"p{i}": "high" for i in range(10)}), [Cost(0.01), Cost(0)]
-    )
+    ask(ledger, "a", people({f"p{i}": "high" for i in range(10)}), [Cost(0.01), Cost(0)])
     others = people({f"q{i}": "high" for i in range(10)})
     with pytest.raises(LedgerError, match=r"0 of 10 owners are known .* another data set's"):
-        ledger.reserve("b", "study", others, [Cost(0.01), Cost(0)])
-    ledger.reserve("b", "study", others, [Cost(0.01), Cost(0)], newcomers=True)
+        ask(ledger, "b", others, [Cost(0.01), Cost(0)])
+    ask(ledger, "b", others, [Cost(0.01), Cost(0)], newcomers=True)
 
 
 def test_what_is_left_follows_each_owner(ledger):
-    ledger.reserve("a", "study", people({"ann": "high", "bob": "low"}), [Cost(0.03), Cost(0.1)])
+    ask(ledger, "a", people({"ann": "high", "bob": "low"}), [Cost(0.03), Cost(0.1)])
     left = ledger.left(people({"ann": "high", "bob": "low", "cid": "low"}))
     limits = [Limit.of(Budget(epsilon)).mu_squared for epsilon in (1.0, 3.0, 3.0)]
     assert left.mu_squared == pytest.approx([limits[0] - 0.03, limits[1] - 0.1, limits[2]])
@@ -258,7 +296,7 @@ def test_what_is_left_follows_each_owner(ledger):
 def test_costs_about_less_than_the_ledger_promises_are_refused(ledger):
     one = people({"ann": "high"})
     with pytest.raises(LedgerError, match=r"are replaced, the ledger .* there or blanked"):
-        ledger.reserve("a", "study", one, [Cost(0.01)], [0], neighbours=Neighbours.REPLACE)
+        ask(ledger, "a", one, [Cost(0.01)], [0], neighbours=Neighbours.REPLACE)
     assert not ledger.standings()
 
 
@@ -275,15 +313,15 @@ def test_sub_sampled_training_and_counts_share_one_account(ledger):
     """The oracle of (.1, 5, 100), twice, and a count: within ε = 3 of one person, not ε = 1 of the other."""
     costs = Cost.of_event(PoissonGaussian([0.1], [5.0], 100), delta_0=4e-8)
     both = people({"ann": "high", "bob": "low"})
-    ledger.reserve("a", "training", both, costs, [0, 0])
+    ask(ledger, "a", both, costs, [0, 0])
     with pytest.raises(BudgetExceededError, match="'high'"):
-        ledger.reserve("b", "training", both, costs, [0, 0])
-    ledger.reserve("b", "training", people({"bob": "low"}), costs, [0])
-    ledger.reserve("c", "count", people({"bob": "low"}), [Cost(0.4)], [0])
+        ask(ledger, "b", both, costs, [0, 0])
+    ask(ledger, "b", people({"bob": "low"}), costs, [0])
+    ask(ledger, "c", people({"bob": "low"}), [Cost(0.4)], [0])
     with pytest.raises(
         BudgetExceededError, match=r"'low' .* have δ₀ = 2e-08 left of 1e-07, and this may"
     ):
-        ledger.reserve("d", "training", people({"bob": "low"}), [Cost(0.0, math.inf, 5e-8)], [0])
+        ask(ledger, "d", people({"bob": "low"}), [Cost(0.0, math.inf, 5e-8)], [0])
     ann, bob = ledger.standings()
     assert 0.75 < ann.epsilon_spent < 0.77
     assert 2.9 < bob.epsilon_spent <= 3
@@ -291,8 +329,9 @@ def test_sub_sampled_training_and_counts_share_one_account(ledger):
 
 def test_a_ledger_needs_names(ledger):
     rows = Policy({"high": 1.0}).assign(["high", "high"])
-    with pytest.raises(InputError, match="no names were given"):
-        ledger.reserve("a", "study", rows, [Cost(0.01)])
+    for unnamed in (rows, rows[1:]):
+        with pytest.raises(InputError, match="no names were given"):
+            ask(ledger, "a", unnamed, [Cost(0.01)])
     numbers = Policy({"high": 1.0}).assign(["high", "high"], owners=[7, 8])
-    ledger.reserve("a", "study", numbers, [Cost(0.01)])
+    ask(ledger, "a", numbers, [Cost(0.01)])
     assert ledger.left(Policy({"high": 1.0}).assign(["high"], owners=["7"])).cohort.tolist() == [1]

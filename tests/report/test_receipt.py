@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Policy
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
@@ -16,9 +17,10 @@ POLICY = Policy({"high": 1.0, "low": 3.0, "open": math.inf})
 def ledger(tmp_path):
     made = Ledger.create(tmp_path / "people.ledger")
     people = POLICY.assign(["high", "low", "open"], owners=["ann", "bob", "eve"])
-    costs = [Cost(0.02), Cost(0.1), Cost(0.2)]
-    made.reserve("a", "Study of 2025", people, costs).settle([Cost(0.0135), Cost(0.08), Cost(0.2)])
-    made.reserve("b", "Counts of 2026", people, costs)
+    costs = {"high": Cost(0.02), "low": Cost(0.1), "open": Cost(0.2)}
+    first = made.reserve("a", "Study of 2025", people, costs, neighbours=Neighbours.ANY_CHANGE)
+    first.settle([Cost(0.0135), Cost(0.08), Cost(0.2)])
+    made.reserve("b", "Counts of 2026", people, costs, neighbours=Neighbours.ANY_CHANGE)
     return made
 
 
@@ -37,9 +39,9 @@ def test_a_receipt_says_what_was_chosen_used_and_left(ledger):
     assert "Study of 2025 " in text and "  2.7 %" in text  # 0.0135 of 0.5166
     assert "up to 3.9 %" in text  # 0.02 of 0.5166: reserved only
     assert "Left of your budget: 93.5 %." in text
-    # Φ(√0.0335 / 2) = 0.5365, Φ(√0.5166 / 2) = 0.6404, rounded up.
-    assert "nobody can be right more than 54 times in 100" in text
-    assert "it will be at most 65 times in 100" in text
+    # Φ(√0.5166 / 2) = 0.6404, rounded up: of the largest budget granted, not of what is booked.
+    assert "hold your records, or blanks in their place" in text
+    assert "nobody can be right more than 65 times in 100" in text
 
 
 def test_nobody_is_told_more_than_is_known(ledger):
@@ -54,24 +56,34 @@ def test_who_left_who_lowered_and_who_set_no_limit(ledger):
     ledger.forget("ann")
     text = text_about(ledger, "ann")
     assert ": you left." in text and "You have left: nothing more will be learnt" in text
-    assert "one day" not in text
     ledger.change(POLICY.assign(["high"], owners=["bob"]))
     text = text_about(ledger, "bob")
     assert "More was used than you grant now: nothing more will be learnt" in text
-    assert "one day" not in text
+    assert "more than 65 times in 100" in text  # the promise under which it was released
     text = text_about(ledger, "eve")
     assert "You set no limit: nothing that was learnt from your records is private." in text
-    assert "no limit (no privacy)" in text and "one day" not in text
+    assert "no limit (no privacy)" in text and "more than 100 times in 100" in text
 
 
 def test_before_anything_was_released(tmp_path):
     ledger = Ledger.create(tmp_path / "people.ledger")
     ledger.change(POLICY.assign(["high"], owners=["ann"]))
     receipt = receipt_of("ann", ledger.account_of("ann"))
-    assert receipt.heading == "Nothing has used your records yet." and receipt.right == 50
+    assert receipt.heading == "Nothing has used your records yet."
     assert "Left of your budget: 100.0 %" in receipt.as_text()
     # Pure mechanisms may use ε = 1 in full: e/(1 + e) = 0.7311.
-    assert "it will be at most 74 times in 100" in receipt.as_text()
+    assert "nobody can be right more than 74 times in 100" in receipt.as_text()
+    replaced = receipt_of("ann", ledger.account_of("ann"), Neighbours.REPLACE)
+    assert "or others in their place" in replaced.as_text()
+
+
+def test_a_pure_mechanism_takes_its_share_of_epsilon(tmp_path):
+    ledger = Ledger.create(tmp_path / "people.ledger")
+    people = POLICY.assign(["high"], owners=["ann"])
+    costs = {"high": Cost(1.2, 0.9), "low": Cost(0.0), "open": Cost(0.0)}
+    ledger.reserve("a", "Laplace", people, costs, neighbours=Neighbours.ANY_CHANGE)
+    text = text_about(ledger, "ann")
+    assert "up to 90.0 %" in text and "Left of your budget: 10.0 %" in text
 
 
 def test_the_page_is_one_file_and_shows_names_as_they_are(ledger):
@@ -81,7 +93,7 @@ def test_the_page_is_one_file_and_shows_names_as_they_are(ledger):
     assert "<script" not in page and "&lt;script&gt;" in page
     assert "http" not in page and "src=" not in page
     page = receipt_of("ann", ledger.account_of("ann")).as_html()
-    assert page.count('class="guess"') == 50 and page.count('class="gain"') == 4
+    assert page.count('class="guess"') == 50 and page.count('class="gain"') == 6
 
 
 def test_a_hundred_dots():

@@ -210,7 +210,8 @@ def receipt(
     from collegium.durable import write_durably
     from collegium.report.receipt import receipt_of
 
-    written = receipt_of(owner, opened(place, key).account_of(owner))
+    ledger = opened(place, key)
+    written = receipt_of(owner, ledger.account_of(owner), ledger.neighbours)
     if html is None:
         for line in written.as_text().splitlines():
             out.print(line, soft_wrap=True)

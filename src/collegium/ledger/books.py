@@ -16,7 +16,8 @@ from typing import Any
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
-from collegium.ledger.chain import Entry, add_members
+from collegium.errors import LedgerError
+from collegium.ledger.chain import Entry, Key, add_members
 from collegium.ledger.limits import Cost, Limit, epsilon_of
 
 BEGIN, JOIN, CHANGE, LEAVE = "begin", "join", "change", "leave"
@@ -28,7 +29,8 @@ class Cohort:
     """Owners with one history: the same budgets granted, the same releases, the same costs.
 
     ``parent``: the cohort that they were in before the entry ``since``; None for where people join.
-    ``members_mac``: proves who they are: see :meth:`collegium.ledger.chain.Key.members`.
+    ``proof``: of who they are: :meth:`Key.members <collegium.ledger.chain.Key.members>`, masked by the cohort and
+        the entry ``written`` that says so.
     """
 
     id: int
@@ -38,7 +40,8 @@ class Cohort:
     epsilon: float
     delta: float
     members: int
-    members_mac: str
+    proof: int
+    written: int
     has_left: bool
 
     @property
@@ -145,11 +148,14 @@ class Account:
         All releases that used the person's records, oldest first.
     standing : Standing
         How the person stands now (``owners``: with how many others).
+    limits : list of Limit
+        Of all grants.
     """
 
     grants: list[Grant]
     charges: list[Charge]
     standing: Standing
+    limits: list[Limit]
 
 
 @dataclass
@@ -166,9 +172,14 @@ class Books:
     def take(self, entry: Entry) -> None:
         """Take in the next entry."""
         body = entry.body
+        if (entry.number == 1) != (entry.kind == BEGIN):
+            raise LedgerError(
+                "the ledger does not begin at its beginning: restore its newest backup"
+            )
         self.times[entry.number] = entry.at
         for content in body["cohorts"]:
-            cohort = Cohort(**{**content, "epsilon": float(content["epsilon"])})
+            numbers = {"epsilon": float(content["epsilon"]), "proof": int(content["proof"], 16)}
+            cohort = Cohort(**{**content, **numbers})
             self.cohorts[cohort.id] = cohort
         if entry.kind == BEGIN:
             self.share = float(body["delta_0_share"])
@@ -208,7 +219,8 @@ class Books:
             chosen = Grant(self.times[its.since], its.level, its.budget, its.has_left)
             if not grants or replace(chosen, at="") != replace(grants[-1], at=""):
                 grants.append(chosen)
-        return Account(grants, self.charges_of(cohort), self.standing(cohort))
+        limits = [Limit.of(grant.budget, self.share) for grant in grants]
+        return Account(grants, self.charges_of(cohort), self.standing(cohort), limits)
 
     def lineage(self, cohort: int) -> Iterator[tuple[Cohort, float]]:
         """Name a cohort and those that its owners were in before, each with the entry that ended it."""
@@ -238,8 +250,8 @@ class Books:
 class Changes:
     """Cohorts that the next entry will write, and owners who move between them."""
 
-    def __init__(self, books: Books, entry: int) -> None:
-        self._books, self._entry = books, entry
+    def __init__(self, books: Books, entry: int, key: Key) -> None:
+        self._books, self._entry, self._key = books, entry, key
         self._changed: dict[int, Cohort] = {}
         self._next = max(books.cohorts, default=0) + 1
         self.joining: list[tuple[int, Sequence[bytes]]] = []
@@ -279,6 +291,7 @@ class Changes:
             {
                 **asdict(cohort),
                 "epsilon": cohort.epsilon if math.isfinite(cohort.epsilon) else "inf",
+                "proof": f"{cohort.proof:032x}",
             }
             for _, cohort in sorted(self._changed.items())
         ]
@@ -292,7 +305,8 @@ class Changes:
             epsilon=budget.epsilon,
             delta=budget.delta,
             members=0,
-            members_mac=add_members("", 0),
+            proof=self._key.mask(self._next, self._entry),
+            written=self._entry,
             has_left=has_left,
         )
         self._next += 1
@@ -301,8 +315,16 @@ class Changes:
 
     def _count(self, cohort: int, members: int, tags: int) -> None:
         old = self[cohort]
-        mac = add_members(old.members_mac, tags)
-        self._changed[cohort] = replace(old, members=old.members + members, members_mac=mac)
+        total = add_members(members_sum(old, self._key), tags)
+        proof = add_members(total, self._key.mask(cohort, self._entry))
+        self._changed[cohort] = replace(
+            old, members=old.members + members, proof=proof, written=self._entry
+        )
+
+
+def members_sum(cohort: Cohort, key: Key) -> int:
+    """Unmask what proves who is in a cohort."""
+    return add_members(cohort.proof, -key.mask(cohort.id, cohort.written))
 
 
 def cost_as_json(cost: Cost) -> list[Any]:

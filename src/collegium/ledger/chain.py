@@ -12,14 +12,15 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from collegium.durable import write_durably
+from collegium.durable import sync, write_durably
 from collegium.errors import LedgerError
 from collegium.json_files import read_json
 from collegium.names import spelling
@@ -47,19 +48,27 @@ class Key:
     """Names owners, and proves entries. Whoever has it can tell whether somebody is in the ledger."""
 
     def __init__(self, content: bytes) -> None:
-        self._owners, self._members, self._entries = (
+        self._owners, self._members, self._entries, self._masks = (
             hashlib.blake2b(content, digest_size=32, person=person).digest()
-            for person in (b"owners", b"members", b"entries")
+            for person in (b"owners", b"members", b"entries", b"masks")
         )
 
     @classmethod
     def make(cls, path: Path) -> Key:
         """Make a key, and keep it (mode 0600); one that is there is never overwritten."""
-        if path.exists():
-            raise LedgerError(f"{path} is another ledger's key: give another --key, or put it away")
         path.parent.mkdir(parents=True, exist_ok=True)
         content = secrets.token_bytes(KEY_BYTES)
-        write_durably(path, content, private=True)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise LedgerError(
+                f"{path} is another ledger's key: give another --key, or put it away"
+            ) from None
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync(path.parent)
         return cls(content)
 
     @classmethod
@@ -92,15 +101,24 @@ class Key:
             total += int.from_bytes(tag, "big")
         return total % _MODULUS
 
+    def mask(self, cohort: int, entry: int) -> int:
+        """Hide a sum of members in an entry: sums themselves would tell the number of single people."""
+        text = f"{cohort} {entry}".encode()
+        return int.from_bytes(hmac.new(self._masks, text, "sha256").digest()[:_ID_BYTES], "big")
+
+    def seal(self, text: str) -> str:
+        """Prove a text, without telling it."""
+        return hmac.new(self._masks, b"seal " + text.encode(), "sha256").hexdigest()
+
     def entry(self, before: str, number: int, at: str, kind: str, body: str) -> str:
         """Prove an entry, and all before it."""
         text = json.dumps([before, number, at, kind, body]).encode()
         return hmac.new(self._entries, text, "sha256").hexdigest()
 
 
-def add_members(mac: str, change: int) -> str:
-    """Add owners to (or, negative, take them from) a sum of :meth:`Key.members` in hexadecimal."""
-    return f"{(int(mac or '0', 16) + change) % _MODULUS:0{2 * _ID_BYTES}x}"
+def add_members(total: int, change: int) -> int:
+    """Add owners to (or, negative, take them from) a sum of :meth:`Key.members`."""
+    return (total + change) % _MODULUS
 
 
 class Anchor:
@@ -121,10 +139,15 @@ class Anchor:
         )
         return seen["ledger"], seen["entries"], seen["mac"]
 
-    def advance(self, ledger: str, entries: int, mac: str) -> None:
-        """Remember a later entry; an earlier one changes nothing."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold it, so that nothing is committed that could not be remembered."""
         with FileLock(self.path.with_name(f"{self.path.name}.lock"), mode=0o600):
-            seen = self.read()
-            if seen is None or seen[1] < entries:
-                content = {"ledger": ledger, "entries": entries, "mac": mac}
-                write_durably(self.path, json.dumps(content).encode(), private=True)
+            yield
+
+    def advance(self, ledger: str, entries: int, mac: str) -> None:
+        """Remember a later entry; an earlier one changes nothing. Only while it is held."""
+        seen = self.read()
+        if seen is None or seen[1] < entries:
+            content = {"ledger": ledger, "entries": entries, "mac": mac}
+            write_durably(self.path, json.dumps(content).encode(), private=True)

@@ -76,6 +76,22 @@ class Database:
             with connection.begin():
                 yield connection
 
+    def require_plain(self, connection: sa.Connection) -> None:
+        """Refuse a database whose tables were taught to do something else. Raises LedgerError."""
+        if self.file is not None:
+            odd = "SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')"
+        else:
+            odd = (
+                "SELECT (SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal AND tgrelid IN "
+                "('entry'::regclass, 'head'::regclass, 'owner'::regclass)) + (SELECT count(*) FROM pg_class "
+                "WHERE oid IN ('entry'::regclass, 'head'::regclass, 'owner'::regclass) AND relkind <> 'r')"
+            )
+        if connection.scalar(sa.text(odd)):
+            raise LedgerError(
+                f"the ledger at {self} has triggers or views, which are none of its own: remove them, or restore "
+                "its newest backup; nothing was released"
+            )
+
     def make_private(self) -> None:
         """Make a new SQLite file for its owner's eyes only."""
         if self.file is not None:
@@ -98,7 +114,7 @@ def _url_of(place: str | Path) -> sa.URL:
     if not text.strip():
         raise InputError(f"a ledger's place is empty: {_ALLOWED}")
     if isinstance(place, Path) or "://" not in text:
-        return sa.URL.create("sqlite", database=str(Path(text).expanduser()))
+        return sa.URL.create("sqlite", database=str(Path(text).expanduser().absolute()))
     try:
         url = sa.make_url(text)
     except ArgumentError:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share
 from collegium.errors import BudgetExceededError, InputError, LedgerError
-from collegium.ledger import books, tables
+from collegium.ledger import books
 from collegium.ledger.books import Account, Books, Release, Standing, cost_as_json
 from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
@@ -63,19 +61,21 @@ class Reservation:
         Whether it has ended.
     """
 
-    def __init__(self, ledger: Ledger, release: Release) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, release: Release, levels: Sequence[str]) -> None:
+        self._ledger, self._levels = ledger, levels
         self.id = release.id
         self.entry, self.mac = release.opened.number, release.opened.mac
         self.costs, self.is_settled = tuple(release.costs), release.is_settled
 
-    def settle(self, costs: Sequence[Cost], events: Any = None) -> None:
+    def settle(self, costs: Mapping[str, Cost] | Sequence[Cost], events: Any = None) -> None:
         """Say what the release did cost: the rest of what was reserved is free again.
+
+        A mechanism of many steps whose cost was fitted as a whole settles at what it reserved.
 
         Parameters
         ----------
-        costs : sequence of Cost
-            One for each part, none above what was reserved.
+        costs : mapping of str to Cost, or sequence of Cost
+            As it was reserved: by level, or one for each part; none above what was reserved.
         events : JSON, optional
             What was drawn, for those who want to compute it again. Public.
 
@@ -84,6 +84,8 @@ class Reservation:
         LedgerError
             If it cost more than was reserved, or was settled before at other costs; nothing was changed.
         """
+        if isinstance(costs, Mapping):
+            costs = _in_order(costs, self._levels)
         self._ledger._settle(self, tuple(costs), events)
         self.costs, self.is_settled = tuple(costs), True
 
@@ -116,12 +118,16 @@ class Ledger:
     Examples
     --------
     >>> import tempfile
+    >>> from collegium.accounting import Neighbours
     >>> from collegium.budgets import Policy
     >>> budgets = Policy({"high": 1.0, "low": 3.0}).assign(["high", "low"], owners=["ann", "bob"])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger.create(Path(folder, "people.ledger"))
-    ...     release = ledger.reserve("1", "a count", budgets, [Cost(0.04), Cost(0.36)])
-    ...     release.settle([Cost(0.01), Cost(0.09)])
+    ...     at_most = {"high": Cost(0.04), "low": Cost(0.36)}
+    ...     release = ledger.reserve(
+    ...         "1", "a count", budgets, at_most, neighbours=Neighbours.ANY_CHANGE
+    ...     )
+    ...     release.settle({"high": Cost(0.01), "low": Cost(0.09)})
     ...     [round(standing.epsilon_spent, 3) for standing in ledger.standings()]
     [0.341, 1.132]
     """
@@ -168,15 +174,9 @@ class Ledger:
             raise LedgerError(f"{database} holds a ledger already: nothing was changed")
         storage = Storage(database, Key.make(key_file), anchor)
         database.make_private()
-        with database.writing() as connection:
-            make_tables(connection)
-            row = {"one": 1, "ledger": secrets.token_hex(16), "entries": None}
-            connection.execute(sa.insert(tables.head), [row])
-        with storage.writing() as transaction:
-            transaction.write(
-                books.BEGIN,
-                {"delta_0_share": float(delta_0_share), "neighbours": neighbours.value},
-            )
+        storage.begin(
+            {"delta_0_share": float(delta_0_share), "neighbours": neighbours.value}, make_tables
+        )
         return cls(place, key)
 
     def __str__(self) -> str:
@@ -190,64 +190,68 @@ class Ledger:
         id: str,
         name: str,
         budgets: Budgets,
-        costs: Sequence[Cost],
+        costs: Mapping[str, Cost] | Sequence[Cost],
         parts: ArrayLike | None = None,
+        *,
+        neighbours: Neighbours,
         about: Any = None,
         newcomers: bool = False,
-        neighbours: Neighbours = Neighbours.ANY_CHANGE,
+        again: bool = False,
     ) -> Reservation:
         """Set aside what a release may cost at most; nothing may be drawn before.
 
         Parameters
         ----------
         id : str
-            Of the release, chosen by whoever makes it: asking again after a crash gives the same reservation.
+            Of the release, chosen by whoever makes it.
         name : str
             For people.
         budgets : Budgets
             Whose records it uses, and what they grant: as the ledger knows it, or else they join.
-        costs : sequence of Cost
-            One for each part; owners of a part that costs nothing take no part in the release.
+        costs : mapping of str to Cost, or sequence of Cost
+            By level; or, with ``parts``, one for each part. Owners whom it costs nothing take no part in the
+            release.
         parts : array-like of int, shape (n_owners,), optional
-            The part of each of ``budgets.owners``; default: their group.
+            The part of each of ``budgets.owners``.
+        neighbours : Neighbours
+            What the costs are about, such as ``event.neighbours``.
         about : JSON, optional
             What it is, for those who read the history. Public.
         newcomers : bool, default=False
             Whether it is meant that most of these people are new to a ledger that knows others.
-        neighbours : Neighbours, optional
-            What the costs are about; default: any change of an owner's records.
+        again : bool, default=False
+            Whether to give the same reservation again, after a crash. **Only if all that was drawn under it is
+            kept, and what was drawn is never drawn anew**: otherwise begin another release.
 
         Raises
         ------
         BudgetExceededError
             If anybody could not afford it: names the level, and what is left.
         LedgerError
-            If the ledger knows these people otherwise, or not at all.
+            If the ledger knows these people otherwise, or not at all, or the release already.
         """
-        parts = budgets.owner_group if parts is None else np.asarray(parts, dtype=np.intp)
-        if parts.shape != (budgets.n_owners,):
-            raise InputError(
-                f"{budgets.n_owners:,} owners, but parts of shape {parts.shape}: give each owner one"
-            )
-        if parts.size and not 0 <= parts.min() <= parts.max() < len(costs):
-            raise InputError(f"parts must be numbers from 0 to {len(costs) - 1}")
         if not neighbours.include(self.neighbours):
             raise LedgerError(
                 f"the costs hold where {neighbours.in_words}, the ledger at {self} promises something where "
                 f"{self.neighbours.in_words}: nothing was released"
             )
+        listed, part_of = _by_part(budgets, costs, parts)
         people = _People(self._storage.key, budgets)
         asked = [
-            [int((parts == part).sum()), people.mac(parts == part), cost_as_json(cost)]
-            for part, cost in enumerate(costs)
+            [
+                int((part_of == part).sum()),
+                self._storage.key.seal(f"{id} {part} {people.tags(part_of == part)}"),
+                cost_as_json(cost),
+            ]
+            for part, cost in enumerate(listed)
         ]
         with self._storage.writing() as transaction:
             known = transaction.books.releases.get(id)
             if known is not None:
-                return self._again(known, asked)
+                return self._again(transaction, people, known, asked, again)
             cohort = self._admit(transaction, people, newcomers)
-            takes_part = np.array([not cost.is_nothing for cost in costs], dtype=bool)[parts]
-            charges = _divide(transaction, people, np.where(takes_part, cohort, 0), parts)
+            takes_part = np.array([not cost.is_nothing for cost in listed], dtype=bool)[part_of]
+            charges = _divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
             body = {
                 "release": id,
                 "name": name,
@@ -260,14 +264,27 @@ class Ledger:
             release = transaction.books.releases[id]
             # Who cannot afford it undoes all of this transaction.
             _require_affordable(transaction.books, release, (cohort for cohort, _ in charges))
-            return Reservation(self, release)
+        return Reservation(self, release, budgets.group_names)
 
-    def _again(self, release: Release, asked: list[Any]) -> Reservation:
+    def _again(
+        self,
+        transaction: Transaction,
+        people: _People,
+        release: Release,
+        asked: list[Any],
+        again: bool,
+    ) -> Reservation:
         if release.opened.body["parts"] != asked:
             raise LedgerError(
                 f"release {release.id!r} is in the ledger with other owners or other costs: begin a new one"
             )
-        return Reservation(self, release)
+        if not again:
+            raise LedgerError(
+                f"release {release.id!r} was {'made' if release.is_settled else 'begun'} before: a new draw "
+                "needs a release of its own (another id); again=True goes on with one whose draws are all kept"
+            )
+        self._refuse_who_left(transaction.books, people.look_up(transaction))
+        return Reservation(self, release, people.budgets.group_names)
 
     def _settle(self, reservation: Reservation, costs: tuple[Cost, ...], events: Any) -> None:
         with self._storage.writing() as transaction:
@@ -320,6 +337,8 @@ class Ledger:
     def change(self, budgets: Budgets) -> dict[str, int]:
         """Take over the budgets of people who changed their mind; who is new joins, nobody leaves.
 
+        Who had left comes back, with all that was spent before.
+
         A raised budget counts at once. A lowered one limits what comes: what was released stays released,
         and where more was spent than is granted now, nothing more is released about them.
 
@@ -343,7 +362,8 @@ class Ledger:
             for old, code in _pairs(cohort, budgets.owner_group):
                 level = budgets.group_names[code]
                 before, budget = transaction.books.cohorts[old], budgets.groups[level]
-                if (before.level, before.budget) == (level, budget):
+                same = (before.level, before.budget) == (level, budget)
+                if same and not before.has_left:
                     continue
                 chosen = (cohort == old) & (budgets.owner_group == code)
                 ids, tags = people.ids_of(chosen), people.tags(chosen)
@@ -351,8 +371,9 @@ class Ledger:
                 old_limit, limit = (
                     Limit.of(one, self.delta_0_share) for one in (before.budget, budget)
                 )
-                raised = limit.mu_squared >= old_limit.mu_squared
-                done["raised" if raised else "lowered"] += len(ids)
+                if limit.mu_squared != old_limit.mu_squared:
+                    raised = limit.mu_squared > old_limit.mu_squared
+                    done["raised" if raised else "lowered"] += len(ids)
             if moved:
                 transaction.write(books.CHANGE, {})
             for one in moved:
@@ -423,8 +444,7 @@ class Ledger:
             If anything is not as it was written.
         """
         with self._storage.reading() as seen:
-            seen.require_members(set(seen.books.cohorts))
-            seen.require_nobody_else()
+            seen.prove_everybody()
             return seen.next_number - 1
 
     def _admit(
@@ -437,13 +457,8 @@ class Ledger:
         """Look up everybody's cohort, and let those join who are new."""
         known, budgets = transaction.books, people.budgets
         cohort = people.look_up(transaction)
-        left = sum(bool(one and known.cohorts[one].has_left) for one in cohort.tolist())
-        if left:
-            raise LedgerError(
-                f"{left:,} of {len(cohort):,} owners have left: take their records out of the data; nothing "
-                "was released"
-            )
         if same_budgets:
+            self._refuse_who_left(known, cohort)
             self._require_same_budgets(known, budgets, cohort)
         new = cohort == 0
         if known.n_owners and new.sum() > len(cohort) / 2 and not newcomers:
@@ -461,6 +476,15 @@ class Ledger:
         if new.any():
             transaction.write(books.JOIN, {"joined": int(new.sum())})
         return cohort
+
+    @staticmethod
+    def _refuse_who_left(known: books.Books, cohort: NDArray[np.intp]) -> None:
+        gone = [one.id for one in known.cohorts.values() if one.has_left]
+        if count := int(np.isin(cohort, gone).sum()):
+            raise LedgerError(
+                f"{count:,} of {len(cohort):,} owners have left: take their records out of the data; nothing "
+                "was released"
+            )
 
     def _require_same_budgets(
         self, known: Books, budgets: Budgets, cohort: NDArray[np.intp]
@@ -495,14 +519,39 @@ class _People:
     def tags(self, chosen: NDArray[np.bool_]) -> int:
         return self._key.members(self.ids_of(chosen))
 
-    def mac(self, chosen: NDArray[np.bool_]) -> str:
-        return f"{self.tags(chosen):032x}"
-
     def look_up(self, transaction: Transaction) -> NDArray[np.intp]:
         """Cohort of each, shape (n_owners,); 0 for people who are new."""
         ids: list[bytes] = self._ids.tolist()
         known = transaction.cohorts_of(ids)
         return np.array([known.get(one, 0) for one in ids], dtype=np.intp)
+
+
+def _by_part(
+    budgets: Budgets, costs: Mapping[str, Cost] | Sequence[Cost], parts: ArrayLike | None
+) -> tuple[list[Cost], NDArray[np.intp]]:
+    """Tie costs to owners: by the name of their level, or by their part."""
+    if isinstance(costs, Mapping) != (parts is None):
+        raise InputError(
+            "give costs by level ({'high': Cost(…), …}), or a list of them with the part of each owner"
+        )
+    if isinstance(costs, Mapping):
+        return list(_in_order(costs, budgets.group_names)), budgets.owner_group
+    given = np.asarray(parts)
+    if given.shape != (budgets.n_owners,) or (given.size and given.dtype.kind not in "iu"):
+        raise InputError(
+            f"parts must be {budgets.n_owners:,} whole numbers, one for each owner, got shape {given.shape}"
+        )
+    if given.size and not 0 <= given.min() <= given.max() < len(costs):
+        raise InputError(f"parts must be numbers from 0 to {len(costs) - 1}")
+    return list(costs), given.astype(np.intp)
+
+
+def _in_order(costs: Mapping[str, Cost], levels: Sequence[str]) -> tuple[Cost, ...]:
+    if set(costs) != set(levels):
+        raise InputError(
+            f"costs must name each of the levels {', '.join(levels)}, got {', '.join(costs)}"
+        )
+    return tuple(costs[level] for level in levels)
 
 
 def _divide(
@@ -547,7 +596,7 @@ def _require_affordable(known: Books, release: Release, cohorts: Iterable[int]) 
                 ("μ", left.mu_squared**0.5, limit.mu_squared**0.5, cost.mu_squared**0.5),
                 ("δ₀", left.delta_0, limit.delta_0, cost.delta_0),
             )
-            if its > left_of_it
+            if its > left_of_it or not left_of_it
         ]
         raise BudgetExceededError(
             f"refused: {after.owners:,} owners of level {after.level!r} (ε = {after.budget.epsilon:g} at δ = "
@@ -567,7 +616,7 @@ def _where(place: str | Path, key: str | Path | None) -> tuple[Database, Path, A
         raise InputError(
             "a ledger on a server needs the file of its key, which never goes there: give key=FILE"
         )
-    file = Path(key) if key is not None else Path(f"{database.file}.key")
+    file = (Path(key) if key is not None else Path(f"{database.file}.key")).absolute()
     return database, file, Anchor(file.with_name(f"{file.name}.anchor"))
 
 

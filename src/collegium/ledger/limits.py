@@ -85,9 +85,6 @@ class Cost:
         return not self.pure_epsilon or not (self.mu_squared or self.delta_0)
 
 
-NOTHING = Cost(0.0, 0.0, 0.0)
-
-
 @dataclass(frozen=True)
 class Limit:
     """The most that all releases together may cost an owner.
@@ -99,6 +96,7 @@ class Limit:
     mu_squared: float
     pure_epsilon: float
     delta_0: float
+    delta: float
 
     @classmethod
     def of(cls, budget: Budget, share: float = DELTA_0_SHARE) -> Limit:
@@ -108,10 +106,10 @@ class Limit:
         """
         delta_0 = math.nextafter(budget.delta * share, 0.0) if share else 0.0
         if budget.is_unlimited:
-            return cls(math.inf, math.inf, math.inf)
+            return cls(math.inf, math.inf, math.inf, budget.delta)
         mu = gdp_mu(budget.epsilon, _without(budget.delta, delta_0))
         squared = math.inf if math.isinf(mu) else math.nextafter(mu * mu, 0.0)
-        return cls(squared, budget.epsilon, delta_0)
+        return cls(squared, budget.epsilon, delta_0, budget.delta)
 
     def allows(self, cost: Cost) -> bool:
         """Whether a total stays within it: in (μ, δ₀), or in pure ε."""
@@ -122,20 +120,33 @@ class Limit:
     def right_guesses(self, spent: Cost) -> float:
         """How often the best test may be right once everything is used (:func:`right_guesses`).
 
-        While all that was spent is pure, that may be by pure ε, which allows more than Gaussian noise.
+        While all that was spent is pure, that may be by pure ε, or by either in the light of what came
+        out: then all that holds is (ε, δ)-DP, and a total variation of at most (e^ε − 1 + 2δ)/(e^ε + 1)
+        (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3, Remark A.1).
         """
-        gaussian = right_guesses(Cost(self.mu_squared, math.inf, self.delta_0))
+        if math.isinf(self.mu_squared):
+            return 1.0
         if spent.pure_epsilon > self.pure_epsilon:
-            return gaussian
-        return max(gaussian, right_guesses(Cost(math.inf, self.pure_epsilon)))
+            return right_guesses(Cost(self.mu_squared, math.inf, self.delta_0))
+        pure = math.tanh(self.pure_epsilon / 2)
+        apart = pure + self.delta * (1 - pure)
+        return min(1.0, (0.5 + apart / 2) * (1 + 1e-12))
 
     def left(self, spent: Cost) -> Cost:
         """What one further release may cost: so much is always allowed. Never below 0."""
-        return Cost(
-            _left(self.mu_squared, spent.mu_squared),
-            _left(self.pure_epsilon, spent.pure_epsilon),
-            _left(self.delta_0, spent.delta_0),
-        )
+        pure = _left(self.pure_epsilon, spent.pure_epsilon)
+        if spent.mu_squared > self.mu_squared or spent.delta_0 > self.delta_0:
+            return Cost(0.0, pure)  # whoever is beyond one of them gets nothing of the other
+        mu_squared = _left(self.mu_squared, spent.mu_squared)
+        return Cost(mu_squared, pure, _left(self.delta_0, spent.delta_0))
+
+    def share_of(self, cost: Cost) -> float:
+        """The share of this limit that a cost takes, in whichever of its two currencies is less."""
+        if math.isinf(self.mu_squared):
+            return 0.0
+        leaks = cost.delta_0 and (cost.delta_0 / self.delta_0 if self.delta_0 else math.inf)
+        gaussian = max(cost.mu_squared / self.mu_squared, leaks)
+        return min(gaussian, cost.pure_epsilon / self.pure_epsilon)
 
 
 def right_guesses(cost: Cost) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -13,8 +14,8 @@ import sqlalchemy as sa
 
 from collegium.errors import LedgerError, LedgerWarning
 from collegium.ledger import tables
-from collegium.ledger.books import Books, Changes, as_text
-from collegium.ledger.chain import Anchor, Entry, Key, add_members
+from collegium.ledger.books import BEGIN, Books, Changes, as_text, members_sum
+from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
 
 _AT_ONCE = 10_000
@@ -35,14 +36,16 @@ class Transaction:
     def __init__(self, connection: sa.Connection, key: Key, place: str, writes: bool) -> None:
         self._connection, self._key, self._place = connection, key, place
         chosen = sa.select(tables.head)
-        row = connection.execute(chosen.with_for_update() if writes else chosen).one()
+        row = connection.execute(chosen.with_for_update() if writes else chosen).one_or_none()
+        if row is None:
+            raise LedgerError(f"{place} holds no ledger any more: restore its newest backup")
         self.ledger: str = row.ledger
         self.books = Books()
         self.last: Entry | None = None
         for one in self._proven_entries(row.entries or 0):
             self.books.take(one)
             self.last = one
-        self.changes = Changes(self.books, self.next_number)
+        self.changes = Changes(self.books, self.next_number, self._key)
 
     @property
     def next_number(self) -> int:
@@ -86,51 +89,39 @@ class Transaction:
     def cohorts_of(self, ids: Sequence[bytes]) -> dict[bytes, int]:
         """Look up the cohort of every owner who is known, and prove that nobody was moved.
 
-        Where somebody is not known, that nobody was taken out: who is new has a whole budget.
+        Where somebody is not known, that nobody was taken out: who is new has a whole budget. One statement
+        reads the rows that are looked up and proved: a database may answer two from different places.
         """
-        known = self._looked_up(ids)
-        self.require_members(
-            set(known.values()) if len(known) == len(ids) else set(self.books.cohorts)
-        )
+        owners = self._owners()
+        known = {one: owners[one] for one in ids if one in owners}
+        everybody = len(known) < len(ids)
+        self._prove(set(self.books.cohorts) if everybody else set(known.values()), owners)
         return known
 
-    def _looked_up(self, ids: Sequence[bytes]) -> dict[bytes, int]:
-        owner = tables.owner
-        chosen = sa.select(owner.c.id, owner.c.cohort)
-        known: dict[bytes, int] = {}
-        if len(ids) > self.books.n_owners / 10:
-            wanted = set(ids)
-            for id, cohort in self._connection.execute(chosen):
-                if (one := bytes(id)) in wanted:
-                    known[one] = cohort
-            return known
-        for some in _in_parts(ids):
-            rows = self._connection.execute(chosen.where(owner.c.id.in_(some)))
-            known.update((bytes(id), cohort) for id, cohort in rows)
-        return known
-
-    def require_members(self, cohorts: set[int]) -> None:
+    def prove_everybody(self) -> None:
         """Refuse a table of owners that is not what the entries prove."""
-        for number in cohorts:
-            chosen = sa.select(tables.owner.c.id).where(tables.owner.c.cohort == number)
-            ids = [bytes(one) for one in self._connection.scalars(chosen)]
+        owners = self._owners()
+        self._prove(set(self.books.cohorts) | set(owners.values()), owners)
+
+    def _owners(self) -> dict[bytes, int]:
+        chosen = sa.select(tables.owner.c.id, tables.owner.c.cohort)
+        return {bytes(id): cohort for id, cohort in self._connection.execute(chosen)}
+
+    def _prove(self, cohorts: set[int], owners: dict[bytes, int]) -> None:
+        found: dict[int, list[bytes]] = {number: [] for number in cohorts}
+        for one, number in owners.items():
+            if number in found:
+                found[number].append(one)
+        for number, ids in found.items():
             its = self.books.cohorts.get(number)
-            found = (len(ids), add_members("", self._key.members(ids)))
-            if its is None or found != (its.members, its.members_mac):
-                raise self._moved()
-
-    def require_nobody_else(self) -> None:
-        """Refuse owners whose cohort no entry names."""
-        named = set(self.books.cohorts)
-        found = set(self._connection.scalars(sa.select(tables.owner.c.cohort).distinct()))
-        if not found <= named:
-            raise self._moved()
-
-    def _moved(self) -> LedgerError:
-        return LedgerError(
-            f"owners were moved, added or taken out of the ledger at {self._place} by something else: "
-            "restore its newest backup; nothing was released"
-        )
+            if its is None or (len(ids), self._key.members(ids)) != (
+                its.members,
+                members_sum(its, self._key),
+            ):
+                raise LedgerError(
+                    f"owners were moved, added or taken out of the ledger at {self._place} by something "
+                    "else: restore its newest backup; nothing was released"
+                )
 
     def write(self, kind: str, body: dict[str, Any]) -> Entry:
         """Write the next entry, with all changes of cohorts."""
@@ -143,11 +134,23 @@ class Transaction:
         self._connection.execute(sa.insert(tables.entry), [row])
         self._connection.execute(sa.update(tables.head).values(entries=number))
         self._write_owners()
+        self._require_written(number, mac)
         entry = Entry(number, at, kind, json.loads(text), mac)
         self.books.take(entry)
         self.last = entry
-        self.changes = Changes(self.books, self.next_number)
+        self.changes = Changes(self.books, self.next_number, self._key)
         return entry
+
+    def _require_written(self, number: int, mac: str) -> None:
+        """See that the database did what it was told: a trigger may have it ignored without a word."""
+        joined = sa.select(tables.head.c.entries, tables.entry.c.mac).join(
+            tables.entry, tables.head.c.entries == tables.entry.c.number
+        )
+        if tuple(self._connection.execute(joined).one_or_none() or ()) != (number, mac):
+            raise LedgerError(
+                f"the database at {self._place} did not take what was written into it: look for triggers; "
+                "nothing was released"
+            )
 
     def _write_owners(self) -> None:
         owner = tables.owner
@@ -178,26 +181,61 @@ class Storage:
     def __init__(self, database: Database, key: Key, anchor: Anchor) -> None:
         self.database, self.key, self._anchor = database, key, anchor
 
+    def begin(self, about: dict[str, Any], make_tables: Callable[[sa.Connection], None]) -> None:
+        """Make the tables and write the first entry, in one transaction."""
+        with self._anchor.held(), self.database.writing() as connection:
+            make_tables(connection)
+            row = {"one": 1, "ledger": secrets.token_hex(16), "entries": None}
+            connection.execute(sa.insert(tables.head), [row])
+            transaction = Transaction(connection, self.key, str(self.database), writes=True)
+            transaction.write(BEGIN, about)
+        self._remember(transaction)
+
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """See one state of everything."""
+        with self._anchor.held():
+            seen = (
+                self._anchor.read()
+            )  # before the state: an entry that comes between is no older copy
         with self.database.reading() as connection:
-            yield self._transaction(connection, writes=False)
+            transaction = self._transaction(connection, seen, writes=False)
+            yield transaction
+        self._remember(transaction)
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """Write alone, all or nothing; durable when the block has ended."""
+        with self._anchor.held():
+            seen = self._anchor.read()
         with self.database.writing() as connection:
-            transaction = self._transaction(connection, writes=True)
+            transaction = self._transaction(connection, seen, writes=True)
             yield transaction
-        if transaction.last is not None:
-            last = transaction.last
-            self._anchor.advance(transaction.ledger, last.number, last.mac)
+        self._remember(transaction)
 
-    def _transaction(self, connection: sa.Connection, writes: bool) -> Transaction:
+    def _remember(self, transaction: Transaction) -> None:
+        last = transaction.last
+        if last is None:
+            return
+        try:
+            with self._anchor.held():
+                self._anchor.advance(transaction.ledger, last.number, last.mac)
+        except OSError as error:  # it was committed all the same
+            warnings.warn(
+                f"{self._anchor.path} cannot be written ({error.strerror}): an older copy of the ledger "
+                "would not be noticed",
+                LedgerWarning,
+                stacklevel=5,
+            )
+
+    def _transaction(
+        self, connection: sa.Connection, seen: tuple[str, int, str] | None, writes: bool
+    ) -> Transaction:
         place = str(self.database)
+        self.database.require_plain(connection)
         transaction = Transaction(connection, self.key, place, writes)
-        seen = self._anchor.read()
+        if transaction.last is None:
+            raise LedgerError(f"the ledger at {place} was emptied: restore its newest backup")
         if seen is not None:
             ledger, number, mac = seen
             if ledger != transaction.ledger:

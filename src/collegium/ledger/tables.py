@@ -6,7 +6,6 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ForeignKey,
-    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -55,4 +54,3 @@ owner = Table(
     sqlite_strict=True,
     sqlite_with_rowid=False,
 )
-Index(None, owner.c.cohort)

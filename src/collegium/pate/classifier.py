@@ -36,6 +36,8 @@ from collegium.data.tables import (
 )
 from collegium.errors import (
     InputError,
+    LedgerError,
+    LedgerWarning,
     NothingReleasedError,
     PrivacyWarning,
     StudentError,
@@ -366,6 +368,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recipe = self._recipe()
         check_truth("public_may_overlap", public_may_overlap)
         check_truth("scales_may_differ", scales_may_differ)
+        if ledger is not None and self.classes is None:
+            raise InputError(
+                "classes are missing: a list read off the private labels is no cost that a ledger could "
+                "count; give classes=[…], a public list"
+            )
         records = self._records(
             X, y, budgets, X_public, recipe.account.delta, public_may_overlap, scales_may_differ
         )
@@ -374,13 +381,12 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             from collegium.pate.ledgered import LedgeredRun  # a database comes with it
 
             recipe = LedgeredRun.recipe(recipe)
-            spending = LedgeredRun(ledger, records.budgets, release_name)
+            spending = LedgeredRun(ledger, records.budgets, release_name, recipe.n_teachers)
             records = replace(
                 records,
                 X=take_rows(records.X, spending.records),
                 codes=records.codes[spending.records],
                 budgets=spending.budgets,
-                arrangement=replace(records.arrangement, sizes_declared=False),
             )
         memory = _InProcess(bool(self.keep_sensitive))
         run = PateRun(
@@ -396,17 +402,29 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.preprocessing_ = run.teachers_view.transformer
         self.student_preprocessing_ = run.student_view.transformer
         run.rehearse()
+        if recipe.noise_seed is None:
+            _tell_of_fits_before(records, ledger is None)
         if spending is not None:
             spending.reserve(run.arrangement)
-        elif recipe.noise_seed is None:
-            _tell_of_fits_before(records)
-        votes = run.votes()
+        try:
+            votes = run.votes()
+        except BaseException:  # nothing was drawn
+            if spending is not None:
+                spending.give_back()
+            raise
         if self.keep_sensitive:
             self.sensitive_teachers_ = memory.sensitive_teachers
             self.sensitive_votes_: VoteTable = votes
         released = run.release(votes)
         if spending is not None:
-            spending.settle(released, run.arrangement.neighbours)
+            try:
+                spending.settle(released, run.arrangement.neighbours)
+            except LedgerError as error:
+                warnings.warn(
+                    f"the ledger keeps all that was reserved, which is more than was spent: {error}",
+                    LedgerWarning,
+                    stacklevel=2,
+                )
         self.privacy_: PrivacyStatement = released.privacy
         if released.histograms is not None:
             self.histograms_ = released.histograms
@@ -736,12 +754,12 @@ def _one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDAr
     return column
 
 
-def _tell_of_fits_before(records: Records) -> None:
+def _tell_of_fits_before(records: Records, without_ledger: bool) -> None:
     """Say that an earlier fit spent these people's budgets, too; remember that this one does."""
     hashes = hashes_of(records)
     before = fits_before(hashes)
     note_fit(hashes)
-    if before:
+    if before and without_ledger:
         _Warner().note(
             f"these people's budgets were spent {before + 1} times in this process, with this fit: each is a "
             "release of its own, what each person granted holds for one of them, and for all together what "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 from uuid import uuid4
 
 import numpy as np
@@ -23,6 +24,7 @@ from collegium.pate.voting.composition import replay
 from collegium.pate.voting.release import HISTOGRAM
 
 _ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
+_STEPS = 10  # what is left is rounded down to tenths, so that groups do not become too small
 
 
 class LedgeredRun:
@@ -35,13 +37,16 @@ class LedgeredRun:
         Whose records are offered, and what they grant over all releases together.
     name : str
         Of the release, for people.
+    n_teachers : int
+        Nominal number, which says how small a group may be.
 
     Attributes
     ----------
     records : ndarray of int
         Positions of the records whose owners have anything left.
     budgets : Budgets
-        Of these records: what their owners have left, in groups of those who have the same left.
+        Of these records: what their owners have left of their μ², rounded down to tenths, in groups of those
+        who have the same left.
 
     Raises
     ------
@@ -51,11 +56,18 @@ class LedgeredRun:
         If the ledger knows these people otherwise.
     """
 
-    def __init__(self, ledger: Ledger, granted: Budgets, name: str) -> None:
+    def __init__(self, ledger: Ledger, granted: Budgets, name: str, n_teachers: int) -> None:
+        if granted.declared_sizes is not None:
+            raise InputError(
+                "group sizes are counted where a ledger says what is left, and here they are declared: leave "
+                "sizes out"
+            )
         self._ledger, self._name, self._id = ledger, name, uuid4().hex
         left = ledger.left(granted)
+        tenths = np.floor(left.share * _STEPS + 1e-9).astype(np.intp)
+        tenths = _merged(granted, tenths, -(-granted.n_owners // n_teachers))
         alike, which = np.unique(
-            np.stack([granted.owner_group, left.mu_squared]), axis=1, return_inverse=True
+            np.stack([granted.owner_group, tenths]), axis=1, return_inverse=True
         )
         codes, groups = _groups(granted, alike, ledger.delta_0_share)
         present = (codes >= 0)[which]
@@ -69,7 +81,7 @@ class LedgeredRun:
                 f"{(~present).sum():,} of {len(present):,} owners have nothing left in the ledger: their "
                 "records take no part",
                 PrivacyWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         self.records: NDArray[np.intp] = np.flatnonzero(present[granted.record_owner])
         self._granted = granted[self.records]
@@ -94,6 +106,10 @@ class LedgeredRun:
             raise InputError(
                 f"a ledger counts worst-case costs only, and the guarantee is {recipe.account.guarantee}: "
                 "use worst-case, or no ledger"
+            )
+        if recipe.noise_seed is not None:
+            raise InputError(
+                "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
             )
         if not recipe.aggregator.has_label_price:
             raise InputError(
@@ -121,6 +137,11 @@ class LedgeredRun:
             newcomers=self._are_known,
         )
 
+    def give_back(self) -> None:
+        """Enter that nothing was drawn."""
+        assert self._reservation is not None
+        self._reservation.settle([Cost(0.0) for _ in self.budgets.group_names])
+
     def settle(self, released: Released, neighbours: Neighbours) -> None:
         """Enter what the run did cost: of each group, what its most burdened owners paid."""
         assert self._reservation is not None
@@ -136,29 +157,36 @@ class LedgeredRun:
         self._reservation.settle([Cost(mu_squared) for mu_squared in most.values()], events)
 
 
+def _merged(granted: Budgets, tenths: NDArray[np.intp], least: int) -> NDArray[np.intp]:
+    """Lower what is left to those of too small a group, to that of the next group of their level."""
+    tenths = tenths.copy()
+    for level in range(len(granted.group_names)):
+        its = granted.owner_group == level
+        steps = sorted(set(tenths[its].tolist()) - {0}, reverse=True)
+        for step, lower in pairwise(steps):
+            if (its & (tenths == step)).sum() < least:
+                tenths[its & (tenths == step)] = lower
+    return tenths
+
+
 def _groups(
-    granted: Budgets, alike: NDArray[np.float64], share: float
+    granted: Budgets, alike: NDArray[np.intp], share: float
 ) -> tuple[NDArray[np.intp], dict[str, Budget]]:
     """Make a group of those who have the same left; -1 for those who have nothing.
 
-    ``alike`` (2, n): pairs of a group and of what its owners have left in μ².
+    ``alike`` (2, n): pairs of a level and of how many tenths of its μ² are left.
     """
     groups: dict[str, Budget] = {}
     numbers = np.full(alike.shape[1], -1, dtype=np.intp)
-    for place, (group, mu_squared) in enumerate(alike.T.tolist()):
-        level = granted.group_names[int(group)]
-        budget = granted.groups[level]
-        if not mu_squared:
+    for place, (code, tenths) in enumerate(alike.T.tolist()):
+        level = granted.group_names[code]
+        if not tenths:
             continue
-        whole = Limit.of(budget, share).mu_squared
-        name = level
-        if mu_squared < whole:
-            name = f"{level}, {100 * mu_squared / whole:.4g} % left"
-        epsilon = _epsilon(mu_squared, budget.delta)
-        if name in groups:  # all but the same: they get what the first of them has, which is less
-            epsilon = min(epsilon, groups[name].epsilon)
-        groups[name] = Budget(epsilon, budget.delta)
-        numbers[place] = list(groups).index(name)
+        budget = granted.groups[level]
+        left = Limit.of(budget, share).mu_squared * tenths / _STEPS
+        name = level if tenths == _STEPS else f"{level}, {tenths}/{_STEPS} left"
+        groups[name] = Budget(_epsilon(left, budget.delta), budget.delta)
+        numbers[place] = len(groups) - 1
     return numbers, groups
 
 

@@ -6,15 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.ledger.books import Account, Charge, Grant
-from collegium.ledger.limits import Cost, Limit, right_guesses
+from collegium.ledger.limits import Limit
 from collegium.report.numbers import clean, down, up_of_down
 from collegium.report.page import environment
 
 WHAT_IT_MEANS = (
-    "Imagine somebody who knows the records of everybody else and sees everything that was published, and "
-    "who must decide: do these results hold your records, or blanks in their place? Guessing is right 50 "
-    "times in 100."
+    "Imagine somebody who knows the records of everybody else and sees everything that is published, and who "
+    "must decide: do these results hold your records, or {others} in their place? Guessing is right 50 times "
+    "in 100. As long as your budget is kept, nobody can be right more than {right} times in 100, whatever is "
+    "computed from all that may ever be published."
 )
 NOTHING_YET = "Nothing has been learnt from your records. So nobody can do better than guessing."
 NOT_KNOWN = "There is no account under this name: nothing was learnt from records under it."
@@ -25,7 +27,7 @@ class Receipt:
     """What a receipt says, in words.
 
     ``chosen``: which level, when. ``used``: one (name, day, share) for each release.
-    ``meaning``: what the best test can do. ``right``: how often it is right, of 100; 50 is guessing.
+    ``meaning``: what the best test can do. ``right``: how often it is right at most, of 100; 50 is guessing.
     """
 
     owner: str
@@ -53,37 +55,41 @@ class Receipt:
         return environment().get_template("receipt.html.j2").render(receipt=self, dots=dots)
 
 
-def receipt_of(owner: str, account: Account | None) -> Receipt:
-    """Write a person's receipt; an unknown name gets that of somebody without records."""
+def receipt_of(
+    owner: str, account: Account | None, neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
+) -> Receipt:
+    """Write a person's receipt; an unknown name gets that of somebody without records.
+
+    ``neighbours``: what the ledger promises something about.
+    """
     owner = clean(owner)
     if account is None:
-        return Receipt(owner, NOT_KNOWN, [], [], "", _meaning(Cost(0.0, 0.0)), 50)
-    spent, limit = account.standing.spent, account.standing.limit
-    used = [_used(charge, limit.mu_squared) for charge in account.charges]
-    if account.standing.budget.is_unlimited:
+        return Receipt(owner, NOT_KNOWN, [], [], "", [NOTHING_YET], 50)
+    standing = account.standing
+    spent, limit = standing.spent, standing.limit
+    used = [_used(charge, limit) for charge in account.charges]
+    if standing.budget.is_unlimited:
         left = "You set no limit: nothing that was learnt from your records is private."
-    elif account.standing.has_left:
+    elif standing.has_left:
         left = "You have left: nothing more will be learnt from your records."
     elif not limit.allows(spent):
         left = "More was used than you grant now: nothing more will be learnt from your records."
     else:
-        share = account.standing.left.mu_squared / limit.mu_squared
-        left = f"Left of your budget: {_percent_down(share)}."
+        left = f"Left of your budget: {_percent_down(1 - limit.share_of(spent))}."
     heading = (
         f"{len(used)} release{'s' * (len(used) != 1)} used your records: together ε = "
-        f"{up_of_down(account.standing.epsilon_spent, account.standing.budget.epsilon)} that you grant (δ = "
-        f"{account.standing.budget.delta:g})."
+        f"{up_of_down(standing.epsilon_spent, standing.budget.epsilon)} that you grant (δ = "
+        f"{standing.budget.delta:g}) is booked so far."
         if used
         else "Nothing has used your records yet."
     )
+    # What was released under a larger budget keeps the promise under which it was made.
+    right = max(_of_100(promised.right_guesses(spent)) for promised in account.limits)
+    others = "others" if neighbours is Neighbours.REPLACE else "blanks"
+    meaning = [WHAT_IT_MEANS.format(others=others, right=right)]
+    chosen = [_chosen(grant) for grant in account.grants]
     return Receipt(
-        owner,
-        heading,
-        [_chosen(grant) for grant in account.grants],
-        used,
-        left,
-        _meaning(spent, None if account.standing.has_left else limit),
-        _of_100(right_guesses(spent)),
+        owner, heading, chosen, used, left, [*([] if used else [NOTHING_YET]), *meaning], right
     )
 
 
@@ -99,29 +105,11 @@ def _chosen(grant: Grant) -> str:
     return f"{day}: level “{clean(grant.level)}”, that is {much}."
 
 
-def _used(charge: Charge, limit: float) -> tuple[str, str, str]:
+def _used(charge: Charge, limit: Limit) -> tuple[str, str, str]:
     release = charge.release
     day = release.opened.at[:10]
-    share = 0.0 if math.isinf(limit) else charge.cost.mu_squared / limit
-    much = "—" if math.isinf(limit) or math.isinf(share) else _percent_up(share)
+    much = "—" if math.isinf(limit.mu_squared) else _percent_up(limit.share_of(charge.cost))
     return clean(release.name), day, much if release.is_settled else f"up to {much}"
-
-
-def _meaning(spent: Cost, limit: Limit | None = None) -> list[str]:
-    if spent.is_nothing:
-        lines = [NOTHING_YET]
-    else:
-        lines = [
-            WHAT_IT_MEANS,
-            f"With all that was published, nobody can be right more than {_of_100(right_guesses(spent))} "
-            "times in 100, whatever is computed from it.",
-        ]
-    if limit is not None and limit.allows(spent) and math.isfinite(limit.mu_squared):
-        most = _of_100(limit.right_guesses(spent))
-        lines.append(
-            f"If all of your budget is used one day, it will be at most {most} times in 100."
-        )
-    return lines
 
 
 def _of_100(right: float) -> int:

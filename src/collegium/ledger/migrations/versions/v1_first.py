@@ -37,4 +37,3 @@ def upgrade() -> None:
         sqlite_strict=True,
         sqlite_with_rowid=False,
     )
-    op.create_index(op.f("ix_owner_cohort"), "owner", ["cohort"])
