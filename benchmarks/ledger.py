@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
@@ -49,6 +50,7 @@ def main() -> None:
         ledger = Ledger.create(given.url or file, Path(folder, "key"))
         everybody = people(0, given.owners)
         tiny = {level: Cost(1e-6) for level in LEVELS}
+        about = {"neighbours": Neighbours.ANY_CHANGE}
 
         def first() -> None:
             ledger.reserve("first", "about everybody", everybody, tiny, **about).settle(tiny)

@@ -364,7 +364,7 @@ def test_a_trigger_that_swallows_writes(used, table):
 def test_a_write_is_read_again(used, monkeypatch):
     monkeypatch.setattr(type(used._storage.database), "require_plain", lambda *_: None)
     sql(used, "CREATE TRIGGER t BEFORE INSERT ON entry BEGIN SELECT RAISE(IGNORE); END")
-    with pytest.raises(LedgerError, match="did not take what was written|cannot be used"):
+    with pytest.raises(LedgerError, match=r"did not take what was written|cannot be used"):
         ask(used, "new", TWO, COSTS)
 
 

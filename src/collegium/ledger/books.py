@@ -29,8 +29,8 @@ class Cohort:
     """Owners with one history: the same budgets granted, the same releases, the same costs.
 
     ``parent``: the cohort that they were in before the entry ``since``; None for where people join.
-    ``proof``: of who they are: :meth:`Key.members <collegium.ledger.chain.Key.members>`, masked by the cohort and
-        the entry ``written`` that says so.
+    ``proof``: of who they are: :meth:`Key.members <collegium.ledger.chain.Key.members>`, masked by the cohort
+        and the entry ``written`` that says so.
     """
 
     id: int

@@ -88,8 +88,8 @@ class Database:
             )
         if connection.scalar(sa.text(odd)):
             raise LedgerError(
-                f"the ledger at {self} has triggers or views, which are none of its own: remove them, or restore "
-                "its newest backup; nothing was released"
+                f"the ledger at {self} has triggers or views, which are none of its own: remove them, or "
+                "restore its newest backup; nothing was released"
             )
 
     def make_private(self) -> None:

@@ -220,8 +220,8 @@ class Ledger:
         newcomers : bool, default=False
             Whether it is meant that most of these people are new to a ledger that knows others.
         again : bool, default=False
-            Whether to give the same reservation again, after a crash. **Only if all that was drawn under it is
-            kept, and what was drawn is never drawn anew**: otherwise begin another release.
+            Whether to give the same reservation again, after a crash. **Only if all that was drawn under it
+            is kept, and never drawn anew**: otherwise begin another release.
 
         Raises
         ------
@@ -281,7 +281,7 @@ class Ledger:
         if not again:
             raise LedgerError(
                 f"release {release.id!r} was {'made' if release.is_settled else 'begun'} before: a new draw "
-                "needs a release of its own (another id); again=True goes on with one whose draws are all kept"
+                "needs a release of its own (another id); again=True goes on with one whose draws are kept"
             )
         self._refuse_who_left(transaction.books, people.look_up(transaction))
         return Reservation(self, release, people.budgets.group_names)
