@@ -389,6 +389,42 @@ def test_a_task_that_the_scheduler_forgot_is_sent_again(dask_cluster, monkeypatc
         waits.unlink()
 
 
+def test_records_that_went_with_their_workers_are_lent_again(data, expected, monkeypatch):
+    """All workers are killed between two rounds: each task would be cancelled for want of the records."""
+    X, y, assignment, public = data
+    with Engine("dask", workers=2, timeout=HANGS).running() as workers:
+        ensemble = TeacherEnsemble(Mortal(), SEED, workers=workers)
+        teachers = ensemble.train(X, y, assignment)
+        lend = workers.lend
+
+        def lend_and_kill(records):
+            lent = lend(records)
+            workers._backend._client.restart(wait_for_workers=True)
+            return lent
+
+        monkeypatch.setattr(workers, "lend", lend_and_kill)
+        assert ensemble.ask(teachers, public).tolist() == expected[1]
+
+
+def test_records_are_lent_again_where_all_workers_were_just_replaced(dask_cluster, monkeypatch):
+    from collegium.pate.teachers import dask_cluster as module
+
+    monkeypatch.setattr(module, "_PAUSE_S", 0.01)
+    with Engine("dask", dask_cluster.scheduler_address, timeout=1.0).running() as workers:
+        backend, asked = workers._backend, []
+        scatter = backend._client.scatter
+
+        def refuses_twice(*records, **options):
+            asked.append(records)
+            if len(asked) < 3:
+                raise ValueError("Can not use replicate to delete data")
+            return scatter(*records, **options)
+
+        monkeypatch.setattr(backend._client, "scatter", refuses_twice)
+        assert backend._share([1, 2]) is not None
+        assert len(asked) == 3
+
+
 def test_a_client_of_this_process_is_used_and_stays_open(data, dask_cluster, expected):
     from distributed import Client
 

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 import dask
-from distributed import CancelledError, Client, LocalCluster, Security, default_client
+from distributed import CancelledError, Client, LocalCluster, Security, default_client, futures_of
 from distributed.comm import CommClosedError, connect, get_address_host
 from distributed.scheduler import KilledWorker
 from joblib import cpu_count
@@ -37,6 +37,7 @@ from collegium.pate.teachers.parcels import (
 
 _LOST = (KilledWorker, CancelledError, CommClosedError)
 _FORGOTTEN_S = 20.0
+_TRIES, _PAUSE_S = 10, 1.0
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -50,8 +51,38 @@ class DaskBackend(ClusterBackend):
         self._unknown_since: dict[str, float] = {}
 
     def _share(self, records: Any) -> Any:
-        """Copy records to every worker that is there; workers that come later get them from these."""
-        return self._client.scatter(records, broadcast=True, hash=False)
+        """Copy records to every worker that is there; workers that come later get them from these.
+
+        Dask refuses, or gives up, where all workers are being replaced at that moment.
+        """
+        for tries_left in reversed(range(_TRIES)):
+            self._wait_for_a_worker()
+            try:
+                return self._client.scatter(records, broadcast=True, hash=False)
+            except (ValueError, TimeoutError, OSError):
+                if not tries_left or self._client.status != "running":
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def _is_lost(self, shared: Any) -> bool:
+        """Nobody can compute records again: tasks that need them would be cancelled, one after the other."""
+        return any(future.status != "finished" for future in futures_of(shared))
+
+    def _wait_for_a_worker(self) -> None:
+        while True:
+            try:
+                self._client.wait_for_workers(1, timeout=self._patience)
+                return
+            except TimeoutError:
+                self._tell_that_nobody_is_there()
+
+    def _tell_that_nobody_is_there(self) -> None:
+        warnings.warn(
+            f"the Dask cluster has had no worker for {self._patience:g} s: waiting for a new one (Ctrl-C "
+            "stops; the same command goes on from there)",
+            WorkerWarning,
+            stacklevel=2,
+        )
 
     def _look(self, stopped: threading.Event) -> None:
         """Look whether any worker is left, and every task known: Dask would wait without a word."""
@@ -63,12 +94,7 @@ class DaskBackend(ClusterBackend):
                 self._give_up(self._forgotten())
             if not told and time.monotonic() - last_seen > self._patience:
                 told = True
-                warnings.warn(
-                    f"the Dask cluster has had no worker for {self._patience:g} s: waiting for a new one "
-                    "(Ctrl-C stops; the same command goes on from there)",
-                    WorkerWarning,
-                    stacklevel=1,
-                )
+                self._tell_that_nobody_is_there()
 
     def _forgotten(self) -> list[Any]:
         """Find tasks that the scheduler has not known for a while.
