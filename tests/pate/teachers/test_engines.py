@@ -392,23 +392,6 @@ def test_a_task_that_the_scheduler_forgot_is_sent_again(dask_cluster, monkeypatc
         waits.unlink()
 
 
-def test_records_that_went_with_their_workers_are_lent_again(data, expected, monkeypatch):
-    """All workers are killed between two rounds: each task would be cancelled for want of the records."""
-    X, y, assignment, public = data
-    with Engine("dask", workers=2, timeout=HANGS).running() as workers:
-        ensemble = TeacherEnsemble(Mortal(), SEED, workers=workers)
-        teachers = ensemble.train(X, y, assignment)
-        lend = workers.lend
-
-        def lend_and_kill(records):
-            lent = lend(records)
-            workers._backend._client.restart(wait_for_workers=True)
-            return lent
-
-        monkeypatch.setattr(workers, "lend", lend_and_kill)
-        assert ensemble.ask(teachers, public).tolist() == expected[1]
-
-
 def test_records_are_lent_again_where_all_workers_were_just_replaced(dask_cluster, monkeypatch):
     from collegium.pate.teachers import dask_cluster as module
 

@@ -46,17 +46,12 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         self._pending: set[Any] = set()
         self._guard = threading.Lock()
         self._lent: list[Any] = []
-        self._records: Any = None  # what was lent, to be lent again
         self._stopped = threading.Event()
         self._looking: list[threading.Thread] = []
 
     @abstractmethod
     def _share(self, records: Any) -> Any:
         """Bring public records to the workers, and return what a task takes in their place."""
-
-    def _is_lost(self, shared: Any) -> bool:
-        """Whether what was lent went with its workers."""
-        return False
 
     @abstractmethod
     def _look(self, stopped: threading.Event) -> None:
@@ -84,13 +79,12 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
 
     def lend(self, records: Any) -> Lent:
         """Give public records to every worker, in place of those that were lent before."""
-        self._records = records
         self._lent = [self._share(records)]
         return Lent(position=0)
 
     def take_back(self) -> None:
         """Let the cluster forget what was lent."""
-        self._lent, self._records = [], None
+        self._lent = []
 
     def close(self) -> None:
         """Stop looking and forget what was lent, before the connection ends."""
@@ -99,8 +93,6 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
 
     def start_call(self) -> None:
         """Begin to look after tasks or workers, in place of a call that was left before its end."""
-        if any(self._is_lost(shared) for shared in self._lent):
-            self._lent = [self._share(self._records)]
         self._stopped.set()
         self._stopped = threading.Event()
         looking = threading.Thread(target=self._look, args=(self._stopped,), daemon=True)

@@ -18,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 import dask
-from distributed import CancelledError, Client, LocalCluster, Security, default_client, futures_of
+from distributed import CancelledError, Client, LocalCluster, Security, default_client
 from distributed.comm import CommClosedError, connect, get_address_host
 from distributed.scheduler import KilledWorker
 from joblib import cpu_count
@@ -63,10 +63,6 @@ class DaskBackend(ClusterBackend):
                 if not tries_left or self._client.status != "running":
                     raise
                 time.sleep(_PAUSE_S)
-
-    def _is_lost(self, shared: Any) -> bool:
-        """Nobody can compute records again: tasks that need them would be cancelled, one after the other."""
-        return any(future.status != "finished" for future in futures_of(shared))
 
     def _wait_for_a_worker(self) -> None:
         while True:

@@ -21,14 +21,10 @@ from collegium.pate.teachers.cluster_backend import WorkerLost
 from collegium.pate.teachers.engines import Workers
 
 Task = Callable[[list[int]], Any]
-_SUSPECT, _HOPELESS = (
-    2,
-    2,
-)  # tasks lost until a teacher works alone; lost alone until it is given up
-_SUSPECT_OF_CLUSTER, _HOPELESS_OF_CLUSTER = (
-    1,
-    1,
-)  # a cluster tries several workers before it gives up
+# Tasks lost until a teacher works alone; lost alone until it is given up.
+_SUSPECT, _HOPELESS = 2, 2
+# A cluster tries several workers before it says that one was lost; a busy one loses some of its own accord.
+_SUSPECT_OF_CLUSTER, _HOPELESS_OF_CLUSTER = 1, 2
 _TOGETHER = 4  # rounds in a row without any result until teachers work one at a time
 _BARREN = _TOGETHER + 8  # rounds in a row without any result until nothing is believed to work
 
