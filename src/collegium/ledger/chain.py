@@ -2,7 +2,7 @@
 
 Every entry carries an HMAC over itself and the one before, so none can be changed, left out or put
 elsewhere. An older copy of everything is a whole chain, too: so beside the key stands an *anchor*, the last
-entry that this machine has seen, and every study remembers the entry of its own release.
+entry that this machine has seen, and every reservation remembers its own entry.
 """
 
 from __future__ import annotations

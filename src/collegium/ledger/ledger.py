@@ -54,7 +54,7 @@ class Reservation:
     entry : int
         Number of the entry that reserved it.
     mac : str
-        Proof of that entry: a study keeps both, and an older copy of the ledger is told by them.
+        Proof of that entry: an older copy of the ledger, which lacks it, is refused when this is settled.
     costs : tuple of Cost
         For each part of the owners at most; what it did cost, once it is settled.
     is_settled : bool
@@ -356,8 +356,9 @@ class Ledger:
         people = _People(self._storage.key, budgets)
         done: Counter[str] = Counter(joined=0, raised=0, lowered=0, overdrawn=0)
         with self._storage.writing() as transaction:
-            done["joined"] = int((people.look_up(transaction) == 0).sum())
+            before_all = transaction.books.n_owners
             cohort = self._admit(transaction, people, newcomers=True, same_budgets=False)
+            done["joined"] = transaction.books.n_owners - before_all
             moved: list[int] = []
             for old, code in _pairs(cohort, budgets.owner_group):
                 level = budgets.group_names[code]
@@ -428,7 +429,7 @@ class Ledger:
     def history(self) -> list[Entry]:
         """All entries, oldest first."""
         with self._storage.reading() as seen:
-            return list(seen.entries())
+            return seen.entries
 
     def verify(self) -> int:
         """Prove every entry, and who has which history; changes nothing.
@@ -478,7 +479,7 @@ class Ledger:
         return cohort
 
     @staticmethod
-    def _refuse_who_left(known: books.Books, cohort: NDArray[np.intp]) -> None:
+    def _refuse_who_left(known: Books, cohort: NDArray[np.intp]) -> None:
         gone = [one.id for one in known.cohorts.values() if one.has_left]
         if count := int(np.isin(cohort, gone).sum()):
             raise LedgerError(

@@ -6,7 +6,7 @@ import json
 import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,9 +28,10 @@ class Transaction:
     ----------
     ledger : str
         Which one this is.
+    entries : list of Entry
+        All of them, oldest first; each is proven.
     books : Books
-        What the entries say.
-    last : Entry or None
+        What they say.
     """
 
     def __init__(self, connection: sa.Connection, key: Key, place: str, writes: bool) -> None:
@@ -40,23 +41,25 @@ class Transaction:
         if row is None:
             raise LedgerError(f"{place} holds no ledger any more: restore its newest backup")
         self.ledger: str = row.ledger
+        self.entries: list[Entry] = []
         self.books = Books()
-        self.last: Entry | None = None
         for one in self._proven_entries(row.entries or 0):
-            self.books.take(one)
-            self.last = one
+            self._take(one)
         self.changes = Changes(self.books, self.next_number, self._key)
 
     @property
     def next_number(self) -> int:
         """Number of the entry that would be written next."""
-        return 1 if self.last is None else self.last.number + 1
+        return len(self.entries) + 1
 
-    def entries(self) -> Iterator[Entry]:
-        """Read all entries, oldest first."""
-        chosen = sa.select(tables.entry).order_by(tables.entry.c.number)
-        for row in self._connection.execute(chosen):
-            yield Entry(row.number, row.at, row.kind, json.loads(row.body), row.mac)
+    @property
+    def last(self) -> Entry | None:
+        """The last entry, if there is any."""
+        return self.entries[-1] if self.entries else None
+
+    def _take(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.books.take(entry)
 
     def _proven_entries(self, expected: int) -> Iterator[Entry]:
         mac, number = self.ledger, 0
@@ -78,9 +81,7 @@ class Transaction:
 
     def require_entry(self, number: int, mac: str, whose: str) -> None:
         """Refuse a ledger that lacks an entry which is known to have been there."""
-        entry = tables.entry
-        chosen = sa.select(entry.c.mac).where(entry.c.number == number)
-        if self._connection.scalar(chosen) != mac:
+        if not any(one.mac == mac for one in self.entries[number - 1 : number]):
             raise LedgerError(
                 f"{self._place} is an older copy, or another branch, of the ledger (entry {number} was "
                 f"{whose}; it ends at {self.next_number - 1}): put the newest one back; nothing was released"
@@ -136,8 +137,7 @@ class Transaction:
         self._write_owners()
         self._require_written(number, mac)
         entry = Entry(number, at, kind, json.loads(text), mac)
-        self.books.take(entry)
-        self.last = entry
+        self._take(entry)
         self.changes = Changes(self.books, self.next_number, self._key)
         return entry
 
@@ -191,25 +191,23 @@ class Storage:
             transaction.write(BEGIN, about)
         self._remember(transaction)
 
-    @contextmanager
-    def reading(self) -> Iterator[Transaction]:
+    def reading(self) -> AbstractContextManager[Transaction]:
         """See one state of everything."""
-        with self._anchor.held():
-            seen = (
-                self._anchor.read()
-            )  # before the state: an entry that comes between is no older copy
-        with self.database.reading() as connection:
-            transaction = self._transaction(connection, seen, writes=False)
-            yield transaction
-        self._remember(transaction)
+        return self._open(self.database.reading, writes=False)
+
+    def writing(self) -> AbstractContextManager[Transaction]:
+        """Write alone, all or nothing; durable when the block has ended."""
+        return self._open(self.database.writing, writes=True)
 
     @contextmanager
-    def writing(self) -> Iterator[Transaction]:
-        """Write alone, all or nothing; durable when the block has ended."""
+    def _open(
+        self, connected: Callable[[], AbstractContextManager[sa.Connection]], writes: bool
+    ) -> Iterator[Transaction]:
         with self._anchor.held():
+            # Before the state is read: an entry that comes in between makes it no older copy.
             seen = self._anchor.read()
-        with self.database.writing() as connection:
-            transaction = self._transaction(connection, seen, writes=True)
+        with connected() as connection:
+            transaction = self._transaction(connection, seen, writes)
             yield transaction
         self._remember(transaction)
 

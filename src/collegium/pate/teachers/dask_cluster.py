@@ -87,7 +87,8 @@ class DaskBackend(ClusterBackend):
             with contextlib.suppress(OSError, TimeoutError, RuntimeError):
                 if self._client.nthreads():
                     last_seen, told = time.monotonic(), False
-                self._give_up(self._forgotten())
+                if forgotten := self._forgotten():
+                    self._give_up(forgotten)
             if not told and time.monotonic() - last_seen > self._patience:
                 told = True
                 self._tell_that_nobody_is_there()
