@@ -578,6 +578,7 @@ def test_public_tables_must_look_like_private_ones(data, change, message):
         (lambda X: X[:, :2], "the same features"),
         (lambda X: X.astype(str), "hold text, private ones numbers"),
         (lambda X: X[0], "Reshape your data"),
+        (lambda X: [[1.0], [2.0, 3.0]], "public records have rows of different lengths"),
     ],
 )
 def test_public_arrays_must_look_like_private_ones(data, change, message):

@@ -24,7 +24,12 @@ def as_records(X: Any, name: str) -> Any:
     """Take a DataFrame as it is, and anything else as an array of at least two dimensions."""
     if X is None:
         raise InputError(f"{name} records are missing: pass an array or a DataFrame")
-    records = X if isinstance(X, pd.DataFrame) or hasattr(X, "tocsr") else np.asarray(X)
+    try:
+        records = X if isinstance(X, pd.DataFrame) or hasattr(X, "tocsr") else np.asarray(X)
+    except ValueError:
+        raise InputError(
+            f"{name} records have rows of different lengths: give each the same number of features"
+        ) from None
     if getattr(getattr(records, "dtype", None), "kind", "") == "c":
         raise InputError(f"Complex data not supported: {name} records must be real numbers")
     if len(records.shape) < 2:
