@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from collegium.accounting.events import Gaussian, Laplace, PoissonGaussian
+from collegium.accounting.events import Composition, Gaussian, Laplace, PoissonGaussian
+from collegium.accounting.export import Use
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets, Policy
 from collegium.errors import BudgetExceededError, InputError, LedgerError
+from collegium.ledger.export import as_json
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost, Limit
 from tests.ledger.conftest import ask, people
@@ -335,3 +337,23 @@ def test_a_ledger_needs_names(ledger):
     numbers = Policy({"high": 1.0}).assign(["high", "high"], owners=[7, 8])
     ask(ledger, "a", numbers, [Cost(0.01)])
     assert ledger.left(Policy({"high": 1.0}).assign(["high"], owners=["7"])).cohort.tolist() == [1]
+
+
+def test_an_event_is_entered_for_each_part(ledger):
+    both = Composition([Gaussian([0.5, 1.0], scale=10.0), Laplace([0.0, 1.0], 0.01)], [3, 1])
+    costs = Cost.of_event(both)
+    reservation = ask(ledger, "1", people({"ann": "high", "bob": "low"}), costs)
+    with pytest.raises(InputError, match="1 cohorts, the release 2 parts"):
+        reservation.settle(costs, Gaussian([1.0], scale=10.0))
+    assert ledger.standings()[0].n_releases == 1 and not reservation.is_settled
+    reservation.settle(costs, both)
+    (release,) = as_json(ledger)["releases"].values()
+    of_ann, of_bob = (
+        [Use.from_json(use, Neighbours(release["neighbours"])) for use in uses]
+        for uses in json.loads(json.dumps(release["events"]))
+    )
+    assert [(use.kind, use.count) for use in of_ann] == [("gaussian", 3)]
+    assert [(use.kind, use.count) for use in of_bob] == [("gaussian", 3), ("laplace", 1)]
+    assert sum(use.count * use.event.mu_squared[0] for use in of_bob) == pytest.approx(
+        costs[1].mu_squared, rel=1e-12
+    )

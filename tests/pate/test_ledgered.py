@@ -88,7 +88,7 @@ def test_what_is_entered_is_what_the_events_cost(ledger):
     fit(model(queries=Queries(max_labels=5)), ledger)
     (settled,) = (entry for entry in ledger.history() if entry.kind == "settle")
     spent = {one.level: one.spent for one in ledger.standings()}
-    for level, uses in settled.body["events"].items():
+    for level, uses in zip(["high", "low"], settled.body["events"], strict=True):
         again = [Use.from_json(use, Neighbours.ANY_CHANGE) for use in uses]
         costs = [Cost.of_event(use.event)[0] for use in again for _ in range(use.count)]
         assert sum(use.count for use in again) == 5

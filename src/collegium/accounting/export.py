@@ -123,6 +123,27 @@ class Use:
         return cls(purpose, event, count)
 
 
+def uses_of(event: Event, cohort: int = 0, purpose: str = "release") -> list[Use]:
+    """List what an event did to the owners of one cohort; nothing where it cannot touch them.
+
+    Examples
+    --------
+    >>> both = Composition([Gaussian([1.0, 2.0], scale=150.0), Laplace([0.0, 1.0], 0.1)], [640, 1])
+    >>> [(use.kind, use.count) for use in uses_of(both, cohort=1)]
+    [('gaussian', 640), ('laplace', 1)]
+    >>> len(uses_of(both, cohort=0))
+    1
+    """
+    if isinstance(event, Composition):
+        return [
+            Use(purpose, use.event, use.count * count)
+            for part, count in zip(event.events, event.counts, strict=True)
+            for use in uses_of(part, cohort, purpose)
+        ]
+    one = event.towards(cohort)
+    return [] if isinstance(one, Nothing) or not one.pure_epsilon[0] else [Use(purpose, one, 1)]
+
+
 def to_dp_event(event: Event, cohort: int = 0) -> Any:
     """Make a ``dp_accounting`` event of what happened to the owners of one cohort.
 

@@ -9,14 +9,16 @@ from typing import Any
 from collegium.ledger.books import Books, Release, Standing, cost_as_json
 from collegium.ledger.ledger import Ledger
 
-SCHEMA = "collegium-ledger/1"
+SCHEMA = "collegium-ledger/2"
 
 
 def as_json(ledger: Ledger) -> dict[str, Any]:
     """Write releases with their costs and events, and for every cohort which of them its owners paid.
 
-    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``; a cohort's ``charges`` are
-    pairs of a release and one of its parts.
+    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``; its ``events`` are a list
+    for each part (as :meth:`Use.to_json <collegium.accounting.export.Use.to_json>` writes them), unless
+    whoever settled it gave something else, or nothing. A cohort's ``charges`` are pairs of a release and one
+    of its parts, its ``grants`` what its owners chose over time: both oldest first.
     """
     books = ledger.contents()
     return {
@@ -45,8 +47,19 @@ def standing_as_json(standing: Standing) -> dict[str, Any]:
 
 
 def _cohort(books: Books, cohort: int) -> dict[str, Any]:
-    charges = [[charge.release.id, charge.part] for charge in books.charges_of(cohort)]
-    return {**standing_as_json(books.standing(cohort)), "charges": charges}
+    account = books.account(cohort)
+    grants = [
+        {
+            "at": grant.at,
+            "level": grant.level,
+            "epsilon": _number(grant.budget.epsilon),
+            "delta": grant.budget.delta,
+            "has_left": grant.has_left,
+        }
+        for grant in account.grants
+    ]
+    charges = [[charge.release.id, charge.part] for charge in account.charges]
+    return {**standing_as_json(account.standing), "grants": grants, "charges": charges}
 
 
 def _release(release: Release) -> dict[str, Any]:
@@ -56,6 +69,7 @@ def _release(release: Release) -> dict[str, Any]:
         "reserved_at": release.opened.at,
         "settled_at": None if closed is None else closed.at,
         "about": release.about,
+        "neighbours": release.opened.body["neighbours"],
         "parts": [cost_as_json(cost) for cost in release.costs],
         "events": None if closed is None else closed.body["events"],
     }

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.accounting.events import Event
+from collegium.accounting.export import uses_of
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share
@@ -76,16 +78,21 @@ class Reservation:
         ----------
         costs : mapping of str to Cost, or sequence of Cost
             As it was reserved: by level, or one for each part; none above what was reserved.
-        events : JSON, optional
-            What was drawn, for those who want to compute it again. Public.
+        events : Event or JSON, optional
+            What was drawn, for those who want to compute it again: an event with a cohort for each part (or
+            level, in the order of the budgets' groups), or a list with an entry for each part. Public.
 
         Raises
         ------
         LedgerError
             If it cost more than was reserved, or was settled before at other costs; nothing was changed.
+        InputError
+            If an event has other cohorts than there are parts.
         """
         if isinstance(costs, Mapping):
             costs = _in_order(costs, self._levels)
+        if isinstance(events, Event):
+            events = _by_part_as_json(events, len(self.costs))
         self._ledger._settle(self, tuple(costs), events)
         self.costs, self.is_settled = tuple(costs), True
 
@@ -545,6 +552,15 @@ def _by_part(
     if given.size and not 0 <= given.min() <= given.max() < len(costs):
         raise InputError(f"parts must be numbers from 0 to {len(costs) - 1}")
     return list(costs), given.astype(np.intp)
+
+
+def _by_part_as_json(event: Event, n_parts: int) -> list[list[dict[str, Any]]]:
+    if len(event) != n_parts:
+        raise InputError(
+            f"the event has {len(event)} cohorts, the release {n_parts} parts: give an event with a cohort "
+            "for each part; nothing was changed"
+        )
+    return [[use.to_json() for use in uses_of(event, part)] for part in range(n_parts)]
 
 
 def _in_order(costs: Mapping[str, Cost], levels: Sequence[str]) -> tuple[Cost, ...]:

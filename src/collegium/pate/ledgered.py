@@ -153,7 +153,7 @@ class LedgeredRun:
         most = dict.fromkeys(self.budgets.group_names, 0.0)
         for name, mu_squared in zip(account.names, account.mu_squared.tolist(), strict=True):
             most[name] = max(most[name], mu_squared)
-        events = {name: [use.to_json() for use in uses] for name, uses in again.composition.items()}
+        events = [[use.to_json() for use in again.composition[name]] for name in most]
         self._reservation.settle([Cost(mu_squared) for mu_squared in most.values()], events)
 
 
