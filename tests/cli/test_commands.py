@@ -17,7 +17,7 @@ from collegium.study.config import read_config
 from collegium.study.json_schema import study_schema
 from collegium.study.terms import read_job
 
-COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account")
+COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account", "statement")
 CLASSES = ["cat", "dog", "owl"]
 STUDY = """
 [study]
@@ -230,6 +230,11 @@ def test_json_stands_alone_on_the_standard_output(finished, works):
     assert said["labels_released"] == len(pd.read_csv(release / "labels.csv"))
     assert 0.5 < said["student_accuracy"] <= 1 and 0.5 < said["label_accuracy"] <= 1
     assert json.loads(works("report", path.with_suffix(""), "--json"))["groups"] == said["groups"]
+    stated = json.loads(works("statement", path.with_suffix(""), "--json"))
+    assert (stated["name"], stated["released"]["student"]) == ("Animals", True)
+    for group, its in zip(said["groups"], stated["groups"], strict=True):
+        assert (its["group"], its["people"]) == (group["group"], group["owners"])
+        assert its["spent"]["epsilon"] == group["epsilon_spent"]
 
 
 def test_report_says_what_was_released_and_changes_nothing(finished, works):

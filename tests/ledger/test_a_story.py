@@ -19,13 +19,13 @@ from collegium.ledger import Cost, Ledger, storage
 from collegium.ledger.export import as_json
 
 dp = pytest.importorskip("dp_accounting")
-from dp_accounting import pld, rdp  # noqa: E402
+from dp_accounting import pld  # noqa: E402
 from dp_accounting.pld.privacy_loss_mechanism import (  # noqa: E402
     AdjacencyType,
     GaussianPrivacyLoss,
-    LaplacePrivacyLoss,
 )
-from scipy.special import ndtri  # noqa: E402
+
+from tests.accounting.a_stranger import dp_event, exact_mu_squared  # noqa: E402
 
 POLICY = cg.Policy({"high": 1.0, "low": 3.0, "open": 6.0})
 EXACT = 1e-9
@@ -125,28 +125,6 @@ def live(ledger, clock):
     costs = dict(zip(POLICY.levels, Cost.of_event(both, delta_0=5e-8), strict=True))
     last = ledger.reserve("training", "a training", people, costs, neighbours=both.neighbours)
     last.settle(costs, both)
-
-
-def dp_event(use):
-    """One entry of a part's events, for dp_accounting."""
-    event, noise, times = use["event"], use["noise_multiplier"], use["count"]
-    if use["kind"] == "gaussian":
-        return dp.SelfComposedDpEvent(dp.GaussianDpEvent(noise), times)
-    if use["kind"] == "laplace":
-        return dp.SelfComposedDpEvent(dp.LaplaceDpEvent(noise), times * event["coordinates"])
-    assert use["kind"] == "poisson-gaussian"
-    (rate,) = event["rate"]
-    step = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise))
-    return dp.SelfComposedDpEvent(step, times * event["steps"])
-
-
-def exact_mu_squared(use):
-    """μ² of Gaussian and Laplace noise: exact, in closed form."""
-    if use["kind"] == "gaussian":  # its Rényi divergence of order 2 is μ²
-        return float(rdp.RdpAccountant([2.0]).compose(dp_event(use)).rdp[0])
-    assert use["kind"] == "laplace"  # (Φ⁻¹ of) its total variation is that of N(μ, 1)
-    apart = LaplacePrivacyLoss(use["noise_multiplier"]).get_delta_for_epsilon(0.0)
-    return use["count"] * use["event"]["coordinates"] * (2 * ndtri((1 + apart) / 2)) ** 2
 
 
 def parts(exported):

@@ -1,0 +1,65 @@
+"""The statement command: what was promised and spent, for people, programs and a registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from collegium.cli.console import out, print_json, print_statement, stopped, warn_of
+from collegium.errors import InputError
+
+FORMATS = ("text", "json", "registry")
+
+
+def statement(
+    folder: Annotated[
+        Path, typer.Argument(help="A study's or label job's folder.", show_default=False)
+    ],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="text; json: with μ, profile and events that other accountants can compute again; "
+            "registry: a draft record of the Differential Privacy Deployments Registry.",
+        ),
+    ] = "text",
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+) -> None:
+    """Say what a release promises and what it has spent. Holds nothing sensitive, changes nothing.
+
+    Example: collegium statement study/ --format json > statement.json
+    """
+    from collegium.accounting.statement import cost_in_digits
+    from collegium.study.disclosed import statement_of
+    from collegium.study.registry import LEFT_EMPTY, record_of
+
+    if form not in FORMATS:
+        raise InputError(f"--format {form!r} is unknown: allowed are {', '.join(FORMATS)}")
+    said = statement_of(folder)
+    if as_json or form == "json":
+        print_json(said)
+        return
+    if form == "registry":
+        record = record_of(said)
+        warn_of(f"a draft: fill in what only you can tell ({'; '.join(LEFT_EMPTY)})")
+        print_json(record)
+        return
+    print_statement(said["statement"])
+    for group in said["groups"]:
+        mu = [
+            f"{cost_in_digits(group[what]['mu'])} {what}"
+            for what in ("promised", "spent")
+            if "mu" in group.get(what, {})
+        ]
+        if mu:
+            out.print(
+                f"• Gaussian DP of group {group['group']!r}: μ = {', '.join(mu)}.", soft_wrap=True
+            )
+    released = said["released"]
+    out.print(
+        f"• {released['labels']:,} labels were released after {released['queries_asked']:,} queries; "
+        f"{stopped(released['stopped_by'], said['unit'])}.",
+        soft_wrap=True,
+    )
