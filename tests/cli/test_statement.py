@@ -217,6 +217,9 @@ def test_a_record_has_the_registrys_fields_and_one_extension(jobs, name):
     variant = record["deployment"]["dp_variant"]["variant_name"]
     assert variant == ("Custom" if one_data_set else "Approximate DP")
     assert loss["privacy_parameters_details"].startswith("Data-dependent") == one_data_set
+    words = {"histograms": "exact Gaussian", "labels": "labels alone", "lnmax": "pure epsilons"}
+    composition = record["deployment"]["implementation"]["composition"]
+    assert words.get(name, "computed from raw votes") in composition
     assert extension["schema"] == content["schema"]
     for its, group in zip(extension["groups"], content["groups"], strict=True):
         assert its["name"] == group["group"]

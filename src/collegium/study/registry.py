@@ -12,6 +12,7 @@ from typing import Any
 from collegium.accounting.neighbours import TEACHER
 from collegium.accounting.statement import budget_in_digits
 from collegium.errors import InputError
+from collegium.pate.voting.release import LABELS
 
 #: What is left for whoever publishes it to fill in.
 LEFT_EMPTY = (
@@ -27,17 +28,7 @@ _INFLUENCE = (
     "Budgets are individual: every owner's loss is accounted by how far that owner can move what is noised, "
     "and a mechanism is used only while nobody's budget would be exceeded."
 )
-_COMPOSITION = {
-    "worst-case": (
-        "Adaptive composition by a filter, before every draw and for each owner: exact Gaussian differential "
-        "privacy (squares of mu add up), or pure epsilon where that is less, or Renyi differential privacy "
-        "at one order fixed beforehand where labels alone are charged."
-    ),
-    "data-dependent": (
-        "Renyi differential privacy of this one data set, computed from raw votes. What was spent is "
-        "sensitive and is not published; the number of labels depends on private data."
-    ),
-}
+_FILTER = "Adaptive composition by a filter, before every draw and for each owner:"
 
 
 def record_of(statement: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +83,7 @@ def record_of(statement: dict[str, Any]) -> dict[str, Any]:
                     "looking at private records is not known to the program, and not accounted for."
                 ),
                 "mechanisms": _mechanisms(statement),
-                "composition": f"{_COMPOSITION[statement['guarantee']['kind']]} {_INFLUENCE}",
+                "composition": f"{_composition(statement)} {_INFLUENCE}",
                 "post_processing": _post_processing(statement),
                 "justification": "",
                 "utility": "",
@@ -183,11 +174,27 @@ def _description(statement: dict[str, Any]) -> str:
 
 
 def _unprotected(statement: dict[str, Any]) -> str:
-    sizes = "" if "added, removed" in statement["neighbours"]["sentence"] else " group sizes,"
-    more = " How many labels were released." if not _holds_always(statement) else ""
+    more = "" if _holds_always(statement) else " How many labels were released."
     return (
-        f"Budgets and who is in which group,{sizes} the list of classes, all settings, and all public "
+        "Budgets and who is in which group, group sizes, the list of classes, all settings, and all public "
         f"records.{more}"
+    )
+
+
+def _composition(statement: dict[str, Any]) -> str:
+    if not _holds_always(statement):
+        return (
+            "Renyi differential privacy of this one data set, computed from raw votes. What was spent is "
+            "sensitive and is not published; the number of labels depends on private data."
+        )
+    if statement["guarantee"]["gaussian"]:
+        return f"{_FILTER} exact Gaussian differential privacy (squares of mu add up)."
+    if statement["mechanism"]["price"] == LABELS:
+        return (
+            f"{_FILTER} Renyi differential privacy of labels alone, at one order fixed beforehand."
+        )
+    return (
+        f"{_FILTER} Gaussian differential privacy, or the sum of pure epsilons where that is less."
     )
 
 
