@@ -17,6 +17,7 @@ from typing import Any
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
 from collegium.errors import LedgerError
+from collegium.json_files import number_as_json
 from collegium.ledger.chain import Entry, Key, add_members
 from collegium.ledger.limits import Cost, Limit, epsilon_of
 
@@ -290,7 +291,7 @@ class Changes:
         return [
             {
                 **asdict(cohort),
-                "epsilon": cohort.epsilon if math.isfinite(cohort.epsilon) else "inf",
+                "epsilon": number_as_json(cohort.epsilon),
                 "proof": f"{cohort.proof:032x}",
             }
             for _, cohort in sorted(self._changed.items())
@@ -329,7 +330,7 @@ def members_sum(cohort: Cohort, key: Key) -> int:
 
 def cost_as_json(cost: Cost) -> list[Any]:
     """Write a cost, exactly."""
-    return [value if math.isfinite(value) else "inf" for value in asdict(cost).values()]
+    return [number_as_json(value) for value in asdict(cost).values()]
 
 
 def cost_from_json(content: Sequence[Any]) -> Cost:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Any
 
+from collegium.json_files import number_as_json
 from collegium.ledger.books import Books, Release, Standing, cost_as_json
 from collegium.ledger.ledger import Ledger
 
@@ -33,12 +33,12 @@ def standing_as_json(standing: Standing) -> dict[str, Any]:
     """Write how some people stand."""
     return {
         "level": standing.level,
-        "epsilon": _number(standing.budget.epsilon),
+        "epsilon": number_as_json(standing.budget.epsilon),
         "delta": standing.budget.delta,
         "people": standing.owners,
         "has_left": standing.has_left,
         "releases": standing.n_releases,
-        "epsilon_spent": _number(standing.epsilon_spent),
+        "epsilon_spent": number_as_json(standing.epsilon_spent),
         "spent": _cost(standing.spent),
         "left": _cost(standing.left),
     }
@@ -62,8 +62,4 @@ def _release(release: Release) -> dict[str, Any]:
 
 
 def _cost(cost: Any) -> dict[str, Any]:
-    return {name: _number(value) for name, value in asdict(cost).items()}
-
-
-def _number(value: float) -> float | str:
-    return value if math.isfinite(value) else "inf"
+    return {name: number_as_json(value) for name, value in asdict(cost).items()}
