@@ -12,7 +12,6 @@ from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
-    from collegium.budgets import Policy
     from collegium.ledger.ledger import Ledger
 
 app = typer.Typer(
@@ -148,9 +147,10 @@ def change(
     Example: collegium ledger change people.ledger consent.csv --owner patient --level-column privacy
     --level high=1 --level low=3
     """
+    from collegium.cli.levels import parse_policy
     from collegium.data.datasets.table_files import read_table
 
-    policy = _policy(level, delta)
+    policy = parse_policy(level, delta)
     rows = read_table(table, as_text=True)
     for column in (owner, level_column):
         if column not in rows.columns:
@@ -218,24 +218,3 @@ def receipt(
         return
     write_durably(html, written.as_html().encode(), private=True)
     out.print(f"Wrote {html}.", soft_wrap=True)
-
-
-def _policy(levels: list[str], delta: float) -> Policy:
-    from collegium.budgets import Policy
-    from collegium.checks import exact_float
-
-    named: dict[str, float] = {}
-    for text in levels:
-        name, equals, epsilon = text.partition("=")
-        try:
-            if not (name and equals):
-                raise ValueError
-            value = exact_float(epsilon)
-        except (ValueError, OverflowError):
-            raise InputError(
-                f"--level {text!r} is not NAME=EPSILON: write, for instance, --level high=1"
-            ) from None
-        if name in named:
-            raise InputError(f"level {name!r} was given twice: give each level once")
-        named[name] = value
-    return Policy(named, delta)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from collegium.json_files import number_as_json
 from collegium.ledger.books import Books, Release, Standing, cost_as_json
 from collegium.ledger.ledger import Ledger
+from collegium.ledger.limits import Cost
 
 SCHEMA = "collegium-ledger/2"
 
@@ -15,10 +16,11 @@ SCHEMA = "collegium-ledger/2"
 def as_json(ledger: Ledger) -> dict[str, Any]:
     """Write releases with their costs and events, and for every cohort which of them its owners paid.
 
-    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``; its ``events`` are a list
-    for each part (as :meth:`Use.to_json <collegium.accounting.export.Use.to_json>` writes them), unless
-    whoever settled it gave something else, or nothing. A cohort's ``charges`` are pairs of a release and one
-    of its parts, its ``grants`` what its owners chose over time: both oldest first.
+    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``, followed by ``[ε, δ]`` where
+    the release takes the whole of that budget by itself; its ``events`` are a list for each part (as
+    :meth:`Use.to_json <collegium.accounting.export.Use.to_json>` writes them), unless whoever settled it gave
+    something else, or nothing. A cohort's ``charges`` are pairs of a release and one of its parts, its
+    ``grants`` what its owners chose over time: both oldest first.
     """
     books = ledger.contents()
     return {
@@ -35,12 +37,12 @@ def standing_as_json(standing: Standing) -> dict[str, Any]:
     """Write how some people stand."""
     return {
         "level": standing.level,
-        "epsilon": _number(standing.budget.epsilon),
+        "epsilon": number_as_json(standing.budget.epsilon),
         "delta": standing.budget.delta,
         "people": standing.owners,
         "has_left": standing.has_left,
         "releases": standing.n_releases,
-        "epsilon_spent": _number(standing.epsilon_spent),
+        "epsilon_spent": number_as_json(standing.epsilon_spent),
         "spent": _cost(standing.spent),
         "left": _cost(standing.left),
     }
@@ -52,7 +54,7 @@ def _cohort(books: Books, cohort: int) -> dict[str, Any]:
         {
             "at": grant.at,
             "level": grant.level,
-            "epsilon": _number(grant.budget.epsilon),
+            "epsilon": number_as_json(grant.budget.epsilon),
             "delta": grant.budget.delta,
             "has_left": grant.has_left,
         }
@@ -75,9 +77,10 @@ def _release(release: Release) -> dict[str, Any]:
     }
 
 
-def _cost(cost: Any) -> dict[str, Any]:
-    return {name: _number(value) for name, value in asdict(cost).items()}
-
-
-def _number(value: float) -> float | str:
-    return value if math.isfinite(value) else "inf"
+def _cost(cost: Cost) -> dict[str, Any]:
+    numbers = {
+        name: number_as_json(value)
+        for name, value in asdict(replace(cost, alone=None)).items()
+        if value is not None
+    }
+    return numbers if cost.alone is None else {**numbers, "alone": asdict(cost.alone)}
