@@ -242,7 +242,7 @@ def test_the_first_release_of_all_is_as_without_a_ledger_and_takes_everything(le
     assert all(one.limit.right_guesses(one.spent) < 0.97 for one in ledger.standings())
     (settled,) = (entry for entry in ledger.history() if entry.kind == "settle")
     if settings is WHOLE[1]:
-        assert settled.body["events"] is None  # what was drawn tells what it cost, which is sensitive
+        assert settled.body["events"] is None  # what was drawn tells what it cost
     else:
         assert [len(uses) for uses in settled.body["events"]] == [1, 1]
     with pytest.raises(BudgetExceededError, match="nobody of 400 owners has anything left"):
