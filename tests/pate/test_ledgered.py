@@ -162,15 +162,18 @@ def test_who_has_less_left_weighs_less_and_who_has_nothing_takes_no_part(ledger)
 
 
 def test_a_few_people_with_a_history_of_their_own_are_no_group(ledger):
-    """They are lowered to the next group of their level; below the lowest there is none."""
+    """They are lowered to the next group of their level; the lowest take no part."""
     ledger.change(POLICY.assign(LEVELS, owners=NAMES))  # everybody joins
     charge_first(ledger, slice(0, 200), {"high": 0.35, "low": 0.35})
     some = POLICY.assign(LEVELS[200:203], owners=NAMES[200:203])
     tiny = {"high": Cost(1e-3), "low": Cost(1e-2)}
     ledger.reserve("a few", "a count", some, tiny, neighbours=Neighbours.ANY_CHANGE)
+    fewer = POLICY.assign(LEVELS[196:200], owners=NAMES[196:200])
+    more = {"high": Cost(2e-2), "low": Cost(0.2)}
+    ledger.reserve("some", "a count", fewer, more, neighbours=Neighbours.ANY_CHANGE)
     made = fit(model(queries=Queries(max_labels=2)), ledger)
     assert {name: group.owners for name, group in made.plan_.groups.items()} == {
-        "high": 49, "high, 6/10 left": 51, "low": 148, "low, 6/10 left": 152,
+        "high": 49, "high, 6/10 left": 50, "low": 148, "low, 6/10 left": 149,
     }  # fmt: skip
 
 

@@ -210,8 +210,8 @@ class LedgeredRun:
         present = allowance.codes >= 0
         if not present.all():
             warnings.warn(
-                f"{(~present).sum():,} of {len(present):,} owners have nothing left in the ledger: their "
-                "records take no part",
+                f"{(~present).sum():,} of {len(present):,} owners have nothing left in the ledger, or are "
+                "too few with so little left: their records take no part",
                 PrivacyWarning,
                 stacklevel=3,
             )
@@ -321,11 +321,16 @@ def _tenths(left: Left) -> NDArray[np.intp]:
 
 
 def _merged(granted: Budgets, tenths: NDArray[np.intp], least: int) -> NDArray[np.intp]:
-    """Lower what is left to those of too small a group, to that of the next group of their level."""
+    """Lower what is left to those of too small a group, to that of the next group of their level.
+
+    Where that is the last one, they take no part: a few people must not stop a release about all others.
+    """
     tenths = tenths.copy()
     for level in range(len(granted.group_names)):
         its = granted.owner_group == level
         steps = sorted(set(tenths[its].tolist()) - {0}, reverse=True)
+        while len(steps) > 1 and (its & (tenths == steps[-1])).sum() < least:
+            tenths[its & (tenths == steps.pop())] = 0
         for step, lower in pairwise(steps):
             if (its & (tenths == step)).sum() < least:
                 tenths[its & (tenths == step)] = lower
