@@ -107,3 +107,45 @@ def test_all_of_a_budget_may_be_used_in_either_way():
     gaussian = float(mp.ncdf(math.sqrt(limit.mu_squared) / 2))
     assert limit.right_guesses(Cost(0.1)) == pytest.approx(gaussian, abs=1e-7)
     assert limit.right_guesses(Cost(0.1, 0.5)) == pytest.approx(math.exp(3) / (1 + math.exp(3)))
+
+
+ALONE = Budget(1.0)
+
+
+@pytest.mark.parametrize("mu_squared", [0.09, math.inf])
+def test_one_release_that_keeps_a_budget_by_itself_takes_all_of_it(mu_squared):
+    limit, whole = Limit.of(ALONE), Cost(mu_squared, alone=ALONE)
+    assert limit.allows(whole) and not limit.allows(Cost(mu_squared))
+    assert Cost.total([Cost(0.0), whole]) == whole
+    assert limit.share_of(whole) == 1.0 and limit.left(whole).mu_squared == 0.0
+    assert epsilon_of(whole, ALONE.delta) <= 1.0
+    assert not limit.allows(Cost.total([whole, Cost(1e-9)]))
+    assert not Limit.of(Budget(0.9)).allows(whole)
+    assert not Limit.of(Budget(1.0, 1e-6)).allows(whole)
+
+
+def test_what_was_to_take_all_of_a_budget_is_not_settled_at_less():
+    """An outcome must not decide whether it counts in full or in μ."""
+    whole = Cost(0.09, alone=ALONE)
+    assert whole.covers(whole) and whole.covers(Cost(0.0))
+    assert not whole.covers(Cost(0.01)) and not whole.covers(Cost(0.01, alone=ALONE))
+    assert not Cost(0.09).covers(Cost(0.01, alone=ALONE))
+
+
+def test_after_a_raise_only_what_it_may_have_cost_in_mu_counts():
+    raised, whole = Limit.of(Budget(3.0)), Cost(0.09, alone=ALONE)
+    assert raised.left(whole).mu_squared == pytest.approx(raised.mu_squared - 0.09)
+    assert raised.allows(Cost.total([whole, raised.left(whole)]))
+    assert raised.left(Cost(math.inf, alone=ALONE)).mu_squared == 0.0
+
+
+def test_the_best_test_on_one_release_by_itself_is_bounded_by_its_own_guarantee():
+    apart = (math.e - 1 + 2e-5) / (math.e + 1)
+    limit = Limit.of(ALONE)
+    assert limit.right_guesses(Cost(math.inf, alone=ALONE)) == pytest.approx(0.5 + apart / 2)
+    gaussian = float(mp.ncdf(0.3 / 2))  # μ = 0.3 is known, and says less than (ε, δ)
+    assert limit.right_guesses(Cost(0.09, alone=ALONE)) == pytest.approx(gaussian)
+    raised = Limit.of(Budget(3.0))
+    assert raised.right_guesses(Cost(0.09, alone=ALONE)) == pytest.approx(
+        raised.right_guesses(Cost(0.09))
+    )
