@@ -365,7 +365,7 @@ def _show(
             "student_accuracy": result.student_accuracy,
             "quality": quality.to_dict(),
             "notes": list(result.student_notes),
-            "ledger": result.ledger,
+            **({} if result.ledger is None else {"ledger": result.ledger}),
             "release": str(result.folder.release),
             "report": str(result.report),
         }
