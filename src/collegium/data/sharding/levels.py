@@ -71,12 +71,22 @@ class Granted:
         if self.policy is None:
             epsilons = exact_floats(column)
             return np.zeros(len(column), dtype=bool) if epsilons is None else epsilons == 0
-        silent = [name for name, kind in self.policy.outside.items() if kind == NOTHING]
+        silent = self._silent_levels
         if not silent:
             return np.zeros(len(column), dtype=bool)
         codes, unique = pd.factorize(column)
         is_silent = pd.Index(as_names(unique)).isin(silent)
         return np.asarray(np.append(is_silent, False)[codes])  # -1: it has none
+
+    @property
+    def nothing(self) -> Any:
+        """The level, or ε, of all who granted nothing, however many such levels there are."""
+        return self._silent_levels[0] if self.policy is not None else 0.0
+
+    @property
+    def _silent_levels(self) -> list[str]:
+        outside = {} if self.policy is None else self.policy.outside
+        return [name for name, kind in outside.items() if kind == NOTHING]
 
     def groups(self, levels: NDArray[Any]) -> tuple[pd.Index, Budgets]:
         """Give each level with a budget its group, in the order in which budgets in memory have them.

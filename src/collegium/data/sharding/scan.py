@@ -257,9 +257,10 @@ def _look(
         return codes
 
     for first_row, table in reader.batches(piece, list(dict.fromkeys(needed))):
-        column = values_of(table, roles.level)
+        column = values_of(table, roles.level).copy()
         silent = granted.silent(column)
         if silent.any():  # of these nothing but names, to find out who has another level as well
+            column[silent] = granted.nothing
             codes = numbered(column[silent], first_row + np.flatnonzero(silent))
             if roles.owner is not None:
                 names = values_of(table, roles.owner)[silent]
