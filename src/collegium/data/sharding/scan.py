@@ -195,7 +195,7 @@ def scan(
 
 
 def named_budgets(source: ParquetSource, roles: Roles, granted: Granted) -> Budgets:
-    """Read who granted what, by name: in memory, some 200 bytes for each owner. **Sensitive.**
+    """Read who granted what, by name, of all who granted anything: in memory, some 200 bytes for each owner. **Sensitive.**
 
     ``source``, ``roles``, ``granted``: as for :func:`scan`, which has checked them.
     """
@@ -206,7 +206,8 @@ def named_budgets(source: ParquetSource, roles: Roles, granted: Granted) -> Budg
     known: dict[Any, Any] = {}
     for piece in source.pieces:
         for first_row, table in source.reader.batches(piece, list(dict.fromkeys(needed))):
-            table, rows = roles.taught(first_row, table, features, source.categorical)
+            silent = granted.silent(values_of(table, roles.level))
+            table, rows = roles.taught(first_row, table, features, source.categorical, silent)
             names, levels = roles.names(table, rows), values_of(table, roles.level)
             owner, unique = pd.factorize(as_names(names))
             first = np.zeros(len(unique), dtype=np.intp)
