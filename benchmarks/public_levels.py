@@ -1,10 +1,10 @@
 """What records of public levels gain: people who let them be published, as records for the student alone.
 
-Digits: 1,200 private records, 300 public and 297 test ones, each seed another split; everybody is an owner of
-one record. Some of the owners gave everything, all others granted ε. *nothing*: those few granted ε = 0 instead;
-*unmarked*: ε = ∞, and their records teach, as everybody's; *public*: the student learns from them as they are;
-*alone*: a student of these few records and no release (of public records and these). Worst case, δ = 1e-5,
-seeded noise, 40 teachers, noisy histograms of 60 answers.
+Digits: 1,200 private records, 300 public and 297 test ones, each seed another split; everybody is an owner
+of one record. Some of the owners gave everything, all others granted ε. *nothing*: those few granted ε = 0
+instead; *unmarked*: ε = ∞, and their records teach, as everybody's; *public*: the student learns from them
+as they are; *alone*: a student of these few records and no release (of public records and these). Worst case,
+δ = 1e-5, seeded noise, 40 teachers, noisy histograms of 60 answers.
 
     python benchmarks/public_levels.py [--seeds 5] [--share 0.05]
 """

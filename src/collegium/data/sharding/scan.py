@@ -195,7 +195,7 @@ def scan(
 
 
 def named_budgets(source: ParquetSource, roles: Roles, granted: Granted) -> Budgets:
-    """Read who granted what, by name, of all who granted anything: in memory, some 200 bytes for each owner. **Sensitive.**
+    """Read who granted what, if anything, by name: in memory, some 200 bytes for each owner. **Sensitive.**
 
     ``source``, ``roles``, ``granted``: as for :func:`scan`, which has checked them.
     """
