@@ -2,7 +2,8 @@
 
 A :class:`Policy` says what each privacy level means; :meth:`Policy.assign` turns a column of levels into
 :class:`Budgets`, which tie every record to its owner, every owner to one group, and every group (by
-name, never by position) to one :class:`Budget`.
+name, never by position) to one :class:`Budget`. Who granted nothing, or gave the records to everybody, is in
+no group: :mod:`collegium.extremes` sets their records apart.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from collegium.row_labels import refuse_other_order
 DEFAULT_DELTA = 1e-5
 MOST_EPSILON = 1e15
 """Largest finite ε of a budget: beyond it floats cannot tell accounts from one another."""
+NOTHING, PUBLIC = -1, -2
+"""In place of a group: of who granted nothing (ε = 0), and of who lets everybody have the records."""
+_OUTSIDE = ("public", "nothing")  # as groups are named, in the order of -2 and -1
 
 
 @dataclass(frozen=True)
@@ -89,14 +93,18 @@ class Policy:
     Parameters
     ----------
     levels : mapping of str to float or Budget
-        Level name to ε, or to a whole :class:`Budget`.
+        Level name to ε, or to a whole :class:`Budget`. ε = 0: these people's records are read into nothing.
     delta : float, default=1e-5
         δ of the levels that are given as a number.
+    public : sequence of str, default=()
+        Levels with ε = ∞ whose people let their records be published: the student learns from them as they
+        are. Without this, ε = ∞ promises nothing, and records are learnt from by teachers alone.
 
     Raises
     ------
     InputError
-        If there is no level, a name is empty, or a budget is not allowed.
+        If there is no level with a budget, a name is empty, a budget is not allowed, or a public level is
+        not one with ε = ∞.
 
     Examples
     --------
@@ -104,9 +112,17 @@ class Policy:
     >>> budgets = policy.assign(["low", "high", "high"])
     >>> budgets.group_sizes()
     {'high': 2, 'average': 0, 'low': 1}
+    >>> policy = Policy({"none": 0, "some": 1.0, "gift": math.inf}, public=["gift"])
+    >>> policy.assign(["some", "none", "gift", "some"]).record_groups().tolist()
+    ['some', 'nothing', 'public', 'some']
     """
 
-    def __init__(self, levels: Mapping[str, float | Budget], delta: float = DEFAULT_DELTA) -> None:
+    def __init__(
+        self,
+        levels: Mapping[str, float | Budget],
+        delta: float = DEFAULT_DELTA,
+        public: Sequence[str] = (),
+    ) -> None:
         if not isinstance(levels, Mapping):
             raise InputError(
                 "a policy's levels must be a mapping {'name': epsilon}, got "
@@ -116,25 +132,55 @@ class Policy:
         if not levels:
             raise InputError("a policy needs at least one level, got none: give {'name': epsilon}")
         checked: dict[str, Budget] = {}
+        outside: dict[str, int] = {}
         for name, value in levels.items():
             if not isinstance(name, str) or not name.strip():
                 raise InputError(f"a level's name must be a word, got {name!r}")
             try:
-                checked[name] = value if isinstance(value, Budget) else Budget(value, delta)
+                if not isinstance(value, Budget) and _as_float(value, "epsilon") == 0:
+                    outside[name] = NOTHING
+                else:
+                    checked[name] = value if isinstance(value, Budget) else Budget(value, delta)
             except InputError as error:
                 raise InputError(f"level {name!r}: {error}") from None
-        self._levels = checked
+        for name in _level_names(public):
+            if name not in checked or not checked[name].is_unlimited:
+                known = f"ε = {checked[name].epsilon:g}" if name in checked else "not such a one"
+                raise InputError(
+                    "a public level must be one with ε = inf, whose people let their records be published, "
+                    f"got {name!r} ({known}): give it ε = inf, or take it off the public ones"
+                )
+            outside[name] = PUBLIC
+            del checked[name]
+        if not checked:
+            raise InputError(
+                "a policy needs at least one level with a budget: with ε = 0 and public levels alone there "
+                "is nothing to protect"
+            )
+        self._levels, self._outside = checked, outside
 
     @property
     def levels(self) -> Mapping[str, Budget]:
-        """Level name to budget, read-only, in the order given."""
+        """Level name to budget, read-only, in the order given; without ε = 0 and public levels."""
         return MappingProxyType(self._levels)
 
+    @property
+    def outside(self) -> Mapping[str, int]:
+        """Name of each level without a budget to :data:`NOTHING` or :data:`PUBLIC`, read-only."""
+        return MappingProxyType(self._outside)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All levels' names: those with a budget first."""
+        return (*self._levels, *self._outside)
+
     def __repr__(self) -> str:
-        inside = ", ".join(
-            f"{name!r}: ε={budget.epsilon:g}" for name, budget in self._levels.items()
-        )
-        return f"Policy({inside})"
+        inside = [f"{name!r}: ε={budget.epsilon:g}" for name, budget in self._levels.items()]
+        inside += [
+            f"{name!r}: {'ε=0' if kind == NOTHING else 'public'}"
+            for name, kind in self._outside.items()
+        ]
+        return f"Policy({', '.join(inside)})"
 
     def assign(
         self,
@@ -154,8 +200,8 @@ class Policy:
             dtype={"patient": str})``. Default: every record has an owner of its own, named by its
             position.
         sizes : mapping of str to int, optional
-            Declared public number of owners of each level, from which plans are made and which are
-            published; 0 where nobody is expected. Default: owners are counted, and their numbers are
+            Declared public number of owners of each level with a budget, from which plans are made and which
+            are published; 0 where nobody is expected. Default: owners are counted, and their numbers are
             thereby treated as public; see ``docs/neighbours.md``.
 
         Returns
@@ -170,13 +216,15 @@ class Policy:
         """
         index = refuse_other_order(privacy_levels=levels, owners=owners)
         column = _one_dimensional(levels, "privacy levels")
-        names = list(self._levels)
         given = as_names(column)
-        codes = pd.Index(names).get_indexer(pd.Index(given))
+        codes = pd.Index(self.names).get_indexer(pd.Index(given))
         unknown = np.flatnonzero(codes < 0)
         if unknown.size:
-            raise unknown_level(given[unknown[0]], names, unknown.size, int(unknown[0]))
-        return Budgets(dict(self._levels), codes, owners, sizes)._labelled(index)
+            raise unknown_level(given[unknown[0]], self.names, unknown.size, int(unknown[0]))
+        codes = np.array([*range(len(self._levels)), *self._outside.values()], dtype=np.intp)[codes]
+        budgets = Budgets(dict(self._levels), codes, owners, sizes)._labelled(index)
+        budgets.public_levels = tuple(n for n, kind in self._outside.items() if kind == PUBLIC)
+        return budgets
 
 
 def unknown_level(
@@ -199,6 +247,19 @@ def unknown_level(
     )
 
 
+def two_budgets(n_owners: int, one: int, other: int) -> RecordError:
+    """Make the error about owners whose records have two levels.
+
+    ``one``, ``other``: where two such records of the first of them are, from 0.
+    """
+    return RecordError(
+        f"{n_owners} owner(s) with two budgets, first {WHERE} and {WHERE}: all records of one owner "
+        "need the same level",
+        min(one, other),
+        max(one, other),
+    )
+
+
 def epsilon_group(epsilon: float) -> str:
     """Name the group of all who chose the same ε.
 
@@ -218,7 +279,7 @@ class Budgets:
     groups : mapping of str to Budget
         The groups by name.
     record_groups : array-like of int, shape (n_records,)
-        Position in ``groups`` for each record.
+        Position in ``groups`` for each record; :data:`NOTHING` or :data:`PUBLIC` for those in no group.
     owners : array-like, shape (n_records,), optional
         Whose record it is; default: the record's position.
     sizes : mapping of str to int, optional
@@ -235,7 +296,9 @@ class Budgets:
     record_owner : ndarray of int, shape (n_records,)
         Position in ``owners`` for each record.
     owner_group : ndarray of int, shape (n_owners,)
-        Position in ``group_names`` for each owner.
+        Position in ``group_names`` for each owner; :data:`NOTHING` or :data:`PUBLIC` for those in no group.
+    public_levels : tuple of str
+        Levels whose owners let their records be published, whether anybody chose them or not.
     index : Index, or None
         Labels of the records' rows, where pandas objects were given.
 
@@ -273,6 +336,7 @@ class Budgets:
         if codes.ndim != 1 or codes.size == 0:
             raise InputError(f"budgets need at least one record, got shape {codes.shape}")
         self.named = owners is not None
+        self.public_levels: tuple[str, ...] = ()
         if owners is None:
             names: NDArray[Any] = np.arange(codes.size)
         else:
@@ -322,7 +386,7 @@ class Budgets:
         Parameters
         ----------
         epsilons : array-like of float, shape (n_records,)
-            ε of each record's owner; ``inf`` means no privacy.
+            ε of each record's owner; ``inf`` means no privacy, and 0 that the records are read into nothing.
         delta : float, default=1e-5
             δ for everybody.
         owners : array-like, shape (n_records,), optional
@@ -341,14 +405,15 @@ class Budgets:
                 "privacy budgets must be numbers, got text (or more digits than can be computed with): give "
                 "ε per record, or name the levels in a policy"
             )
-        bad = np.flatnonzero(np.isnan(values) | (values <= 0))
+        bad = np.flatnonzero(np.isnan(values) | (values < 0))
         if bad.size:
             raise RecordError(
-                f"{bad.size} record(s) with a privacy budget that is not greater than 0, first "
-                f"{values[bad[0]]:g} in {WHERE}: give a positive ε, or leave these people out of the data",
+                f"{bad.size} record(s) with a privacy budget that is no number from 0, first "
+                f"{values[bad[0]]:g} in {WHERE}: give a positive ε, or 0 for who grants nothing",
                 bad[0],
             )
-        unique, codes = np.unique(values, return_inverse=True)
+        unique = np.unique(values[values > 0])
+        codes = np.where(values > 0, np.searchsorted(unique, values), NOTHING)
         named = {epsilon_group(value): Budget(value, delta) for value in unique.tolist()}
         return cls(named, codes, owners)._labelled(index)
 
@@ -363,12 +428,7 @@ class Budgets:
             same = np.flatnonzero(self.record_owner == self.record_owner[first])
             other = int(same[codes[same] != codes[first]][0])
             count = len(np.unique(self.record_owner[torn]))
-            raise RecordError(
-                f"{count} owner(s) with two budgets, first {WHERE} and {WHERE}: all records of one owner "
-                "need the same level",
-                min(first, other),
-                max(first, other),
-            )
+            raise two_budgets(count, first, other)
 
     def _warn(self) -> None:
         for name, size in self.group_sizes().items():
@@ -413,6 +473,7 @@ class Budgets:
             warnings.simplefilter("ignore", PrivacyWarning)
             part = Budgets(self.groups, self.owner_group[owner], self.owners[owner])
         part.named = self.named  # a row's old position is no name
+        part.public_levels = self.public_levels
         return part._labelled(None if self.index is None else self.index[chosen])
 
     def __repr__(self) -> str:
@@ -421,7 +482,8 @@ class Budgets:
 
     def group_sizes(self) -> dict[str, int]:
         """Count the owners (not the records) of each group."""
-        counts = np.bincount(self.owner_group, minlength=len(self.group_names))
+        inside = self.owner_group[self.owner_group >= 0]
+        counts = np.bincount(inside, minlength=len(self.group_names))
         return dict(zip(self.group_names, counts.tolist(), strict=True))
 
     def public_sizes(self) -> dict[str, int]:
@@ -449,15 +511,17 @@ class Budgets:
                 )
 
     def record_groups(self) -> NDArray[Any]:
-        """Name the group of each record, shape (n_records,)."""
-        return np.asarray(self.group_names, dtype=object)[self.owner_group[self.record_owner]]
+        """Name the group of each record, shape (n_records,); "public" or "nothing" for those in none."""
+        names = np.asarray((*self.group_names, *_OUTSIDE), dtype=object)
+        return np.asarray(names[self.owner_group[self.record_owner]])
 
     def strictest(self) -> Budgets:
         """Give everybody the smallest ε and the smallest δ that anybody chose (uniform PATE)."""
         used = [self.groups[name] for name, size in self.group_sizes().items() if size]
         least = Budget(min(b.epsilon for b in used), min(b.delta for b in used))
         owners = self.owners[self.record_owner]
-        return Budgets({"everybody": least}, np.zeros(self.n_records, dtype=np.intp), owners)
+        groups = np.minimum(self.owner_group[self.record_owner], 0)
+        return Budgets({"everybody": least}, groups, owners)
 
 
 def as_budgets(given: Any, delta: float = DEFAULT_DELTA, n_records: int | None = None) -> Budgets:
@@ -476,6 +540,12 @@ def as_budgets(given: Any, delta: float = DEFAULT_DELTA, n_records: int | None =
             "budgets are missing: pass budgets=policy.assign(column), or one ε per record"
         )
     return Budgets.from_epsilons(given, delta)
+
+
+def _level_names(given: Sequence[str]) -> Sequence[str]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputError(f"public levels must be a list of names, got {shown(given)}")
+    return list(dict.fromkeys(given))
 
 
 def _as_sizes(sizes: Mapping[str, int], groups: tuple[str, ...]) -> dict[str, int]:

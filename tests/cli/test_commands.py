@@ -615,13 +615,16 @@ BAD = {
         STUDY, {"private": lambda t: t.assign(privacy=t["privacy"].mask(t["person"] == t["person"][0]))},
         "has no privacy level",
     ),
-    "ε = 0": (swap("low = 12.0", "low = 0"), {}, "privacy.levels.low must be greater than 0"),
-    "ε < 0": (swap("low = 12.0", "low = -1"), {}, "privacy.levels.low must be greater than 0"),
+    "ε = 0 for everybody": (
+        swap("high = 4.0, average = 8.0, low = 12.0", "high = 0, average = 0, low = 0"), {},
+        "a policy needs at least one level with a budget",
+    ),
+    "ε < 0": (swap("low = 12.0", "low = -1"), {}, "privacy.levels.low must be at least 0"),
     "ε NaN": (swap("low = 12.0", "low = nan"), {}, "privacy.levels.low must be a number, got nan"),
-    "ε in a column is 0": (
+    "ε in a column is negative": (
         swap("levels = { high = 4.0, average = 8.0, low = 12.0 }", ""),
-        {"private": lambda t: t.assign(privacy=np.where(t["person"] == t["person"][0], 0.0, 4.0))},
-        "budget that is not greater than 0",
+        {"private": lambda t: t.assign(privacy=np.where(t["person"] == t["person"][0], -1.0, 4.0))},
+        "budget that is no number from 0",
     ),
     "ε infinite for Algorithm 1": (
         swap("low = 12.0", "low = inf") + '[personalisation]\nmethod = "upsampling"\nrule = "algorithm1"\n',

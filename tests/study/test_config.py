@@ -275,8 +275,9 @@ WRONG_ALONE = [
         ({"privacy": {"delta": delta}}, "delta must lie strictly between 0 and 1")
         for delta in (0.0, 1.0, -1e-5, 2, math.inf)
     ],
-    (levels(high=0), "privacy.levels.high must be greater than 0, got 0: give a positive ε"),
-    (levels(high=-1.0), "privacy.levels.high must be greater than 0, got -1.0"),
+    (levels(high=-1e-9), "privacy.levels.high must be at least 0, got -1e-09: give a positive ε"),
+    (levels(high=-1.0), "privacy.levels.high must be at least 0, got -1.0"),
+    ({"privacy": {"public": "high"}}, "privacy.public must be a list"),
     (levels(high="much"), "privacy.levels.high must be a number, got 'much'"),
     (levels(high=[1]), r"privacy.levels.high must be a number, got \[1\]"),
     (dealt(high=1.5, low=-0.5), "privacy.shares.high must lie between 0 and 1, got 1.5"),

@@ -62,6 +62,10 @@ WHAT_IS_LEFT = (
     "A ledger keeps one account per person over all releases. What a group grants here is what its members "
     "had left there, rounded down, and not all that they once granted"
 )
+GIVEN = (
+    "People who chose {} let their records be published: the student learns from them as they are, and "
+    "nothing is promised to them. They are in no group, and no teacher learns from them"
+)
 
 OWNER, ROW, TEACHER = "owner", "row", "teacher"
 _WHOSE = {
@@ -100,6 +104,8 @@ class Arrangement:
         Whether public records were allowed to equal private ones.
     what_is_left : bool
         Whether budgets are what a ledger had left of those that were granted.
+    public_levels : tuple of str
+        Levels whose people let their records be published, whether anybody chose them or not.
 
     Examples
     --------
@@ -118,6 +124,7 @@ class Arrangement:
     together: bool = False
     public_may_overlap: bool = False
     what_is_left: bool = False
+    public_levels: tuple[str, ...] = ()
 
     @property
     def neighbours(self) -> Neighbours:
@@ -145,7 +152,12 @@ class Arrangement:
     @property
     def provisos(self) -> tuple[str, ...]:
         """What else was allowed and weakens a guarantee, one sentence each."""
-        said = {OVERLAP_ALLOWED: self.public_may_overlap, WHAT_IS_LEFT: self.what_is_left}
+        levels = ", ".join(repr(level) for level in self.public_levels)
+        said = {
+            OVERLAP_ALLOWED: self.public_may_overlap,
+            WHAT_IS_LEFT: self.what_is_left,
+            GIVEN.format(levels): bool(levels),
+        }
         return tuple(sentence for sentence, holds in said.items() if holds)
 
     @property

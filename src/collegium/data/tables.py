@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 
 from collegium.checks import listed
@@ -120,6 +121,36 @@ def of_public_types(X: Any, X_public: Any) -> tuple[Any, Any, ColumnTypes | None
 def take_rows(X: Any, rows: NDArray[np.intp] | slice) -> Any:
     """Take some records of a DataFrame or array."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def take_given(given: Any, rows: NDArray[np.intp]) -> Any:
+    """Take some records of something before it is made an array of: what is left out decides on no type.
+
+    ``given``: a list, or what :func:`take_rows` takes.
+
+    Examples
+    --------
+    >>> np.asarray(take_given([[1, 2], ["x"], [3, 4]], np.array([0, 2]))).tolist()
+    [[1, 2], [3, 4]]
+    """
+    if isinstance(given, (list, tuple)):
+        return [given[row] for row in rows.tolist()]
+    if hasattr(given, "iloc"):
+        taken = given.iloc[rows]
+        for name in taken if isinstance(taken, pd.DataFrame) and taken.columns.is_unique else ():
+            if isinstance(taken[name].dtype, pd.CategoricalDtype):
+                taken = taken.assign(**{name: taken[name].cat.remove_unused_categories()})
+        return taken
+    return (given.tocsr() if hasattr(given, "tocsr") else np.asarray(given))[rows]
+
+
+def stack_rows(above: Any, below: Any) -> Any:
+    """Put records of one kind below others."""
+    if isinstance(above, pd.DataFrame):
+        return pd.concat([above, below], ignore_index=True)
+    if hasattr(above, "tocsr"):
+        return sparse.vstack([above, below], format="csr")
+    return np.concatenate([above, below])
 
 
 def float_type(numbers: Any) -> type[np.float32] | type[np.float64]:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium.budgets import Budgets
 from collegium.errors import InputError
+from collegium.extremes import require_budgets
 from collegium.ledger.chain import Key
 from collegium.ledger.limits import Cost
 from collegium.ledger.storage import Transaction
@@ -24,6 +25,7 @@ class People:
             raise InputError(
                 "a ledger is about people, but no names were given (a row's position is none): give owners="
             )
+        require_budgets(budgets)
         self._ids = np.empty(budgets.n_owners, dtype=object)
         self._ids[:] = [key.owner(str(name)) for name in as_names(budgets.owners)]
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.accounting.statement import PrivacyStatement
-from collegium.budgets import Budget, Budgets, as_budgets
+from collegium.budgets import NOTHING, Budget, Budgets, as_budgets
 from collegium.checks import check_truth
 from collegium.data.class_shares import as_class_shares
 from collegium.data.people import ask_about_people
@@ -32,6 +32,8 @@ from collegium.data.tables import (
     encode_classes,
     like_private,
     of_public_types,
+    take_given,
+    take_rows,
 )
 from collegium.errors import (
     InputError,
@@ -42,6 +44,7 @@ from collegium.errors import (
     StudentError,
     StudentWarning,
 )
+from collegium.extremes import PublicRecords, apart, granting, part_of
 from collegium.ledger.places import NONE, VARIABLE, is_unwanted
 from collegium.parameters import Searchable
 from collegium.pate.classifier_settings import check_settings
@@ -330,7 +333,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         budgets : Budgets, array-like of float of shape (n_records,), float or Budget
             From :meth:`Policy.assign <collegium.Policy.assign>`, or one ε per record, or the same for
             everybody. Records, labels and budgets belong together by position: pandas objects with one
-            index in two orders are refused.
+            index in two orders are refused. Records with ε = 0 are read into nothing: the result is what it
+            would be without them. From those of a policy's public levels the student learns as they are.
         X_public : array-like or DataFrame, shape (n_public, n_features)
             Public records without labels. They say which columns are numbers: what is none in a private
             record ("n/a", say) is a missing value of that record alone, and pandas' types of ``X`` decide
@@ -507,24 +511,30 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scales_may_differ: bool = False,
     ) -> Records:
         refuse_other_order(private_records=X, labels=y, budgets=budgets)
+        granted = as_budgets(budgets, delta, _count(X))
+        X, y, granted = _granting(X, y, granted)
         private = as_records(X, "private")
         public = like_private(as_records(X_public, "public"), private)
         private, public, self._column_types = of_public_types(private, public)
-        if not scales_may_differ:
-            refuse_other_scale(private, public)
-        if not public_may_overlap:
-            refuse_overlap(private, public, key="public_may_overlap=True in fit")
         self.classes_, codes = encode_classes(y, self.classes)
-        granted = as_budgets(budgets, delta, private.shape[0])
         for what, length in (("labels", len(codes)), ("budgets", len(granted))):
             if length != private.shape[0]:
                 raise InputError(
                     f"{private.shape[0]} private records, but {length} {what}: give one per record"
                 )
+        self._remember_features(X, private)
+        parts, given = apart(granted, _Warner().note), None
+        if parts.public.size:
+            given = PublicRecords(take_rows(private, parts.public), codes[parts.public])
+            private, codes = take_rows(private, parts.private), codes[parts.private]
+            X, granted = private, parts.budgets
+        if not scales_may_differ:
+            refuse_other_scale(private, public)
+        if not public_may_overlap:
+            refuse_overlap(private, public, key="public_may_overlap=True in fit")
         if isinstance(X, pd.DataFrame):
             owners = granted.owners[granted.record_owner] if granted.named else None
             ask_about_people(X, owners, (), _about_people, stacklevel=4)
-        self._remember_features(X, private)
         if self.classes is None:
             _Warner().note(PRIVATE_CLASSES.format("classes=[…], a public list"))
         arrangement = Arrangement(
@@ -532,6 +542,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sizes_declared=granted.declared_sizes is not None,
             private_classes=self.classes is None,
             public_may_overlap=bool(public_may_overlap),
+            public_levels=granted.public_levels,
         )
         return Records(
             private,
@@ -540,6 +551,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_,
             public,
             arrangement=arrangement,
+            given=given,
         )
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -755,6 +767,22 @@ def _about_people(asked: list[str]) -> str:
         f"Then give budgets=policy.assign(levels, owners=table[{asked[0]!r}]), so that one budget covers all "
         "records of a person, and leave the column out of X; if not, ignore this"
     )
+
+
+def _count(X: Any) -> int:
+    """Count records before they are an array; what is no table counts as one, and is refused as records."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        shape = (len(X),) if hasattr(X, "__len__") else np.asarray(X).shape
+    return int(shape[0]) if shape else 1
+
+
+def _granting(X: Any, y: ArrayLike, granted: Budgets) -> tuple[Any, ArrayLike, Budgets]:
+    """Leave out who granted nothing, before anything else is looked at."""
+    if not (granted.owner_group == NOTHING).any() or {_count(X), _count(y)} != {len(granted)}:
+        return X, y, granted  # or lengths differ, which is refused
+    rows = granting(granted, _Warner().note)
+    return take_given(X, rows), take_given(y, rows), part_of(granted, rows)
 
 
 def _warn(found: Quality) -> None:

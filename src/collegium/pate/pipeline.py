@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement, statement
+from collegium.data.tables import one_hot, stack_rows
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import NoiseSource
@@ -359,19 +360,36 @@ class PateRun:
             Whatever a student raises that cannot learn from these labels.
         """
         recipe, classes, labels = self.recipe, self.records.classes, released.labels
+        targets = self.targets(released) if targets is None else targets
+        X, queries, codes, targets = self._learnt_from(labels, targets)
         student = fit_released(
-            recipe.student,
-            self.X_seen,
-            labels.queries,
-            labels.labels,
-            classes,
-            self.targets(released) if targets is None else targets,
-            tell=self.observer.note,
+            recipe.student, X, queries, codes, classes, targets, tell=self.observer.note
         )
         shares = recipe.class_shares("student", classes)
         if shares is not None:
             student = match_shares(student, self.X_seen, classes, shares)
         return student
+
+    def _learnt_from(
+        self, labels: Labels, targets: NDArray[np.float64]
+    ) -> tuple[Any, NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+        """Put records that were given to everybody below the public ones, each with the class that it has.
+
+        To a student, whatever it is, they are public records that were answered beyond doubt.
+        """
+        X, queries, codes, given = self.X_seen, labels.queries, labels.labels, self.records.given
+        if given is None or not len(
+            queries
+        ):  # with no label at all, the student's own words say so
+            return X, queries, codes, targets
+        with one_line_about(self.student_view.name, "applied to the records of public levels"):
+            seen = self.student_view.of(given.X, self.memory.folder)
+        return (
+            stack_rows(X, seen),
+            np.concatenate([queries, np.arange(len(given.codes)) + X.shape[0]]),
+            np.concatenate([codes, given.codes]),
+            np.concatenate([targets, one_hot(given.codes, targets.shape[1])]),
+        )
 
     def try_student(self, student: Any) -> None:
         """Ask a trained student about some public records; what it raises is not caught."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budgets
 from collegium.data.tables import take_rows, warn_of_unseen_classes
+from collegium.extremes import PublicRecords
 from collegium.pate.memory import Memory
 from collegium.pate.observer import Observer
 from collegium.pate.recipe import Recipe
@@ -55,6 +56,7 @@ class Records:
     ``classes``: public list of classes.
     ``X_public``: public records.
     ``y_public``: their true classes, where they are known: only measured with, never learnt from.
+    ``given``: records whose owners let them be published: the student learns from them, no teacher does.
     ``arrangement``: where owners, group sizes, levels and classes come from; the run adds what the recipe
         decides.
     """
@@ -66,6 +68,7 @@ class Records:
     X_public: Any
     y_public: NDArray[Any] | None = None
     arrangement: Arrangement = field(default_factory=Arrangement)
+    given: PublicRecords | None = None
 
     def with_budgets(self, budgets: Budgets, rows: NDArray[np.intp]) -> Self:
         """Take some of the private records, whose owners have other budgets left than they once granted."""

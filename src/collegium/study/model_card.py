@@ -21,12 +21,13 @@ _SHOWN = 200  # classes or columns
 def model_card(result: StudyResult, config: StudyConfig, data: StudyData) -> str:
     """Write the card as Markdown, of what is published anyway.
 
-    ``data``: of which only public records, the class list and the length of the test are used.
+    ``data``: of which only public records, the class list, the length of the test and how many records of
+        public levels there are is used.
     """
     has_student = (result.folder.release / STUDENT_FILE).exists()
     parts = [
         f"# {_text(config.study.name)}",
-        _what(result, config, has_student),
+        _what(result, config, data, has_student),
         "## What is promised",
         *(_text(sentence) for sentence in result.privacy.sentences()),
         "## Who granted and paid what",
@@ -53,7 +54,7 @@ def model_card(result: StudyResult, config: StudyConfig, data: StudyData) -> str
     return "\n\n".join(parts) + "\n"
 
 
-def _what(result: StudyResult, config: StudyConfig, has_student: bool) -> str:
+def _what(result: StudyResult, config: StudyConfig, data: StudyData, has_student: bool) -> str:
     labels = result.labels
     released = (
         f"{count(len(labels.labels))} labels (`labels.csv`), released after {count(labels.n_asked)} "
@@ -63,11 +64,14 @@ def _what(result: StudyResult, config: StudyConfig, has_student: bool) -> str:
         released += f", with the noisy counts behind them (`{HISTOGRAMS_FILE}`)"
     if not has_student:
         return f"This folder holds {released}. There is no student in it (see *Limits*)."
+    given = ""
+    if data.given is not None:
+        given = f", {count(len(data.given.codes))} records that their owners let be published, as they are,"
     return (
-        f"`{STUDENT_FILE}` is a classifier ({_text(config.student.model)}). It learnt from public records "
-        f"and {released}. These come from the noisy votes of {count(result.plan.n_teachers)} teachers, each "
-        "trained on some of the private records; neither teachers nor votes are published. `privacy.json` "
-        "holds all settings, `report.html` the whole story."
+        f"`{STUDENT_FILE}` is a classifier ({_text(config.student.model)}). It learnt from public records"
+        f"{given} and {released}. These come from the noisy votes of "
+        f"{count(result.plan.n_teachers)} teachers, each trained on some of the private records; neither "
+        "teachers nor votes are published. `privacy.json` holds all settings, `report.html` the whole story."
     )
 
 

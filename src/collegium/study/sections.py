@@ -180,12 +180,21 @@ class Privacy(Account):
 
     levels: Mapping[str, float] | None = setting(
         None,
-        "Privacy levels in words, with the ε that they mean; inf means no privacy.",
+        "Privacy levels in words, with the ε that they mean; inf means no privacy, and 0 that these people's "
+        "records are read into nothing.",
         kind="table",
         example="{ high = 1.0, average = 2.0, low = 3.0 }",
         items=("number",),
-        above=0,
-        advice="give a positive ε (inf for no privacy), or leave these people out of the data",
+        least=0,
+        advice="give a positive ε (inf for no privacy), or 0 for people who grant nothing",
+    )
+    public: Sequence[str] | None = setting(
+        None,
+        "Levels with ε = inf whose people let their records be published: the student learns from these "
+        "records as they are, and no teacher does.",
+        kind="list",
+        example='["gift"]',
+        items=("text",),
     )
     delta: float = same_as(Account, "delta")
     column: str | None = setting(
@@ -197,7 +206,8 @@ class Privacy(Account):
     )
     sizes: Mapping[str, int] | None = setting(
         None,
-        "Declared public number of people of each level, from which the plan is made and which is published. "
+        "Declared public number of people of each level with a budget (not of those with ε = 0, nor of "
+        "public ones), from which the plan is made and which is published. "
         "Left out: they are counted in the private records, and treated as public.",
         kind="table",
         example="{ high = 540, average = 370, low = 90 }",

@@ -316,6 +316,11 @@ def _refuse_what_needs_memory(config: StudyConfig) -> None:
             "privacy levels must be a column of the private records: give privacy.column",
         ),
         (
+            bool(config.privacy.public),
+            "public levels need all records at once: leave privacy.public out, or put these records into a "
+            "file of labelled public ones",
+        ),
+        (
             config.teachers.assignment != "hash",
             f"teachers.assignment {config.teachers.assignment!r} needs all owners at once: use 'hash'",
         ),

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
-from collegium.budgets import Budgets, epsilon_group
+from collegium.budgets import NOTHING, Budgets, epsilon_group, two_budgets
 from collegium.checks import listed, shown
 from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any, sha256_of
@@ -29,9 +29,11 @@ from collegium.data.tables import (
     encode_classes,
     like_private,
     other_spelling,
+    take_given,
     take_rows,
 )
 from collegium.errors import WHERE, ConfigError, InputError, PrivacyWarning, RecordError
+from collegium.extremes import PublicRecords, apart, granting, granting_rows, part_of
 from collegium.names import as_names
 from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
@@ -86,6 +88,7 @@ class _Records:
     rows: NDArray[np.intp]
     n_rows: int  # of the source, before any was dropped or split off
     characters: bool = False  # whether the table's cells are the characters of a file
+    silent: NDArray[Any] | None = None  # names of people who granted nothing, and are not here
 
     @property
     def names(self) -> NDArray[Any]:
@@ -104,7 +107,15 @@ class _Records:
             self.rows[rows],
             self.n_rows,
             self.characters,
+            self.silent,
         )
+
+    def only(self, rows: NDArray[np.intp]) -> _Records:
+        """Take some records as if the others had not been in the table; none is copied if all are taken."""
+        if rows.size == len(self.rows):
+            return self
+        gone = np.setdiff1d(np.arange(len(self.rows)), rows)
+        return replace(self.take(rows), X=take_given(self.X, rows), silent=self.names[gone])
 
     def with_known_class(self) -> _Records:
         """Leave out what nobody knows the class of."""
@@ -121,7 +132,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
         fingerprints["data set"] = str(config.data.dataset)
     else:
         source = read_records(config, "private", fingerprints, is_private=True)
-    private, public, test = _split(config, source)
+    private, public, test = _split(config, source)  # of those who granted anything
     if public is None:
         public = read_records(config, "public", fingerprints, is_private=False)
     if config.data.test is not None:
@@ -134,10 +145,14 @@ def load_study_data(config: StudyConfig) -> StudyData:
     if classes is None:
         classes = classes_of_public(public.y, None if test is None else test.y)
     warn_of_private_classes(classes)
-    with the_list_of_classes(config, classes), rows_of(private):
-        known_classes, codes = encode_classes(private.y, classes)
     with rows_of(private):
         budgets = _budgets(config, private, fingerprints)
+    if config.privacy.shares is not None:  # dealt just now
+        rows = granting(budgets)
+        private, budgets = private.only(rows), part_of(budgets, rows)
+    assert private.y is not None
+    with the_list_of_classes(config, classes), rows_of(private):
+        known_classes, codes = encode_classes(private.y, classes)
     X = as_records(private.X, "private")
     X_public = like_private(as_records(public.X, "public"), X)
     X_test = None if judged is None else like_private(as_records(judged.X, "test"), X, "test")
@@ -145,13 +160,21 @@ def load_study_data(config: StudyConfig) -> StudyData:
     if types is not None:
         X, X_public = types.applied(X), types.applied(X_public, "public")
         X_test = None if X_test is None else types.applied(X_test, "test")
+    parts, given = apart(budgets), None
+    if parts.public.size:
+        given = PublicRecords(take_rows(X, parts.public), codes[parts.public])
+        X, codes, budgets = take_rows(X, parts.private), codes[parts.private], parts.budgets
+        private = private.take(parts.private)
     may_overlap = bool(config.data.public_may_overlap)
     for role, records in (("public", X_public), ("test", X_test)):
         if config[f"data.{role}"] is not None and records is not None and not may_overlap:
             refuse_overlap(X, records, role, OVERLAP_KEY)
     for role, others in (("public", public), ("test", test)):
         if config[f"data.{role}"] is not None and others is not None and not may_overlap:
-            n_known = int(pd.Series(known_owners(others)).isin(as_names(private.names)).sum())
+            mine = as_names(private.names)
+            if private.silent is not None:
+                mine = np.append(mine, as_names(private.silent))
+            n_known = int(pd.Series(known_owners(others)).isin(mine).sum())
             refuse_same_people(n_known, len(others.rows), role, str(config.data.owner), OVERLAP_KEY)
     if config.data.public is not None and not config.data.scales_may_differ:
         refuse_other_scale(X, X_public, SCALE_KEY)
@@ -176,7 +199,9 @@ def load_study_data(config: StudyConfig) -> StudyData:
             levels_by_lot=config.privacy.shares is not None,
             private_classes=classes is None,
             public_may_overlap=may_overlap,
+            public_levels=budgets.public_levels,
         ),
+        given=given,
     )
 
 
@@ -274,6 +299,7 @@ def _named(config: StudyConfig) -> tuple[_Records, tuple[Any, ...]]:
         np.arange(len(dataset.y), dtype=np.intp),
         len(dataset.y),
     )
+    records = records.only(_granting(config, records))
     if isinstance(records.X, pd.DataFrame):
         records = _without(records, config.data.exclude)
     return _drop_missing(records, missing), dataset.classes
@@ -289,17 +315,18 @@ def read_records(
     table = read_any(path, separator=config.data.separator, as_text=True)
     fingerprints[role] = fingerprint_of(path)
     y = owners = levels = None
+    are_characters = characters
     labels = config.path(f"data.{role}_labels")
     if labels is not None:
         given = read_any(labels, separator=config.data.separator, as_text=True)
         y = _one_column(given, f"data.{role}_labels")
-        y = labels_of(y, config.data.classes) if is_csv(labels) else y
+        are_characters = is_csv(labels)
         fingerprints[f"{role} labels"] = fingerprint_of(labels)
     if isinstance(table, pd.DataFrame):
         target, column = config.data.target, config.privacy.column
         if target is not None and (is_private or role == "test" or target in table.columns):
             y = np.asarray(_column(table, target, f"data.target in the {role} records"))
-            y = labels_of(y, config.data.classes) if characters else y
+            are_characters = characters
         if is_private and config.data.owner is not None:
             owners = np.asarray(_column(table, config.data.owner, "data.owner"))
         elif config.data.owner in table.columns:
@@ -317,6 +344,11 @@ def read_records(
         raise InputError(f"{len(table)} {role} records, but {len(y)} labels: give one per record")
     rows = np.arange(len(table), dtype=np.intp)
     records = _Records(table, y, owners, levels, rows, len(table), characters)
+    if is_private:
+        records = records.only(_granting(config, records))
+        table, y = records.X, records.y
+    if y is not None and are_characters:
+        records = replace(records, y=labels_of(y, config.data.classes))
     if isinstance(table, pd.DataFrame):
         if is_private:
             _ask_about_people(table, config)
@@ -327,14 +359,14 @@ def read_records(
     blank = np.zeros(len(table), dtype=bool)
     if isinstance(table, pd.DataFrame) and table.shape[1] > 1:
         blank = table.isna().to_numpy().all(axis=1)
-    kept = _drop_missing(records, config.data.missing)
-    left = np.flatnonzero(blank[kept.rows])
-    if left.size:
+    left = _drop_missing(records, config.data.missing)
+    blanks = left.rows[np.isin(left.rows, records.rows[blank])]
+    if blanks.size:
         raise RecordError(
-            f"{left.size} {role} record(s) are blank rows, first {WHERE}: delete these rows",
-            int(kept.rows[left[0]]),
+            f"{blanks.size} {role} record(s) are blank rows, first {WHERE}: delete these rows",
+            int(blanks[0]),
         )
-    return kept
+    return left
 
 
 def known_owners(records: _Records) -> NDArray[Any]:
@@ -459,18 +491,10 @@ def _split(
 def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str]) -> Budgets:
     policy, delta = config.policy(), config.privacy.delta
     levels = private.levels
-    if config.privacy.file is not None:
-        path = config.path("privacy.file")
-        assert path is not None
-        table = read_any(path, separator=config.data.separator, as_text=True)
+    path = config.path("privacy.file")
+    if path is not None:
         fingerprints["privacy"] = fingerprint_of(path)
-        given = _one_column(table, "privacy.file")
-        if len(given) != private.n_rows:
-            raise InputError(
-                f"privacy.file has {len(given)} rows, but there are {private.n_rows} records: give one level "
-                "or ε per record, below a header"
-            )
-        levels = given[private.rows]
+        levels = _levels_of_file(config, path, private)
     if config.privacy.shares is not None:
         assert policy is not None
         levels = _random_levels(config, private)
@@ -482,6 +506,47 @@ def _budgets(config: StudyConfig, private: _Records, fingerprints: dict[str, str
         levels = epsilons_of(levels, config.data.decimal)
         return Budgets.from_epsilons(levels, delta, private.names)
     return policy.assign(levels, private.names, config.privacy.sizes)
+
+
+def _levels_of_file(config: StudyConfig, path: Path, private: _Records) -> NDArray[Any]:
+    """Read the level of each record where it stands in a file of its own."""
+    given = _one_column(
+        read_any(path, separator=config.data.separator, as_text=True), "privacy.file"
+    )
+    if len(given) != private.n_rows:
+        raise InputError(
+            f"privacy.file has {len(given)} rows, but there are {private.n_rows} records: give one level "
+            "or ε per record, below a header"
+        )
+    return np.asarray(given[private.rows])
+
+
+def _granting(config: StudyConfig, private: _Records) -> NDArray[np.intp]:
+    """Find the records that may be looked at: all but those of people who granted nothing.
+
+    Nothing else is known of the records yet, and of their levels nothing else is checked.
+    """
+    policy, path, levels = config.policy(), config.path("privacy.file"), private.levels
+    everybody = np.arange(len(private.rows))
+    if policy is not None and NOTHING not in policy.outside.values():
+        return everybody
+    if path is not None:
+        levels = _levels_of_file(config, path, private)
+    if levels is None:
+        return everybody
+    if policy is None:
+        is_silent = numbers_of(pd.Series(levels), config.data.decimal or ".") == 0
+    else:
+        silent = [name for name, kind in policy.outside.items() if kind == NOTHING]
+        is_silent = pd.Series(as_names(levels)).isin(silent).to_numpy()
+    if not is_silent.any():
+        return everybody
+    names = pd.Series(as_names(private.names))
+    torn = names[~is_silent & names.notna() & names.isin(names[is_silent])]
+    if len(torn):
+        other = np.flatnonzero(is_silent & (names == torn.iloc[0]))[0]
+        raise two_budgets(torn.nunique(), int(torn.index[0]), int(other))
+    return granting_rows(is_silent, names.to_numpy())
 
 
 def epsilons_of(levels: NDArray[Any], decimal: str | None) -> NDArray[np.float64]:

@@ -93,7 +93,11 @@ class StudyConfig:
     def policy(self) -> Policy | None:
         """Read the levels; None where people gave ε as a number."""
         levels = self.privacy.levels
-        return None if levels is None else Policy(levels, self.privacy.delta)
+        return (
+            None
+            if levels is None
+            else Policy(levels, self.privacy.delta, self.privacy.public or ())
+        )
 
     def engine(self) -> Engine:
         """Build the engine on which teachers are trained and asked."""

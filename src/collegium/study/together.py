@@ -22,14 +22,20 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
     _check_records(config.data)
     _check_levels(config)
     _check_use(config)
-    config.policy()
+    policy = config.policy()
+    if policy is None and config.privacy.public is not None:
+        raise ConfigError(
+            "privacy.public names levels, but privacy.levels is not given: name them there"
+        )
     if config.privacy.shares is not None:
         _check_shares(config.privacy)
     if config.privacy.sizes is not None and set(config.privacy.sizes) != set(
-        config.privacy.levels or ()
+        () if policy is None else policy.levels
     ):
+        outside = "" if policy is None or not policy.outside else ", but none with ε = 0 or public"
         raise ConfigError(
             "privacy.sizes must name the same levels as privacy.levels (0 for a level that nobody has)"
+            + outside
         )
     for choice, belonging in BELONGING.items():
         _check_belonging(choice, belonging, config, given)

@@ -147,6 +147,7 @@ def _sorting(
         roles=roles,
         features=scanned.features,
         categorical=tuple(name for name in source.categorical if name in scanned.features),
+        granted=scanned.granted,
         levels=scanned.levels,
         group_names=scanned.budgets.group_names,
         classes=scanned.classes,

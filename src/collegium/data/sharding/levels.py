@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.budgets import DEFAULT_DELTA, Budgets, Policy, unknown_level
+from collegium.budgets import DEFAULT_DELTA, NOTHING, Budgets, Policy, unknown_level
 from collegium.checks import exact_floats
 from collegium.errors import InputError, counted
 from collegium.names import as_names
@@ -42,20 +42,20 @@ class Granted:
         levels = np.asarray(unique)
         if self.policy is None:
             levels = _numbers(levels)
-            wrong = np.flatnonzero(~(levels > 0))
+            wrong = np.flatnonzero(~(levels >= 0))
         else:
-            known = pd.Index(list(self.policy.levels))
+            known = pd.Index(list(self.policy.names))
             wrong = np.flatnonzero(known.get_indexer(pd.Index(levels.astype(object))) < 0)
         bad = np.flatnonzero((codes < 0) | np.isin(codes, wrong))
         if bad.size:
             first, where = codes[bad[0]], int(rows[bad[0]])
             if self.policy is not None:
                 level = None if first < 0 else str(levels[first])
-                raise unknown_level(level, list(self.policy.levels), bad.size, where)
+                raise unknown_level(level, self.policy.names, bad.size, where)
             raise InputError(
-                f"{bad.size} record(s) with a privacy budget that is not greater than 0, first "
+                f"{bad.size} record(s) with a privacy budget that is no number from 0, first "
                 f"{counted(where)}, which has {'no privacy level' if first < 0 else f'{levels[first]:g}'}: "
-                "give a positive ε, or leave these people out of the data"
+                "give a positive ε, or 0 for who grants nothing"
             )
         if len(levels) > _MOST_LEVELS:
             raise InputError(
@@ -63,8 +63,33 @@ class Granted:
             )
         return levels, np.asarray(codes, dtype=np.intp)
 
+    def silent(self, column: NDArray[Any]) -> NDArray[np.bool_]:
+        """Mark the records of people who granted nothing; nothing else is checked.
+
+        ``column`` (n,): level, or ε, of each record.
+        """
+        if self.policy is None:
+            epsilons = exact_floats(column)
+            return np.zeros(len(column), dtype=bool) if epsilons is None else epsilons == 0
+        silent = self._silent_levels
+        if not silent:
+            return np.zeros(len(column), dtype=bool)
+        codes, unique = pd.factorize(column)
+        is_silent = pd.Index(as_names(unique)).isin(silent)
+        return np.asarray(np.append(is_silent, False)[codes])  # -1: it has none
+
+    @property
+    def nothing(self) -> Any:
+        """The level, or ε, of all who granted nothing, however many such levels there are."""
+        return self._silent_levels[0] if self.policy is not None else 0.0
+
+    @property
+    def _silent_levels(self) -> list[str]:
+        outside = {} if self.policy is None else self.policy.outside
+        return [name for name, kind in outside.items() if kind == NOTHING]
+
     def groups(self, levels: NDArray[Any]) -> tuple[pd.Index, Budgets]:
-        """Give each level its group, in the order in which budgets in memory have them.
+        """Give each level with a budget its group, in the order in which budgets in memory have them.
 
         ``levels``: all different levels of all records.
         Returns ``index``: level of each group, for looking up.

@@ -58,10 +58,21 @@ class Roles:
         return left
 
     def taught(
-        self, first_row: int, table: pa.Table, features: Sequence[str], categorical: Sequence[str]
+        self,
+        first_row: int,
+        table: pa.Table,
+        features: Sequence[str],
+        categorical: Sequence[str],
+        silent: NDArray[np.bool_],
     ) -> tuple[pa.Table, NDArray[np.intp]]:
-        """Leave out the unwanted records; return the others, and their rows in the data set."""
+        """Leave out who granted nothing, then the unwanted; return the others, and their rows.
+
+        ``silent`` (n,): whose records these are: from :meth:`Granted.silent`.
+        """
         rows = np.arange(first_row, first_row + len(table), dtype=np.intp)
+        if silent.any():
+            kept = np.flatnonzero(~silent)
+            table, rows = table.take(kept), rows[kept]
         if self.unwanted is None:
             return table, rows
         kept = np.flatnonzero(~self.unwanted(as_frame(table.select(features), categorical)))

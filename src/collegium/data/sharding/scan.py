@@ -20,6 +20,7 @@ from collegium.data.sharding.roles import Roles, record_hashes, second_hashes
 from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, as_frame, values_of
 from collegium.data.tables import MOST_CLASSES, encode_classes, outside_the_classes
 from collegium.errors import InputError, PrivacyWarning, counted
+from collegium.extremes import EVERYBODY_SILENT, tell_of_silent
 from collegium.names import as_names
 from collegium.personalisation.partition import owner_hashes
 
@@ -38,6 +39,7 @@ class CountedBudgets(Budgets):
         self.group_names = tuple(self._groups)
         self._sizes = [int(size) for size in sizes]
         self._n_records = n_records
+        self.public_levels = groups.public_levels
         self.declare(None)
         self._warn()
 
@@ -69,6 +71,7 @@ class Scanned:
     """What the first pass found.
 
     ``budgets``: the groups, their budgets and their exact sizes.
+    ``granted``: what the levels mean.
     ``levels``: level of each group, in the order of the groups.
     ``classes``: the public list of classes.
     ``sensitive_seen``: numbers of the classes that some record has.
@@ -78,6 +81,7 @@ class Scanned:
     """
 
     budgets: CountedBudgets
+    granted: Granted
     levels: pd.Index
     classes: NDArray[Any]
     sensitive_seen: NDArray[np.intp]
@@ -160,15 +164,22 @@ def scan(
         done += piece.n_rows
         if progress is not None:
             progress(done, source.n_rows)
+    sizes = np.array(
+        per_level if roles.owner is None else register.sizes(len(index)), dtype=np.intp
+    )
+    records, found_levels = np.array(per_level, dtype=np.intp), np.array(list(index), _kind(index))
+    silent = granted.silent(found_levels)
+    _tell_of_silent(sizes[silent], records[silent], not labels)
     if not labels:
         raise InputError("every private record is left out: nothing is left to teach from")
     known, codes = encode_classes(np.sort(np.array(list(labels), _kind(labels))), classes)
-    levels, groups = _groups(granted, np.array(list(index), _kind(index)))
-    order = levels.get_indexer(pd.Index(list(index)))
-    sizes = np.zeros(len(levels), dtype=np.intp)
-    sizes[order] = per_level if roles.owner is None else register.sizes(len(index))
+    levels, groups = _groups(granted, found_levels[~silent])
+    order = levels.get_indexer(pd.Index(found_levels[~silent]))
+    of_group = np.zeros(len(levels), dtype=np.intp)
+    of_group[order] = sizes[~silent]
     return Scanned(
-        budgets=CountedBudgets(groups, sizes.tolist(), sum(per_level)),
+        budgets=CountedBudgets(groups, of_group.tolist(), int(records[~silent].sum())),
+        granted=granted,
         levels=levels,
         classes=known,
         sensitive_seen=np.unique(codes),
@@ -184,7 +195,7 @@ def scan(
 
 
 def named_budgets(source: ParquetSource, roles: Roles, granted: Granted) -> Budgets:
-    """Read who granted what, by name: in memory, some 200 bytes for each owner. **Sensitive.**
+    """Read who granted what, if anything, by name: in memory, some 200 bytes for each owner. **Sensitive.**
 
     ``source``, ``roles``, ``granted``: as for :func:`scan`, which has checked them.
     """
@@ -195,7 +206,8 @@ def named_budgets(source: ParquetSource, roles: Roles, granted: Granted) -> Budg
     known: dict[Any, Any] = {}
     for piece in source.pieces:
         for first_row, table in source.reader.batches(piece, list(dict.fromkeys(needed))):
-            table, rows = roles.taught(first_row, table, features, source.categorical)
+            silent = granted.silent(values_of(table, roles.level))
+            table, rows = roles.taught(first_row, table, features, source.categorical, silent)
             names, levels = roles.names(table, rows), values_of(table, roles.level)
             owner, unique = pd.factorize(as_names(names))
             first = np.zeros(len(unique), dtype=np.intp)
@@ -233,9 +245,9 @@ def _look(
     index: dict[Any, int] = {}
     counts: list[int] = []
     labels: set[Any] = set()
-    for first_row, table in reader.batches(piece, list(dict.fromkeys(needed))):
-        table, rows = roles.taught(first_row, table, features, categorical)
-        levels, codes = granted.different(values_of(table, roles.level), rows)
+
+    def numbered(column: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        levels, codes = granted.different(column, rows)
         for level in levels.tolist():
             if level not in index:
                 index[level] = len(index)
@@ -243,6 +255,20 @@ def _look(
         codes = np.array([index[level] for level in levels.tolist()], dtype=np.intp)[codes]
         for code, number in enumerate(np.bincount(codes, minlength=len(counts)).tolist()):
             counts[code] += number
+        return codes
+
+    for first_row, table in reader.batches(piece, list(dict.fromkeys(needed))):
+        column = values_of(table, roles.level).copy()
+        silent = granted.silent(column)
+        if silent.any():  # of these nothing but names, to find out who has another level as well
+            column[silent] = granted.nothing
+            codes = numbered(column[silent], first_row + np.flatnonzero(silent))
+            if roles.owner is not None:
+                names = values_of(table, roles.owner)[silent]
+                named = ~pd.isna(names)
+                owners.append(_identities(names[named], codes[named], key))
+        table, rows = roles.taught(first_row, table, features, categorical, silent)
+        codes = numbered(values_of(table, roles.level), rows)
         if compared:
             frame = as_frame(table.select(features), categorical)
             for role, likeness in compared.items():
@@ -264,6 +290,16 @@ def _look(
             for role, likeness in compared.items()
         },
     )
+
+
+def _tell_of_silent(
+    owners: NDArray[np.intp], records: NDArray[np.intp], is_everybody: bool
+) -> None:
+    if not records.sum():
+        return
+    if is_everybody:
+        raise InputError(EVERYBODY_SILENT)
+    tell_of_silent(int(owners.sum()), int(records.sum()))
 
 
 def _identities(names: NDArray[Any], groups: NDArray[np.intp], key: bytes) -> NDArray[np.void]:

@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.data.sharding.disk import disk_trouble, read_json, write_json
+from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.roles import Roles, record_hashes
 from collegium.data.sharding.source import PIECE_ROWS, Piece, PieceReader, values_of
 from collegium.durable import digest_of
@@ -41,6 +42,7 @@ class Sorting:
 
     ``features``, ``categorical``: columns that teachers learn from, and those of them that are
         categories.
+    ``granted``: what the levels mean.
     ``levels``: level of each group.
     ``group_names``: name of each group.
     ``classes``: the public list of classes.
@@ -54,6 +56,7 @@ class Sorting:
     roles: Roles
     features: tuple[str, ...]
     categorical: tuple[str, ...]
+    granted: Granted
     levels: pd.Index
     group_names: tuple[str, ...]
     classes: NDArray[Any]
@@ -133,7 +136,8 @@ def _placed(sorting: Sorting, piece: Piece) -> Iterator[tuple[int, pa.Table]]:
     special = [name for name in (roles.owner, roles.level, roles.target) if name is not None]
     columns = list(dict.fromkeys([*special, *sorting.features]))
     for first_row, table in sorting.reader.batches(piece, columns):
-        table, rows = roles.taught(first_row, table, sorting.features, sorting.categorical)
+        silent = sorting.granted.silent(values_of(table, roles.level))
+        table, rows = roles.taught(first_row, table, sorting.features, sorting.categorical, silent)
         level = values_of(table, roles.level)
         level = level.astype(np.float64) if sorting.levels.dtype.kind == "f" else as_names(level)
         groups = sorting.levels.get_indexer(pd.Index(level))
