@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from collegium.cli import account, audit, ledger, predict, statement, studies, verify
+from collegium.cli import account, audit, forget, ledger, predict, statement, studies, verify
 from collegium.cli import label as votes
 from collegium.cli.console import err, say, show_warnings
 from collegium.cli.interrupts import INTERRUPTED, SAID, Interrupts
@@ -37,6 +37,7 @@ app.command("label")(votes.label)
 app.command("account")(account.account)
 app.command("statement")(statement.statement)
 app.command("verify")(verify.verify)
+app.command("forget")(forget.forget)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.command("receipt")(ledger.receipt)

@@ -39,6 +39,20 @@ def require_same_budgets(
             )
 
 
+def require_charged(known: Books, release: Release, cohort: NDArray[np.intp]) -> None:
+    """Refuse people whom a release was not reserved for. Raises LedgerError."""
+    charged = [
+        one
+        for one in set(cohort.tolist()) - {0}
+        if any(charge.release is release for charge in known.charges_of(one))
+    ]
+    if count := int((~np.isin(cohort, charged)).sum()):
+        raise LedgerError(
+            f"release {release.id!r} was not reserved for {count:,} of {len(cohort):,} owners: begin a new "
+            "one"
+        )
+
+
 def require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -> None:
     """Refuse a release, taken into the books already, that any cohort cannot afford.
 
