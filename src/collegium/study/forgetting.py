@@ -29,11 +29,11 @@ from collegium.study.kept import FolderMemory
 from collegium.study.leavers import Leavers, Leaving, tag_of
 from collegium.study.on_ledger import StudyLedger, ledger_of
 from collegium.study.pieces import KEPT_ALLOWANCE, KEPT_CODES, MANIFEST, VOTES, refuse_links
-from collegium.study.stages import claim, plan_on_ledger, reserve
+from collegium.study.stages import plan_on_ledger, reserve
 from collegium.study.stored_teachers import teacher_path
 from collegium.study.study_data import StudyData
 
-_INPUTS = {"inputs": {"private": str}}
+_INPUTS = {"inputs": dict}
 _BEGUN = ("partition.npy", "votes.npy", "terms.json", Path(KEPT_ALLOWANCE).name)
 _EFFECTS = "sensitive-teachers-by-class.csv"
 _BY_HAND = (
@@ -140,21 +140,20 @@ class _Forgetting:
     def _found(self, who: str, content: bytes, n_gone: int) -> Leavers:
         """Look the person up in the study's own plan, while the records are still there."""
         config, folder = self.config, self.folder
-        run, ledger = plan_on_ledger(config, folder, self.observer)
-        data = run.records
-        assert isinstance(data, StudyData)
-        before = data.fingerprints["private"]
-        if read_json(folder.path / MANIFEST, _INPUTS)["inputs"]["private"] != before:
+        before = digest_of(self.private)
+        if read_json(folder.path / MANIFEST, _INPUTS)["inputs"].get("private") != before:
             raise InputError(
                 f"{self.private} is not the file that {folder.path} was made of: put that back, with this "
                 "person's records, so that who learnt from them can be found; nothing was changed"
             )
-        claim(folder, config, data)
         if not any((folder.vault / one).exists() for one in _BEGUN):
             raise InputError(
                 f"nothing was learnt in {folder.path} yet: delete it, and take the records out of "
                 f"{self.private}; nothing was changed"
             )
+        run, ledger = plan_on_ledger(config, folder, self.observer, is_claimed=True)
+        data = run.records
+        assert isinstance(data, StudyData) and before is not None
         if ledger is not None and ledger.was_just_entered():
             reserve(ledger, folder, config, run)  # with everybody who is in that entry
         present = as_names(data.budgets.owners) == self.name
@@ -223,9 +222,7 @@ class _Forgetting:
             kept = replace(kept, now=replace(kept.now, taken_out=True))
             kept.keep(self.folder)
         assert kept.now is not None
-        run, _ = plan_on_ledger(self.config, self.folder, self.observer)
-        assert isinstance(run.records, StudyData)
-        claim(self.folder, self.config, run.records)
+        run, _ = plan_on_ledger(self.config, self.folder, self.observer, is_claimed=True)
         assert self.folder.journal is not None
         told = replace(
             told,

@@ -59,11 +59,21 @@ def plan_study(
 
 
 def plan_on_ledger(
-    config: StudyConfig, folder: StudyFolder | None = None, observer: Observer | None = None
+    config: StudyConfig,
+    folder: StudyFolder | None = None,
+    observer: Observer | None = None,
+    *,
+    is_claimed: bool = False,
 ) -> tuple[PateRun, StudyLedger | None]:
-    """The same with what a ledger has left of people's budgets, if one remembers this study."""
+    """The same with what a ledger has left of people's budgets, if one remembers this study.
+
+    ``is_claimed``: whether to claim the folder, whose lock is held, for this study.
+    """
     observer = Observer() if observer is None else observer
     config, data = _read(config)
+    if is_claimed:
+        assert folder is not None
+        claim(folder, config, data)
     own = folder is not None and folder.holds(*_identity(config, data), *_free(config, folder))
     memory = None if folder is None else FolderMemory(folder, own)
 
@@ -133,7 +143,6 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
 
 def claim(folder: StudyFolder, config: StudyConfig, data: StudyData) -> None:
     """Begin a study in a folder, or check that it holds this very study."""
-    config = settled(config, data.X_public)
     folder.claim(*_identity(config, data), *_free(config, folder))
 
 
