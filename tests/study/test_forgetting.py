@@ -342,6 +342,63 @@ def test_the_last_of_a_group_leaves_and_the_plan_stays(folder):
     assert run(config, out).plan == first.plan
 
 
+def test_what_people_had_left_stays_theirs(folder, monkeypatch):
+    counted = {"privacy": {"price": "histogram"}, "aggregation": {"sigma": 40, "max_labels": 20}}
+    run(study(folder, **counted, study={"seed": 7}), folder / "first")
+    (folder / "first").rename(folder / "gone")
+    config, out = study(folder, **counted), folder / "out"
+    half_asked(monkeypatch, config, out)
+    codes, standing = np.load(out / "vault/left.npy"), Ledger(folder / "people.ledger").account_of
+    before = [standing(name).standing.spent for name in (ANN, BOB)]
+    plan = json.loads((out / "vault/terms.json").read_text())
+    leave(ANN, config, out)
+    assert (np.load(out / "vault/left.npy") == np.delete(codes, 10)).all()
+    result = run(config, out)
+    assert json.loads((out / "vault/terms.json").read_text()) == plan
+    assert sum(group.owners for group in result.plan.groups.values()) == N / 2
+    after = [standing(name).standing.spent for name in (ANN, BOB)]
+    assert after[0].mu_squared < before[0].mu_squared  # both settled at what it did cost
+    assert after[1].mu_squared < before[1].mu_squared and is_sound(out)
+
+
+def test_who_granted_nothing_leaves_a_file_and_no_teacher(folder):
+    rows = pd.read_csv(folder / "private.csv")
+    rows.loc[rows["who"] == ANN, "level"] = "none"
+    rows.to_csv(folder / "private.csv", index=False)
+    config = study(folder, privacy={"levels": {"none": 0, "high": 1.0, "low": 3.0}})
+    run(config, folder / "out")
+    before = files(folder / "out")
+    done = leave(ANN, config, folder / "out")
+    assert (done.records, done.teachers, done.is_known) == (2, 0, False)
+    assert ANN not in set(pd.read_csv(folder / "private.csv")["who"])
+    assert files(folder / "out") == before
+    run(config, folder / "out")
+
+
+def test_a_class_that_only_the_person_had_is_refused(folder):
+    rows = pd.read_csv(folder / "private.csv")
+    rows.loc[rows["who"] == ANN, "y"] = "perhaps"
+    rows.to_csv(folder / "private.csv", index=False)
+    config = study(folder, data={"classes": None})
+    run(config, folder / "out")
+    refused(ANN, config, folder / "out", "only this person has one of them")
+    assert leave(BOB, config, folder / "out").records == 2
+
+
+def test_other_votes_than_those_that_were_asked_about_are_refused_as_before(at):
+    config, out = at(half_asked)
+    leave(ANN, config, out)
+    (out / "vault/votes.npy").unlink()
+    for path in (out / "vault/teachers").iterdir():
+        path.unlink()
+    run(config, out)  # the same teachers, and so the same votes
+    folder = StudyFolder(out)
+    with folder.locked():
+        folder.take_up()
+        with pytest.raises(CollegiumError, match="not those that were asked about"):
+            folder.write_array(out / "vault/votes.npy", np.zeros((2, 2)))
+
+
 def test_several_studies_of_one_file_belong_together(folder):
     configs = [study(folder, study={"seed": seed}, ledger={"url": "none"}) for seed in (1, 2)]
     outs = [folder / "one", folder / "two"]
@@ -427,6 +484,8 @@ def test_the_command_says_what_it_did(at, folder, collegium):
         aggregator = "gnmax"
         sigma = 25
         max_labels = 24
+        [run]
+        n_jobs = 1
         """
     )
     code, _, wrong = collegium("forget", ANN, folder / "out.toml")
