@@ -279,6 +279,9 @@ def test_one_after_the_other_and_nobody_twice(at, folder):
     before = files(out), (out / "vault/journal.jsonl").read_bytes()
     assert leave(ANN, config, out).records == 0
     assert (files(out), (out / "vault/journal.jsonl").read_bytes()) == before
+    Ledger(folder / "people.ledger").forget(BOB)
+    with pytest.raises(CollegiumError, match="`collegium forget` does that"):
+        run(config, out)
     assert leave(BOB, config, out).records == 2
     assert leave(ANN, config, out).records == 0
     kept = Leavers.of(StudyFolder(out))
@@ -495,5 +498,7 @@ def test_the_command_says_what_it_did(at, folder, collegium):
     for words in ("2 record(s) were removed", "voted again", "stays released", "what was spent is kept",
                   "backups"):  # fmt: skip
         assert words in said
-    code, said, _ = collegium("forget", ANN, folder / "out.toml", "--remove-records")
+    code, said, _ = collegium("forget", ANN, folder / "out.toml")
     assert code == 0 and "nothing to do" in said
+    _, said, _ = collegium("forget", BOB, folder / "out.toml", "--remove-records", "--json")
+    assert json.loads(said)[0]["records"] == 2

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collegium.cli.console import err, out
+from collegium.cli.console import err, out, print_json
 from collegium.cli.options import PATH_OPTION
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
@@ -45,6 +46,7 @@ def forget(
         ),
     ] = False,
     data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
     """Let somebody leave: remove the records, train again whoever learnt from them, tell the ledger.
 
@@ -62,14 +64,21 @@ def forget(
         (with_data_dir(read_config(study), data_dir), out_folder or study.with_suffix(""))
         for study in studies
     ]
-    if err.is_terminal:
+    if err.is_terminal and not as_json:
         with ProgressObserver() as observer:
             done = forget_in(owner, given, remove_records=remove_records, observer=observer)
     else:
         done = forget_in(owner, given, remove_records=remove_records, observer=NoteObserver())
+    if as_json:
+        print_json([_as_json(one) for one in done])
+        return
     for one in done:
         for line in _in_words(one):
             out.print(line, soft_wrap=True)
+
+
+def _as_json(done: Forgotten) -> dict[str, Any]:
+    return {**asdict(done), "folder": str(done.folder), "private": str(done.private)}
 
 
 def _in_words(done: Forgotten) -> list[str]:

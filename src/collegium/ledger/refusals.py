@@ -19,8 +19,8 @@ def refuse_who_left(known: Books, cohort: NDArray[np.intp]) -> None:
     gone = [one.id for one in known.cohorts.values() if one.has_left]
     if count := int(np.isin(cohort, gone).sum()):
         raise LedgerError(
-            f"{count:,} of {len(cohort):,} owners have left: take their records out of the data; nothing "
-            "was released"
+            f"{count:,} of {len(cohort):,} owners have left: take their records out of the data (in a study, "
+            "`collegium forget` does that); nothing was released"
         )
 
 
