@@ -13,7 +13,9 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budget
 from collegium.ledger.limits import Cost, Limit
+from collegium.report.numbers import clean, down
 
 BUDGET = (
     "A level is a budget: a limit on how much may be learnt from your records. Every release that uses them "
@@ -37,7 +39,10 @@ NO_LIMIT = (
     "records say."
 )
 ONCE_NO_LIMIT = "For a time you set no limit: nothing is promised about what was released then."
-NEXT_TO_NOTHING = "This budget is so large that it promises next to nothing: somebody may be right 100 times in 100."
+NEXT_TO_NOTHING = (
+    "This budget is so large that it promises next to nothing: it allows somebody to be right 100 times in "
+    "100."
+)
 SAYING_NO = "You may say no. Then your records are left out, and used for nothing (ε = 0)."
 CHANGING = (
     "You may choose another level later. One that allows more counts at once. One that allows less counts "
@@ -70,6 +75,12 @@ KEY = {
 }
 _MARKS = {"guess": "o", "gain": "+", "rest": "."}
 _ROW, _WIDTH = 20, 78
+
+
+def spoken(level: str, budget: Budget) -> str:
+    """Name a level, and say what it allows."""
+    much = "no limit: no privacy" if budget.is_unlimited else f"ε = {down(budget.epsilon)}"
+    return f"level “{clean(level)}” ({much})"
 
 
 def game(neighbours: Neighbours) -> str:

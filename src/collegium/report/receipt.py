@@ -19,6 +19,7 @@ from collegium.report.in_plain_words import (
     key_in_letters,
     paragraph,
     promise,
+    spoken,
 )
 from collegium.report.numbers import clean, down
 from collegium.report.page import environment
@@ -119,12 +120,8 @@ def _heading(account: Account) -> str:
 
 
 def _chosen(grant: Grant) -> str:
-    day = grant.at[:10]
-    if grant.has_left:
-        return f"{day}: you left"
-    budget = grant.budget
-    much = "no limit: no privacy" if budget.is_unlimited else f"ε = {down(budget.epsilon)}"
-    return f"{day}: level “{clean(grant.level)}” ({much})"
+    chose = "you left" if grant.has_left else spoken(grant.level, grant.budget)
+    return f"{grant.at[:10]}: {chose}"
 
 
 def _used(charge: Charge, standing: Standing) -> tuple[str, str, str]:
