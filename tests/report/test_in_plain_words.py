@@ -20,7 +20,12 @@ GAUSSIAN, PURE, NOTHING = Cost(0.01), Cost(0.01, 0.1), None
     [
         ([Budget(1.0)], NOTHING, 74, words.IF_GAUSSIAN.format(right=56)),
         ([Budget(1.0)], GAUSSIAN, 56, ""),
-        ([Budget(1.0)], PURE, 74, ""),  # what follows may be pure, too, in the light of what came out
+        (
+            [Budget(1.0)],
+            PURE,
+            74,
+            "",
+        ),  # what follows may be pure, too, in the light of what came out
         ([Budget(3.0)], NOTHING, 96, words.IF_GAUSSIAN.format(right=65)),
         ([Budget(1.0), Budget(3.0)], GAUSSIAN, 65, ""),
         ([Budget(3.0), Budget(1.0)], GAUSSIAN, 65, words.LARGEST),
@@ -64,7 +69,11 @@ def pay(tmp_path):
         ([GAUSSIAN], True, 56),
         ([GAUSSIAN], False, 74),  # it may come to nothing, and then all of ε may be used
         ([GAUSSIAN, PURE], True, 56),
-        ([PURE, GAUSSIAN], True, 74),  # whether it came to that may depend on what the first one told
+        (
+            [PURE, GAUSSIAN],
+            True,
+            74,
+        ),  # whether it came to that may depend on what the first one told
         ([Cost(0.0), PURE], True, 74),
     ],
 )

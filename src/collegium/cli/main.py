@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from collegium.cli import account, audit, ledger, policy, predict, studies, verify
+from collegium.cli import account, audit, ledger, policy, predict, receipt, studies, verify
 from collegium.cli import label as votes
 from collegium.cli.console import err, say, show_warnings
 from collegium.cli.interrupts import INTERRUPTED, SAID, Interrupts
@@ -39,7 +39,7 @@ app.command("verify")(verify.verify)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(policy.app, name="policy")
-app.command("receipt")(ledger.receipt)
+app.command("receipt")(receipt.receipt)
 
 
 @app.callback(invoke_without_command=True)

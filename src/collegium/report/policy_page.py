@@ -9,7 +9,7 @@ from collegium.budgets import Budget, Policy
 from collegium.ledger.limits import Limit
 from collegium.report import in_plain_words as words
 from collegium.report.in_plain_words import Promise, paragraph
-from collegium.report.numbers import down
+from collegium.report.numbers import clean, down
 from collegium.report.page import environment
 
 TITLE = "What may be learnt from your records: you choose"
@@ -70,4 +70,4 @@ def _explained(name: str, budget: Budget) -> tuple[str, Promise, str]:
     # Of all shares that a ledger may set aside for δ₀, none leaves the best test most.
     promise = words.promise([Limit.of(budget, share=0.0)])
     numbers = "" if budget.is_unlimited else f"ε = {down(budget.epsilon)}, δ = {down(budget.delta)}"
-    return f"If you choose “{words.clean(name)}”", promise, numbers
+    return f"If you choose “{clean(name)}”", promise, numbers
