@@ -59,7 +59,7 @@ def test_nobody_is_told_more_than_is_known(ledger):
     assert text.startswith(
         "The privacy account of zoe There is no account under this name: no release"
     )
-    assert "No release has used your records. So nobody can do better than guess. o o o" in text
+    assert "No release has used your records so far: nobody can do better than guess. o o o" in text
     assert "+ +" not in text and "level “" not in text and "In numbers" not in text
 
 

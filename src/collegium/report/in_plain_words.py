@@ -21,7 +21,7 @@ BUDGET = (
     "A level is a budget: a limit on how much may be learnt from your records. Every release that uses them "
     "is entered in one account in your name, and the limit is for all of them together."
 )
-NOTHING_YET = "No release has used your records. So nobody can do better than guess."
+NOTHING_YET = "No release has used your records so far: nobody can do better than guess."
 AT_MOST = (
     "As long as your budget is kept, nobody can be right more than {right} times in 100, whatever they "
     "compute from all releases together, later ones included."
