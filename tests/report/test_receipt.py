@@ -51,7 +51,7 @@ def test_a_receipt_says_what_was_chosen_used_and_left(ledger):
     assert "were your records used, or was your place left blank?" in text
     assert "nobody can be right more than 65 times in 100" in text
     assert "bell curve" not in text and "largest budget" not in text
-    assert "your budget is ε = 3 at δ = 1e-5, of which ε = 0.6586 is used." in text
+    assert "your budget is ε = 3 at δ = 1e-5; so far at most ε = 0.6586 is used." in text
 
 
 def test_nobody_is_told_more_than_is_known(ledger):

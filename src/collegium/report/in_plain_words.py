@@ -45,9 +45,9 @@ NEXT_TO_NOTHING = (
 )
 SAYING_NO = "You may say no. Then your records are left out, and used for nothing (ε = 0)."
 CHANGING = (
-    "You may choose another level later. One that allows more counts at once. One that allows less counts "
-    "for what comes: what was released stays released, under the budget that you granted before. If more "
-    "was used by then than you allow now, no further release uses your records."
+    "You may choose another level later. If it allows more, that holds at once. If it allows less, that "
+    "holds for what comes: what was released stays released, under the budget that you granted before. If "
+    "more was used by then than you allow now, no further release uses your records."
 )
 LEAVING = (
     "You may leave. From then on no release uses your records. What was released cannot be taken back. How "

@@ -175,6 +175,6 @@ def _numbers(standing: Standing) -> str:
     if not standing.n_releases:
         return f"{said}. {MEASURES}"
     return (
-        f"{said}, of which ε = {spent} is used. {MEASURES} Unlike the percentages, ε does not add up over "
-        "releases."
+        f"{said}; so far at most ε = {spent} is used. {MEASURES} Unlike the percentages, ε does not add up "
+        "over releases."
     )
