@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,11 @@ def parse_json(
     if not whole:
         raise error(f"{path} is damaged and cannot be read: {advice}")
     return parsed
+
+
+def number_as_json(value: float) -> float | str:
+    """Write a number that is not NaN, exactly: infinity, which JSON lacks, becomes ``"inf"``."""
+    return "inf" if math.isinf(value) else value
 
 
 def _fits(content: Any, shape: Any) -> bool:

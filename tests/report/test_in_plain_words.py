@@ -13,6 +13,7 @@ from collegium.report.in_plain_words import Promise, promise
 from collegium.report.receipt import receipt_of
 
 GAUSSIAN, PURE, NOTHING = Cost(0.01), Cost(0.01, 0.1), None
+LABELS, LAPLACE = Cost(0.1, alone=Budget(1.0)), Cost(math.inf, alone=Budget(1.0))
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,11 @@ GAUSSIAN, PURE, NOTHING = Cost(0.01), Cost(0.01, 0.1), None
         # μ of one and δ₀ of the other: more than either alone, which are 80 and 77.
         ([Budget(8.1), Budget(0.1, 0.5)], GAUSSIAN, 81, words.LARGEST),
         ([Budget(0.1, 0.5), Budget(8.1)], GAUSSIAN, 81, words.LARGEST),
+        # One release that takes the whole, whatever its μ: nothing follows, unless more is granted.
+        ([Budget(1.0)], LABELS, 57, ""),
+        ([Budget(1.0)], LAPLACE, 74, ""),
+        ([Budget(1.0), Budget(3.0)], LABELS, 65, ""),
+        ([Budget(1.0), Budget(3.0)], LAPLACE, 74, ""),
         ([Budget(25.0)], GAUSSIAN, 98, ""),
         ([Budget(100.0)], GAUSSIAN, 100, words.NEXT_TO_NOTHING),
         ([Budget(math.inf)], NOTHING, 100, words.NO_LIMIT),
@@ -50,11 +56,17 @@ def pay(tmp_path):
     """Enter releases that cost one person something, and give the receipt."""
     people = Policy({"high": 1.0}).assign(["high"], owners=["ann"])
 
-    def receipt(*costs, settled=True):
+    def receipt(*costs, settled=True, guarantee="worst-case"):
         ledger = Ledger.create(tmp_path / "people.ledger")
         for number, cost in enumerate(costs):
             made = ledger.reserve(
-                str(number), "x", people, [cost], [0], neighbours=Neighbours.ANY_CHANGE
+                str(number),
+                "x",
+                people,
+                [cost],
+                [0],
+                neighbours=Neighbours.ANY_CHANGE,
+                about={"guarantee": guarantee},
             )
             if settled:
                 made.settle([cost])
@@ -86,6 +98,17 @@ def test_shares_are_all_in_one_currency(pay):
     receipt = pay(PURE, GAUSSIAN)
     assert [share for _, _, share in receipt.used] == ["14.0 %", "14.0 %"]
     assert "that took 27.9 % of your budget; 72.1 % is left." in receipt.heading
+
+
+def test_what_takes_the_whole_takes_all_of_it(pay):
+    receipt = pay(LAPLACE)
+    assert [share for _, _, share in receipt.used] == ["100.0 %"]
+    assert "that took 100.0 % of your budget; 0.0 % is left." in receipt.heading
+    assert receipt.promise.right == 74
+
+
+def test_a_data_dependent_guarantee_promises_no_number(pay):
+    assert pay(LAPLACE, guarantee="data-dependent").promise == Promise(words.DATA_DEPENDENT, 100)
 
 
 def test_a_hundred_decisions_in_marks_and_in_letters():

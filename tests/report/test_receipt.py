@@ -91,10 +91,7 @@ def test_before_anything_was_released(tmp_path):
     # Pure mechanisms may use ε = 1 in full: e/(1 + e) = 0.7311.
     text = in_one_line(receipt)
     assert "nobody can be right more than 74 times in 100" in text
-    assert (
-        "Gaussian noise (random numbers from the bell curve), nobody can be right more than 56"
-        in text
-    )
+    assert "each at its full price, nobody can be right more than 56" in text
     replaced = receipt_of("ann", ledger.account_of("ann"), Neighbours.REPLACE)
     assert "or were there other records in their place?" in in_one_line(replaced)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import InputError
+from collegium.json_files import number_as_json
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +65,7 @@ def as_json(values: Floats) -> Any:
     """Make nested lists of numbers, exact in JSON; infinity, which JSON lacks, becomes ``"inf"``."""
     if values.ndim:
         return [as_json(row) for row in values]
-    return float(values) if math.isfinite(values) else "inf"
+    return number_as_json(float(values))
 
 
 def from_json(content: Any, name: str, shape: tuple[int, ...]) -> Floats:

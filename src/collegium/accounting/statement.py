@@ -14,6 +14,7 @@ from collegium.accounting.accountant import Accountant
 from collegium.accounting.neighbours import OWNER, TEACHER
 from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budget
+from collegium.json_files import number_as_json
 
 MEANING = {
     "worst-case": (
@@ -296,7 +297,7 @@ class PrivacyStatement:
                 {
                     "group": row.group,
                     f"{self.unit}s": row.owners,
-                    "epsilon": _number(row.budget.epsilon),
+                    "epsilon": number_as_json(row.budget.epsilon),
                     "delta": row.budget.delta,
                     "found_at_most": {
                         f"{alarms:g}": self.trade_off(row).most_found(alarms)
@@ -304,7 +305,7 @@ class PrivacyStatement:
                     },
                     **({"mu": row.mu} if math.isfinite(row.mu) else {}),
                     **(
-                        {"epsilon_spent": _number(row.epsilon_spent)}
+                        {"epsilon_spent": number_as_json(row.epsilon_spent)}
                         if self.may_publish_spending
                         else {}
                     ),
@@ -521,7 +522,3 @@ def percent_left(share: float) -> str:
     ('96.9 %', '100.0 %')
     """
     return f"{math.floor(1000 * share + 1e-9) / 10:.1f} %"
-
-
-def _number(value: float) -> float | str:
-    return "inf" if math.isinf(value) else value

@@ -11,7 +11,6 @@ from collegium.cli.console import out, plan_sentence, plan_table, print_json, wa
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
-    from collegium.budgets import Budget
     from collegium.pate.voting.aggregators import Aggregator
     from collegium.personalisation.plan import Plan
 
@@ -92,6 +91,7 @@ def account(
     from collegium.accounting.neighbours import Arrangement
     from collegium.accounting.statement import budget_and_cost
     from collegium.cli.left import MOST, show_export, show_left
+    from collegium.cli.levels import parse_levels
     from collegium.pate.settings import Account
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price
@@ -204,31 +204,3 @@ def cost_of(
         of_each = pricing.price(electorate.ballot(position))
         account.charge(of_each.reserve if position < answers else of_each.check)
     return account.epsilon_spent_by_name()
-
-
-def parse_levels(given: list[str], delta: float) -> tuple[dict[str, Budget], dict[str, int]]:
-    """Read levels written as NAME=EPSILON:PEOPLE."""
-    from collegium.budgets import Budget
-    from collegium.checks import exact_float
-
-    budgets: dict[str, Budget] = {}
-    sizes: dict[str, int] = {}
-    for text in given:
-        name, equals, rest = text.partition("=")
-        epsilon, colon, people = rest.partition(":")
-        try:
-            if not (name and equals and colon):
-                raise ValueError
-            value, size = exact_float(epsilon), int(people)
-        except OverflowError as error:
-            raise InputError(f"--level {text!r}: {error}") from None
-        except ValueError:
-            raise InputError(
-                f"--level {text!r} is not NAME=EPSILON:PEOPLE: write, for instance, --level high=1:540"
-            ) from None
-        if name in budgets:
-            raise InputError(f"level {name!r} was given twice: give each level once")
-        if size < 1:
-            raise InputError(f"level {name!r} has {size} people: give at least 1")
-        budgets[name], sizes[name] = Budget(value, delta), size
-    return budgets, sizes

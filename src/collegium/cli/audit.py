@@ -16,7 +16,6 @@ from collegium.cli.account import (
     Sigma,
     SigmaThreshold,
     Threshold,
-    parse_levels,
 )
 from collegium.cli.console import err, out, print_json
 from collegium.cli.options import PATH_OPTION
@@ -109,6 +108,7 @@ def audit(
         one_run_panels,
         one_run_table,
     )
+    from collegium.cli.levels import parse_levels
     from collegium.pate.voting.affordable import refuse_unaffordable
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.release import check_release

@@ -14,7 +14,6 @@ from collegium.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from collegium.budgets import Policy
     from collegium.ledger.ledger import Ledger
 
 app = typer.Typer(
@@ -150,9 +149,10 @@ def change(
     Example: collegium ledger change people.ledger consent.csv --owner patient --level-column privacy
     --level high=1 --level low=3
     """
+    from collegium.cli.levels import parse_policy
     from collegium.data.datasets.table_files import read_table
 
-    policy = _policy(level, delta)
+    policy = parse_policy(level, delta)
     rows = read_table(table, as_text=True)
     for column in (owner, level_column):
         require_column(rows, column, table)
@@ -194,24 +194,3 @@ def require_column(rows: pd.DataFrame, column: str, table: Path) -> None:
         raise InputError(
             f"{table} has no column {column!r}: it has {', '.join(map(str, rows.columns))}"
         )
-
-
-def _policy(levels: list[str], delta: float) -> Policy:
-    from collegium.budgets import Policy
-    from collegium.checks import exact_float
-
-    named: dict[str, float] = {}
-    for text in levels:
-        name, equals, epsilon = text.partition("=")
-        try:
-            if not (name and equals):
-                raise ValueError
-            value = exact_float(epsilon)
-        except (ValueError, OverflowError):
-            raise InputError(
-                f"--level {text!r} is not NAME=EPSILON: write, for instance, --level high=1"
-            ) from None
-        if name in named:
-            raise InputError(f"level {name!r} was given twice: give each level once")
-        named[name] = value
-    return Policy(named, delta)

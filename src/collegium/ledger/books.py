@@ -17,6 +17,7 @@ from typing import Any
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
 from collegium.errors import LedgerError
+from collegium.json_files import number_as_json
 from collegium.ledger.chain import Entry, Key, add_members
 from collegium.ledger.limits import Cost, Limit, epsilon_of
 
@@ -295,7 +296,7 @@ class Changes:
         return [
             {
                 **asdict(cohort),
-                "epsilon": cohort.epsilon if math.isfinite(cohort.epsilon) else "inf",
+                "epsilon": number_as_json(cohort.epsilon),
                 "proof": f"{cohort.proof:032x}",
             }
             for _, cohort in sorted(self._changed.items())
@@ -333,13 +334,21 @@ def members_sum(cohort: Cohort, key: Key) -> int:
 
 
 def cost_as_json(cost: Cost) -> list[Any]:
-    """Write a cost, exactly."""
-    return [value if math.isfinite(value) else "inf" for value in asdict(cost).values()]
+    """Write a cost, exactly: ``[μ², Σε of pure DP, δ₀]``; then ``[ε, δ]`` if it is one release alone."""
+    numbers = [cost.mu_squared, cost.pure_epsilon, cost.delta_0]
+    alone = [] if cost.alone is None else [[cost.alone.epsilon, cost.alone.delta]]
+    return [*map(number_as_json, numbers), *alone]
 
 
 def cost_from_json(content: Sequence[Any]) -> Cost:
     """Read what :func:`cost_as_json` wrote."""
-    return Cost(*(float(value) for value in content))
+    mu_squared, pure_epsilon, delta_0, *alone = content
+    return Cost(
+        float(mu_squared),
+        float(pure_epsilon),
+        float(delta_0),
+        Budget(*alone[0]) if alone else None,
+    )
 
 
 def as_text(body: Mapping[str, Any]) -> str:

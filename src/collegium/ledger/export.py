@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from collegium.json_files import number_as_json
 from collegium.ledger.books import Books, Release, Standing, cost_as_json
 from collegium.ledger.ledger import Ledger
+from collegium.ledger.limits import Cost
 
 SCHEMA = "collegium-ledger/1"
 
@@ -15,8 +16,9 @@ SCHEMA = "collegium-ledger/1"
 def as_json(ledger: Ledger) -> dict[str, Any]:
     """Write releases with their costs and events, and for every cohort which of them its owners paid.
 
-    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``; a cohort's ``charges`` are
-    pairs of a release and one of its parts.
+    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``, followed by ``[ε, δ]`` where
+    the release takes the whole of that budget by itself; a cohort's ``charges`` are pairs of a release and
+    one of its parts.
     """
     books = ledger.contents()
     return {
@@ -33,12 +35,12 @@ def standing_as_json(standing: Standing) -> dict[str, Any]:
     """Write how some people stand."""
     return {
         "level": standing.level,
-        "epsilon": _number(standing.budget.epsilon),
+        "epsilon": number_as_json(standing.budget.epsilon),
         "delta": standing.budget.delta,
         "people": standing.owners,
         "has_left": standing.has_left,
         "releases": standing.n_releases,
-        "epsilon_spent": _number(standing.epsilon_spent),
+        "epsilon_spent": number_as_json(standing.epsilon_spent),
         "spent": _cost(standing.spent),
         "left": _cost(standing.left),
     }
@@ -61,9 +63,10 @@ def _release(release: Release) -> dict[str, Any]:
     }
 
 
-def _cost(cost: Any) -> dict[str, Any]:
-    return {name: _number(value) for name, value in asdict(cost).items()}
-
-
-def _number(value: float) -> float | str:
-    return value if math.isfinite(value) else "inf"
+def _cost(cost: Cost) -> dict[str, Any]:
+    numbers = {
+        name: number_as_json(value)
+        for name, value in asdict(replace(cost, alone=None)).items()
+        if value is not None
+    }
+    return numbers if cost.alone is None else {**numbers, "alone": asdict(cost.alone)}

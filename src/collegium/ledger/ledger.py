@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share
-from collegium.errors import BudgetExceededError, InputError, LedgerError
+from collegium.errors import InputError, LedgerError
 from collegium.ledger import books
 from collegium.ledger.books import Account, Books, Release, Standing, cost_as_json
 from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
+from collegium.ledger.people import People, by_part, divide, in_order, pairs
+from collegium.ledger.refusals import refuse_who_left, require_affordable, require_same_budgets
 from collegium.ledger.storage import Storage, Transaction
 from collegium.ledger.versions import make_tables, require_newest
-from collegium.names import as_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +38,23 @@ class Left:
         What a further release may cost the owner in μ².
     share : ndarray of float64
         The same as a share of all that the owner grants, from 0 to 1; 1 where that is infinite.
+    untouched : ndarray of bool
+        Whose records no release has used.
     """
 
     cohort: NDArray[np.intp]
     mu_squared: NDArray[np.float64]
     share: NDArray[np.float64]
+    untouched: NDArray[np.bool_]
+
+    @classmethod
+    def of_newcomers(cls, budgets: Budgets, share: float = DELTA_0_SHARE) -> Left:
+        """What people have left whom no ledger knows: all."""
+        granted = np.array(
+            [Limit.of(budgets.groups[name], share).mu_squared for name in budgets.group_names]
+        )[budgets.owner_group]
+        n = budgets.n_owners
+        return cls(np.zeros(n, np.intp), granted, np.ones(n), np.ones(n, dtype=bool))
 
 
 class Reservation:
@@ -85,7 +98,7 @@ class Reservation:
             If it cost more than was reserved, or was settled before at other costs; nothing was changed.
         """
         if isinstance(costs, Mapping):
-            costs = _in_order(costs, self._levels)
+            costs = in_order(costs, self._levels)
         self._ledger._settle(self, tuple(costs), events)
         self.costs, self.is_settled = tuple(costs), True
 
@@ -235,8 +248,8 @@ class Ledger:
                 f"the costs hold where {neighbours.in_words}, the ledger at {self} promises something where "
                 f"{self.neighbours.in_words}: nothing was released"
             )
-        listed, part_of = _by_part(budgets, costs, parts)
-        people = _People(self._storage.key, budgets)
+        listed, part_of = by_part(budgets, costs, parts)
+        people = People(self._storage.key, budgets)
         asked = [
             [
                 int((part_of == part).sum()),
@@ -251,7 +264,7 @@ class Ledger:
                 return self._again(transaction, people, known, asked, again)
             cohort = self._admit(transaction, people, newcomers)
             takes_part = np.array([not cost.is_nothing for cost in listed], dtype=bool)[part_of]
-            charges = _divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
+            charges = divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
             body = {
                 "release": id,
                 "name": name,
@@ -263,13 +276,13 @@ class Ledger:
             transaction.write(books.RESERVE, body)
             release = transaction.books.releases[id]
             # Who cannot afford it undoes all of this transaction.
-            _require_affordable(transaction.books, release, (cohort for cohort, _ in charges))
+            require_affordable(transaction.books, release, (cohort for cohort, _ in charges))
         return Reservation(self, release, budgets.group_names)
 
     def _again(
         self,
         transaction: Transaction,
-        people: _People,
+        people: People,
         release: Release,
         asked: list[Any],
         again: bool,
@@ -283,7 +296,7 @@ class Ledger:
                 f"release {release.id!r} was {'made' if release.is_settled else 'begun'} before: a new draw "
                 "needs a release of its own (another id); again=True goes on with one whose draws are kept"
             )
-        self._refuse_who_left(transaction.books, people.look_up(transaction))
+        refuse_who_left(transaction.books, people.look_up(transaction))
         return Reservation(self, release, people.budgets.group_names)
 
     def _settle(self, reservation: Reservation, costs: tuple[Cost, ...], events: Any) -> None:
@@ -318,21 +331,20 @@ class Ledger:
         LedgerError
             If the ledger knows other budgets of them.
         """
-        people = _People(self._storage.key, budgets)
+        people = People(self._storage.key, budgets)
         with self._storage.reading() as seen:
             cohort = people.look_up(seen)
-            self._require_same_budgets(seen.books, budgets, cohort)
-            granted, left = np.empty(len(cohort)), np.empty(len(cohort))
-            for code, group in enumerate(budgets.group_names):
-                limit = Limit.of(budgets.groups[group], self.delta_0_share)
-                granted[budgets.owner_group == code] = limit.mu_squared
-            left[:] = granted
+            require_same_budgets(seen.books, budgets, cohort, str(self))
+            everything = Left.of_newcomers(budgets, self.delta_0_share)
+            granted, left = everything.mu_squared, everything.mu_squared.copy()
+            untouched = everything.untouched
             for one in set(cohort.tolist()) - {0}:
                 standing = seen.books.standing(one)
                 left[cohort == one] = 0.0 if standing.has_left else standing.left.mu_squared
+                untouched[cohort == one] = standing.spent.is_nothing and not standing.has_left
         with np.errstate(invalid="ignore"):
             share = np.where(np.isinf(granted), 1.0, left / granted)
-        return Left(cohort, left, share)
+        return Left(cohort, left, share, untouched)
 
     def change(self, budgets: Budgets) -> dict[str, int]:
         """Take over the budgets of people who changed their mind; who is new joins, nobody leaves.
@@ -353,14 +365,14 @@ class Ledger:
             How many ``joined``, ``raised`` and ``lowered`` theirs, and are ``overdrawn``: have spent more
             than they grant now.
         """
-        people = _People(self._storage.key, budgets)
+        people = People(self._storage.key, budgets)
         done: Counter[str] = Counter(joined=0, raised=0, lowered=0, overdrawn=0)
         with self._storage.writing() as transaction:
             before_all = transaction.books.n_owners
             cohort = self._admit(transaction, people, newcomers=True, same_budgets=False)
             done["joined"] = transaction.books.n_owners - before_all
             moved: list[int] = []
-            for old, code in _pairs(cohort, budgets.owner_group):
+            for old, code in pairs(cohort, budgets.owner_group):
                 level = budgets.group_names[code]
                 before, budget = transaction.books.cohorts[old], budgets.groups[level]
                 same = (before.level, before.budget) == (level, budget)
@@ -456,7 +468,7 @@ class Ledger:
     def _admit(
         self,
         transaction: Transaction,
-        people: _People,
+        people: People,
         newcomers: bool,
         same_budgets: bool = True,
     ) -> NDArray[np.intp]:
@@ -464,8 +476,8 @@ class Ledger:
         known, budgets = transaction.books, people.budgets
         cohort = people.look_up(transaction)
         if same_budgets:
-            self._refuse_who_left(known, cohort)
-            self._require_same_budgets(known, budgets, cohort)
+            refuse_who_left(known, cohort)
+            require_same_budgets(known, budgets, cohort, str(self))
         new = cohort == 0
         if known.n_owners and new.sum() > len(cohort) / 2 and not newcomers:
             raise LedgerError(
@@ -482,138 +494,6 @@ class Ledger:
         if new.any():
             transaction.write(books.JOIN, {"joined": int(new.sum())})
         return cohort
-
-    @staticmethod
-    def _refuse_who_left(known: Books, cohort: NDArray[np.intp]) -> None:
-        gone = [one.id for one in known.cohorts.values() if one.has_left]
-        if count := int(np.isin(cohort, gone).sum()):
-            raise LedgerError(
-                f"{count:,} of {len(cohort):,} owners have left: take their records out of the data; nothing "
-                "was released"
-            )
-
-    def _require_same_budgets(
-        self, known: Books, budgets: Budgets, cohort: NDArray[np.intp]
-    ) -> None:
-        for old, code in _pairs(cohort, budgets.owner_group):
-            its, given = known.cohorts.get(old), budgets.groups[budgets.group_names[code]]
-            if its is not None and its.budget != given:
-                count = int(((cohort == old) & (budgets.owner_group == code)).sum())
-                raise LedgerError(
-                    f"{count:,} owners grant ε = {its.epsilon:g} (δ = {its.delta:g}) in the ledger at "
-                    f"{self}, but ε = {given.epsilon:g} (δ = {given.delta:g}) here: if they changed their "
-                    "mind, say so with `collegium ledger change`; nothing was released"
-                )
-
-
-class _People:
-    """Owners as the ledger knows them."""
-
-    def __init__(self, key: Key, budgets: Budgets) -> None:
-        self._key, self.budgets = key, budgets
-        if not budgets.named:
-            raise InputError(
-                "a ledger is about people, but no names were given (a row's position is none): give owners="
-            )
-        self._ids = np.empty(budgets.n_owners, dtype=object)
-        self._ids[:] = [key.owner(str(name)) for name in as_names(budgets.owners)]
-
-    def ids_of(self, chosen: NDArray[np.bool_]) -> list[bytes]:
-        ids: list[bytes] = self._ids[chosen].tolist()
-        return ids
-
-    def tags(self, chosen: NDArray[np.bool_]) -> int:
-        return self._key.members(self.ids_of(chosen))
-
-    def look_up(self, transaction: Transaction) -> NDArray[np.intp]:
-        """Cohort of each, shape (n_owners,); 0 for people who are new."""
-        ids: list[bytes] = self._ids.tolist()
-        known = transaction.cohorts_of(ids)
-        return np.array([known.get(one, 0) for one in ids], dtype=np.intp)
-
-
-def _by_part(
-    budgets: Budgets, costs: Mapping[str, Cost] | Sequence[Cost], parts: ArrayLike | None
-) -> tuple[list[Cost], NDArray[np.intp]]:
-    """Tie costs to owners: by the name of their level, or by their part."""
-    if isinstance(costs, Mapping) != (parts is None):
-        raise InputError(
-            "give costs by level ({'high': Cost(…), …}), or a list of them with the part of each owner"
-        )
-    if isinstance(costs, Mapping):
-        return list(_in_order(costs, budgets.group_names)), budgets.owner_group
-    given = np.asarray(parts)
-    if given.shape != (budgets.n_owners,) or (given.size and given.dtype.kind not in "iu"):
-        raise InputError(
-            f"parts must be {budgets.n_owners:,} whole numbers, one for each owner, got shape {given.shape}"
-        )
-    if given.size and not 0 <= given.min() <= given.max() < len(costs):
-        raise InputError(f"parts must be numbers from 0 to {len(costs) - 1}")
-    return list(costs), given.astype(np.intp)
-
-
-def _in_order(costs: Mapping[str, Cost], levels: Sequence[str]) -> tuple[Cost, ...]:
-    if set(costs) != set(levels):
-        raise InputError(
-            f"costs must name each of the levels {', '.join(levels)}, got {', '.join(costs)}"
-        )
-    return tuple(costs[level] for level in levels)
-
-
-def _divide(
-    transaction: Transaction,
-    people: _People,
-    cohort: NDArray[np.intp],
-    parts: NDArray[np.intp],
-) -> list[list[int]]:
-    """Split cohorts whose owners will not have one history any more; returns who is in which part.
-
-    ``cohort`` (n_owners,): 0 for those who take no part.
-    """
-    charges: list[list[int]] = []
-    for old in sorted(set(cohort.tolist()) - {0}):
-        numbers, counts = np.unique(parts[cohort == old], return_counts=True)
-        everybody = int(counts.sum()) == transaction.books.cohorts[old].members
-        stays = int(numbers[counts.argmax()]) if everybody else None
-        for part in numbers.tolist():
-            new = old
-            if part != stays:
-                chosen = (cohort == old) & (parts == part)
-                new = transaction.changes.split(old, people.ids_of(chosen), people.tags(chosen))
-            charges.append([new, part])
-    return sorted(charges)
-
-
-def _require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -> None:
-    for cohort in cohorts:
-        after = known.standing(cohort)
-        if after.limit.allows(after.spent):
-            continue
-        before, cost = [], Cost(0.0)
-        for charge in known.charges_of(cohort):
-            if charge.release is release:
-                cost = charge.cost
-            else:
-                before.append(charge.cost)
-        limit, left = after.limit, after.limit.left(Cost.total(before))
-        have = [
-            f"{name} = {left_of_it:.4g} left of {all_of_it:.4g}, and this may cost {its:.4g}"
-            for name, left_of_it, all_of_it, its in (
-                ("μ", left.mu_squared**0.5, limit.mu_squared**0.5, cost.mu_squared**0.5),
-                ("δ₀", left.delta_0, limit.delta_0, cost.delta_0),
-            )
-            if its > left_of_it or not left_of_it
-        ]
-        raise BudgetExceededError(
-            f"refused: {after.owners:,} owners of level {after.level!r} (ε = {after.budget.epsilon:g} at δ = "
-            f"{after.budget.delta:g}) have {'; '.join(have)}: ask for at most what is left, or leave them "
-            "out; nothing was released"
-        )
-
-
-def _pairs(first: NDArray[np.intp], second: NDArray[np.intp]) -> list[tuple[int, int]]:
-    pairs: Iterable[list[int]] = np.unique(np.stack([first, second], axis=1), axis=0).tolist()
-    return [(one, other) for one, other in pairs]
 
 
 def _where(place: str | Path, key: str | Path | None) -> tuple[Database, Path, Anchor]:

@@ -1,11 +1,13 @@
-"""A run of PATE on what a ledger has left: budgets before it, a reservation before it draws, costs after."""
+"""A run of PATE on a ledger: budgets as it left them, a reservation before anything is drawn, costs after."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -16,66 +18,197 @@ from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
-from collegium.ledger.ledger import Ledger, Reservation
-from collegium.ledger.limits import Cost, Limit
-from collegium.pate.pipeline import Released
+from collegium.ledger.ledger import Ledger, Left, Reservation
+from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
+from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.recipe import Recipe
+from collegium.pate.records import Records
 from collegium.pate.voting.composition import replay
-from collegium.pate.voting.release import HISTOGRAM
+from collegium.pate.voting.labelling import Outcome
+from collegium.pate.voting.noisy_maxima import Aggregator
+from collegium.pate.voting.pricing import LabelPricing, WorstCasePricing
+from collegium.pate.voting.release import HISTOGRAM, LABELS
+from collegium.personalisation.electorate import Electorate
 
 _ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
 _STEPS = 10  # what is left is rounded down to tenths, so that groups do not become too small
 
+MakeRun = Callable[[Recipe, Records], PateRun]
 
-class LedgeredRun:
-    """What a ledger allows a run, and what the run costs.
+
+@dataclass(frozen=True, eq=False)
+class Allowance:
+    """What one release may use of people's budgets: decided once, before it is planned.
+
+    Attributes
+    ----------
+    release : str
+        Its name in the ledger.
+    whole : bool
+        Whether it takes all that people grant, which nothing has used before. By itself it keeps their
+        budgets, however it counts; nothing is left then.
+    groups : mapping of str to Budget
+        What the members of each group grant this release.
+    codes : ndarray of int, shape (n_owners,)
+        Group of each owner who was offered; -1 for who takes no part.
+    """
+
+    release: str
+    whole: bool
+    groups: Mapping[str, Budget]
+    codes: NDArray[np.intp]
+
+    @classmethod
+    def everything(cls, granted: Budgets) -> Allowance:
+        """All that people grant, which nothing has used before."""
+        return cls(uuid4().hex, True, dict(granted.groups), granted.owner_group)
+
+    @classmethod
+    def what_is_left(
+        cls, granted: Budgets, left: Left, n_teachers: int, share: float = DELTA_0_SHARE
+    ) -> Allowance:
+        """What people have left of their μ², rounded down to tenths, in groups of those who have the same.
+
+        Parameters
+        ----------
+        granted : Budgets
+            Who is offered.
+        left : Left
+            Of these.
+        n_teachers : int
+            Nominal number, which says how small a group may be.
+        share : float
+            Of δ, that their ledger sets aside for δ₀.
+
+        Raises
+        ------
+        BudgetExceededError
+            If nobody has anything left.
+        """
+        _refuse_declared(granted)
+        tenths = _merged(granted, _tenths(left), -(-granted.n_owners // n_teachers))
+        alike, which = np.unique(
+            np.stack([granted.owner_group, tenths]), axis=1, return_inverse=True
+        )
+        codes, groups = _groups(granted, alike, share)
+        if not groups:
+            raise BudgetExceededError(
+                f"nobody of {granted.n_owners:,} owners has anything left in the ledger: nothing was asked "
+                "or spent"
+            )
+        return cls(uuid4().hex, False, groups, codes[which])
+
+    @classmethod
+    def by_level(cls, granted: Budgets, left: Left, share: float = DELTA_0_SHARE) -> Allowance:
+        """What everybody of a level has left, where who is in which group was decided elsewhere.
+
+        Parameters and errors as for :meth:`what_is_left`; refused is also a level of which anybody has
+        nothing left.
+        """
+        _refuse_declared(granted)
+        tenths = _tenths(left)
+        groups: dict[str, Budget] = {}
+        for code, (level, budget) in enumerate(granted.groups.items()):
+            its = tenths[granted.owner_group == code]
+            if its.size and not its.min():
+                raise BudgetExceededError(
+                    f"{(its == 0).sum():,} of {its.size:,} owners of level {level!r} have nothing left in "
+                    "the ledger: leave their records out; nothing was asked or spent"
+                )
+            groups[level] = _part(budget, int(its.min(initial=_STEPS)), share)
+        return cls(uuid4().hex, False, groups, granted.owner_group)
+
+
+def allow(
+    left: Left, share: float, recipe: Recipe, records: Records, people: Budgets, make: MakeRun
+) -> Allowance:
+    """Decide what a run may use: all, if nobody's records were used before and it counts in another way.
 
     Parameters
     ----------
-    ledger : Ledger
-    granted : Budgets
+    left : Left
+        What people have left.
+    share : float
+        Of δ, that their ledger sets aside for δ₀.
+    recipe, records, make
+        Of the run, with budgets as granted.
+    people : Budgets
+        Who granted what, by name.
+
+    Raises
+    ------
+    InputError
+        If its costs cannot be entered beside others.
+    BudgetExceededError
+        If nobody has anything left.
+    """
+    if recipe.noise_seed is not None:
+        raise InputError(
+            "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
+        )
+    if left.untouched.all():
+        planned = make(recipe, records)
+        if takes_the_whole(recipe.account.guarantee, planned.aggregator, planned.price.name):
+            return Allowance.everything(people)
+    counted_in_mu(recipe)
+    if (
+        people is not records.budgets
+    ):  # names are not beside the records, so levels stay as they are
+        return Allowance.by_level(people, left, share)
+    return Allowance.what_is_left(people, left, recipe.n_teachers, share)
+
+
+def takes_the_whole(guarantee: str, aggregator: Aggregator, price: str) -> bool:
+    """Whether a release counts in another way than a ledger, and keeps a budget only by itself."""
+    return (
+        price == LABELS or guarantee != WorstCasePricing.guarantee or not aggregator.has_label_price
+    )
+
+
+def require_mu(guarantee: str, aggregator: Aggregator, price: str | None) -> None:
+    """Refuse what a ledger cannot add to other costs: those are worst-case, in Gaussian DP.
+
+    Raises InputError.
+    """
+    beside = "these people's records were used before, and a ledger adds costs in μ of Gaussian DP"
+    if guarantee != WorstCasePricing.guarantee:
+        raise InputError(f"{beside}: the guarantee must be worst-case, and is {guarantee}")
+    if not aggregator.has_label_price:
+        raise InputError(
+            f"{beside}: the noise must be Gaussian (gnmax, confident, interactive), and the aggregator is "
+            f"{aggregator.name!r}"
+        )
+    if price not in (None, HISTOGRAM):
+        raise InputError(f"{beside}: price 'labels' says less in μ than it costs; leave it out")
+
+
+def counted_in_mu(recipe: Recipe) -> Recipe:
+    """Let a recipe's answers be charged so that a ledger can add them; raises as :func:`require_mu`."""
+    require_mu(recipe.account.guarantee, recipe.aggregator, recipe.account.price)
+    return replace(recipe, account=replace(recipe.account, price=HISTOGRAM))
+
+
+class LedgeredRun:
+    """What a run does about a ledger.
+
+    Parameters
+    ----------
+    people : Budgets
         Whose records are offered, and what they grant over all releases together.
-    name : str
-        Of the release, for people.
-    n_teachers : int
-        Nominal number, which says how small a group may be.
+    allowance : Allowance
+        What of it this run may use.
 
     Attributes
     ----------
     records : ndarray of int
-        Positions of the records whose owners have anything left.
+        Positions of the records of those who take part.
     budgets : Budgets
-        Of these records: what their owners have left of their μ², rounded down to tenths, in groups of those
-        who have the same left.
-
-    Raises
-    ------
-    BudgetExceededError
-        If nobody has anything left.
-    LedgerError
-        If the ledger knows these people otherwise.
+        Of these records, as the run may use them.
     """
 
-    def __init__(self, ledger: Ledger, granted: Budgets, name: str, n_teachers: int) -> None:
-        if granted.declared_sizes is not None:
-            raise InputError(
-                "group sizes are counted where a ledger says what is left, and here they are declared: leave "
-                "sizes out"
-            )
-        self._ledger, self._name, self._id = ledger, name, uuid4().hex
-        left = ledger.left(granted)
-        tenths = np.floor(left.share * _STEPS + 1e-9).astype(np.intp)
-        tenths = _merged(granted, tenths, -(-granted.n_owners // n_teachers))
-        alike, which = np.unique(
-            np.stack([granted.owner_group, tenths]), axis=1, return_inverse=True
-        )
-        codes, groups = _groups(granted, alike, ledger.delta_0_share)
-        present = (codes >= 0)[which]
-        if not present.any():
-            raise BudgetExceededError(
-                f"nobody of {len(present):,} owners has anything left in the ledger at {ledger}: nothing was "
-                "asked or spent"
-            )
+    def __init__(self, people: Budgets, allowance: Allowance) -> None:
+        self.allowance = allowance
+        present = allowance.codes >= 0
         if not present.all():
             warnings.warn(
                 f"{(~present).sum():,} of {len(present):,} owners have nothing left in the ledger: their "
@@ -83,78 +216,114 @@ class LedgeredRun:
                 PrivacyWarning,
                 stacklevel=3,
             )
-        self.records: NDArray[np.intp] = np.flatnonzero(present[granted.record_owner])
-        self._granted = granted[self.records]
-        owners = granted.record_owner[self.records]
+        self.records: NDArray[np.intp] = np.flatnonzero(present[people.record_owner])
+        self._granted = people[self.records]
+        owners = people.record_owner[self.records]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)  # they were warned of as granted
-            self.budgets = Budgets(groups, codes[which][owners], granted.owners[owners])
-        # Judged with those who have nothing left: who takes part may be new people for the most part.
-        self._are_known = bool((left.cohort > 0).mean() >= 0.5)
+            self.budgets = (
+                people
+                if allowance.whole
+                else Budgets(dict(allowance.groups), allowance.codes[owners], people.owners[owners])
+            )
         self._reservation: Reservation | None = None
+        self._guarantee = ""
 
-    @staticmethod
-    def recipe(recipe: Recipe) -> Recipe:
-        """Check that a recipe's costs can be entered, and let its answers be charged so.
+    def plan(self, recipe: Recipe, records: Records, make: MakeRun) -> PateRun:
+        """Plan with what there is."""
+        if self.allowance.whole:
+            return make(recipe, records)
+        return make(counted_in_mu(recipe), records.with_budgets(self.budgets, self.records))
 
-        Raises
-        ------
-        InputError
-            If they cannot: a ledger counts worst-case costs in Gaussian DP.
-        """
-        if recipe.account.guarantee != "worst-case":
-            raise InputError(
-                f"a ledger counts worst-case costs only, and the guarantee is {recipe.account.guarantee}: "
-                "use worst-case, or no ledger"
-            )
-        if recipe.noise_seed is not None:
-            raise InputError(
-                "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
-            )
-        if not recipe.aggregator.has_label_price:
-            raise InputError(
-                f"aggregator {recipe.aggregator.name!r} does not draw Gaussian noise, in which the ledger "
-                "counts: use gnmax, confident or interactive"
-            )
-        if recipe.account.price not in (None, HISTOGRAM):
-            raise InputError(
-                "price 'labels' says less in μ than it costs, and a ledger counts in μ: leave it out"
-            )
-        return replace(recipe, account=replace(recipe.account, price=HISTOGRAM))
+    def at_most(
+        self,
+        aggregator: Aggregator,
+        electorate: Electorate,
+        neighbours: Neighbours,
+        guarantee: str,
+        price: str,
+    ) -> list[Cost]:
+        """What the run may cost each of its groups, at most: from public numbers only."""
+        self._guarantee = guarantee
+        groups = self.allowance.groups
+        if not self.allowance.whole:
+            return [Cost(_squared(gdp_mu(one.epsilon, one.delta))) for one in groups.values()]
+        mu: dict[str, float] = {}
+        if guarantee == WorstCasePricing.guarantee and price == LABELS:
+            mu = LabelPricing(aggregator, electorate, neighbours).mu_by_name()
+        return [
+            Cost(_squared(mu.get(name, math.inf)), alone=None if one.is_unlimited else one)
+            for name, one in groups.items()
+        ]
 
-    def reserve(self, arrangement: Arrangement) -> None:
-        """Set aside all that the run may spend: what everybody of its plan has left."""
-        budgets = [self.budgets.groups[name] for name in self.budgets.group_names]
-        costs = [Cost(_squared(gdp_mu(one.epsilon, one.delta))) for one in budgets]
-        self._reservation = self._ledger.reserve(
-            self._id,
-            self._name,
+    def reserve(
+        self,
+        ledger: Ledger,
+        name: str,
+        costs: list[Cost],
+        arrangement: Arrangement,
+        *,
+        newcomers: bool = False,
+        again: bool = False,
+    ) -> Reservation:
+        """Set aside what the run may cost; nothing may be drawn before."""
+        self._reservation = ledger.reserve(
+            self.allowance.release,
+            name,
             self._granted,
             costs,
-            self.budgets.owner_group,  # its owners are those of the granted budgets, in the same order
-            about={"method": "PATE", "neighbours": arrangement.sentence},
+            self.allowance.codes[self.allowance.codes >= 0],
+            about={
+                "method": "PATE",
+                "guarantee": self._guarantee,
+                "neighbours": arrangement.sentence,
+            },
             neighbours=arrangement.neighbours,
-            newcomers=self._are_known,
+            newcomers=newcomers,
+            again=again,
         )
+        return self._reservation
 
     def give_back(self) -> None:
         """Enter that nothing was drawn."""
         assert self._reservation is not None
-        self._reservation.settle([Cost(0.0) for _ in self.budgets.group_names])
+        self._reservation.settle([Cost(0.0) for _ in self.allowance.groups])
 
     def settle(self, released: Released, neighbours: Neighbours) -> None:
         """Enter what the run did cost: of each group, what its most burdened owners paid."""
         assert self._reservation is not None
+        privacy = released.privacy
+        if not privacy.may_publish_spending:  # what was drawn, and so what it cost, is sensitive
+            self._reservation.settle(self._reservation.costs)
+            return
+        outcomes: list[Outcome] = released.labels.outcomes
         again = replay(
-            released.aggregator, released.electorate, released.labels.outcomes, neighbours
+            released.aggregator, released.electorate, outcomes, neighbours, privacy.price
         )
+        events: Any = {
+            name: [use.to_json() for use in uses] for name, uses in again.composition.items()
+        }
+        if self.allowance.whole:
+            self._reservation.settle(self._reservation.costs, events)
+            return
         account = again.account
         assert isinstance(account, GaussianAccountant)
-        most = dict.fromkeys(self.budgets.group_names, 0.0)
+        most = dict.fromkeys(self.allowance.groups, 0.0)
         for name, mu_squared in zip(account.names, account.mu_squared.tolist(), strict=True):
             most[name] = max(most[name], mu_squared)
-        events = {name: [use.to_json() for use in uses] for name, uses in again.composition.items()}
         self._reservation.settle([Cost(mu_squared) for mu_squared in most.values()], events)
+
+
+def _refuse_declared(granted: Budgets) -> None:
+    if granted.declared_sizes is not None:
+        raise InputError(
+            "group sizes are counted where a ledger says what is left, and here they are declared: leave "
+            "sizes out"
+        )
+
+
+def _tenths(left: Left) -> NDArray[np.intp]:
+    return np.floor(left.share * _STEPS + 1e-9).astype(np.intp)
 
 
 def _merged(granted: Budgets, tenths: NDArray[np.intp], least: int) -> NDArray[np.intp]:
@@ -182,12 +351,15 @@ def _groups(
         level = granted.group_names[code]
         if not tenths:
             continue
-        budget = granted.groups[level]
-        left = Limit.of(budget, share).mu_squared * tenths / _STEPS
         name = level if tenths == _STEPS else f"{level}, {tenths}/{_STEPS} left"
-        groups[name] = Budget(_epsilon(left, budget.delta), budget.delta)
+        groups[name] = _part(granted.groups[level], tenths, share)
         numbers[place] = len(groups) - 1
     return numbers, groups
+
+
+def _part(budget: Budget, tenths: int, share: float) -> Budget:
+    left = Limit.of(budget, share).mu_squared * tenths / _STEPS
+    return Budget(_epsilon(left, budget.delta), budget.delta)
 
 
 def _epsilon(mu_squared: float, delta: float) -> float:

@@ -27,8 +27,8 @@ AT_MOST = (
     "compute from all releases together, later ones included."
 )
 IF_GAUSSIAN = (
-    "If all these releases are protected by Gaussian noise (random numbers from the bell curve), nobody can "
-    "be right more than {right} times."
+    "If all these releases are protected by Gaussian noise (random numbers from the bell curve), each at its "
+    "full price, nobody can be right more than {right} times."
 )
 LARGEST = (
     "This is the number of the largest budget that you have ever granted: what was released under it stays "
@@ -42,6 +42,10 @@ ONCE_NO_LIMIT = "For a time you set no limit: nothing is promised about what was
 NEXT_TO_NOTHING = (
     "This budget is so large that it promises next to nothing: it allows somebody to be right 100 times in "
     "100."
+)
+DATA_DEPENDENT = (
+    "A release used your records under a data-dependent guarantee: it is computed from the records "
+    "themselves, and promises no such number in advance."
 )
 SAYING_NO = "You may say no. Then your records are left out, and used for nothing (ε = 0)."
 CHANGING = (

@@ -14,6 +14,7 @@ from collegium.accounting.statement import budget_and_cost, percent_left, percen
 from collegium.ledger.books import Account, Charge, Grant, Standing
 from collegium.ledger.limits import Cost
 from collegium.report.in_plain_words import (
+    DATA_DEPENDENT,
     KEY,
     MEASURES,
     NOTHING_YET,
@@ -116,7 +117,7 @@ def receipt_of(
         clean(owner),
         _heading(account),
         meaning,
-        promise(account.limits, _first(account)),
+        _promise(account),
         chosen=tuple(_chosen(grant) for grant in account.grants),
         used=used,
         note="" if account.has_ended else UP_TO,
@@ -155,6 +156,13 @@ def _used(charge: Charge, standing: Standing) -> tuple[str, str, str]:
     share = limit.share_of(charge.cost, standing.spent)
     much = percent_spent(share) if release.is_settled else f"up to {percent_spent(share)}"
     return clean(release.name), day, "—" if math.isinf(limit.mu_squared) else much
+
+
+def _promise(account: Account) -> Promise:
+    abouts = [charge.release.about for charge in account.charges if not charge.cost.is_nothing]
+    if any(isinstance(one, dict) and one.get("guarantee") == "data-dependent" for one in abouts):
+        return Promise(DATA_DEPENDENT, 100)
+    return promise(account.limits, _first(account))
 
 
 def _first(account: Account) -> Cost | None:

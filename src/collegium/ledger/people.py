@@ -1,0 +1,102 @@
+"""Owners as a ledger knows them: whom it is about, what each pays, and who has one history from now on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.budgets import Budgets
+from collegium.errors import InputError
+from collegium.ledger.chain import Key
+from collegium.ledger.limits import Cost
+from collegium.ledger.storage import Transaction
+from collegium.names import as_names
+
+
+class People:
+    """Owners as the ledger knows them."""
+
+    def __init__(self, key: Key, budgets: Budgets) -> None:
+        self._key, self.budgets = key, budgets
+        if not budgets.named:
+            raise InputError(
+                "a ledger is about people, but no names were given (a row's position is none): give owners="
+            )
+        self._ids = np.empty(budgets.n_owners, dtype=object)
+        self._ids[:] = [key.owner(str(name)) for name in as_names(budgets.owners)]
+
+    def ids_of(self, chosen: NDArray[np.bool_]) -> list[bytes]:
+        """Hashes of some of their names."""
+        ids: list[bytes] = self._ids[chosen].tolist()
+        return ids
+
+    def tags(self, chosen: NDArray[np.bool_]) -> int:
+        """What proves that just these are in a cohort."""
+        return self._key.members(self.ids_of(chosen))
+
+    def look_up(self, transaction: Transaction) -> NDArray[np.intp]:
+        """Cohort of each, shape (n_owners,); 0 for people who are new."""
+        ids: list[bytes] = self._ids.tolist()
+        known = transaction.cohorts_of(ids)
+        return np.array([known.get(one, 0) for one in ids], dtype=np.intp)
+
+
+def by_part(
+    budgets: Budgets, costs: Mapping[str, Cost] | Sequence[Cost], parts: ArrayLike | None
+) -> tuple[list[Cost], NDArray[np.intp]]:
+    """Tie costs to owners: by the name of their level, or by their part."""
+    if isinstance(costs, Mapping) != (parts is None):
+        raise InputError(
+            "give costs by level ({'high': Cost(…), …}), or a list of them with the part of each owner"
+        )
+    if isinstance(costs, Mapping):
+        return list(in_order(costs, budgets.group_names)), budgets.owner_group
+    given = np.asarray(parts)
+    if given.shape != (budgets.n_owners,) or (given.size and given.dtype.kind not in "iu"):
+        raise InputError(
+            f"parts must be {budgets.n_owners:,} whole numbers, one for each owner, got shape {given.shape}"
+        )
+    if given.size and not 0 <= given.min() <= given.max() < len(costs):
+        raise InputError(f"parts must be numbers from 0 to {len(costs) - 1}")
+    return list(costs), given.astype(np.intp)
+
+
+def in_order(costs: Mapping[str, Cost], levels: Sequence[str]) -> tuple[Cost, ...]:
+    """Put costs into the order of levels."""
+    if set(costs) != set(levels):
+        raise InputError(
+            f"costs must name each of the levels {', '.join(levels)}, got {', '.join(costs)}"
+        )
+    return tuple(costs[level] for level in levels)
+
+
+def divide(
+    transaction: Transaction,
+    people: People,
+    cohort: NDArray[np.intp],
+    parts: NDArray[np.intp],
+) -> list[list[int]]:
+    """Split cohorts whose owners will not have one history any more; returns who is in which part.
+
+    ``cohort`` (n_owners,): 0 for those who take no part.
+    """
+    charges: list[list[int]] = []
+    for old in sorted(set(cohort.tolist()) - {0}):
+        numbers, counts = np.unique(parts[cohort == old], return_counts=True)
+        everybody = int(counts.sum()) == transaction.books.cohorts[old].members
+        stays = int(numbers[counts.argmax()]) if everybody else None
+        for part in numbers.tolist():
+            new = old
+            if part != stays:
+                chosen = (cohort == old) & (parts == part)
+                new = transaction.changes.split(old, people.ids_of(chosen), people.tags(chosen))
+            charges.append([new, part])
+    return sorted(charges)
+
+
+def pairs(first: NDArray[np.intp], second: NDArray[np.intp]) -> list[tuple[int, int]]:
+    """Name each pair that occurs, once."""
+    found: Iterable[list[int]] = np.unique(np.stack([first, second], axis=1), axis=0).tolist()
+    return [(one, other) for one, other in found]
