@@ -18,6 +18,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
+from collegium.report.receipt import texts_of
 
 LEVELS = {"high": Budget(1.0), "average": Budget(2.0), "low": Budget(3.0)}
 
@@ -75,6 +76,13 @@ def main() -> None:
         timed("standings", ledger.standings)
         timed("what everybody has left (a plan)", lambda: ledger.left(everybody))
         timed("one person's account (a receipt)", lambda: ledger.account_of("7"))
+        names = [str(number) for number in range(min(10_000, given.owners))]
+
+        def receipts() -> int:
+            texts = texts_of(names, ledger.accounts_of(names), ledger.neighbours, html=True)
+            return sum(map(len, texts))
+
+        timed(f"pages of receipts for {len(names):,} people, not written", receipts)
         timed("verify", ledger.verify)
         if not given.url:
             size = sum(path.stat().st_size for path in Path(folder).iterdir())

@@ -79,6 +79,7 @@ def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
     ]  # fmt: skip
     table = done("show", place)
     assert "has left" in table and "0.0 %" in table
+    assert "98.0 %" in table  # 1 − 0.01/0.5166, rounded down
     lines = done("history", place).splitlines()
     assert len(lines) == 6
     assert "reserved budgets of 3 people" in lines[2] and "2 people changed" in lines[4]

@@ -12,6 +12,8 @@ from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from collegium.ledger.ledger import Ledger
 
 app = typer.Typer(
@@ -153,10 +155,7 @@ def change(
     policy = parse_policy(level, delta)
     rows = read_table(table, as_text=True)
     for column in (owner, level_column):
-        if column not in rows.columns:
-            raise InputError(
-                f"{table} has no column {column!r}: it has {', '.join(map(str, rows.columns))}"
-            )
+        require_column(rows, column, table)
     done = opened(place, key).change(policy.assign(rows[level_column], owners=rows[owner]))
     out.print(
         f"{done['joined']:,} joined, {done['raised']:,} raised and {done['lowered']:,} lowered theirs."
@@ -189,32 +188,9 @@ def forget(
     )
 
 
-def receipt(
-    owner: Annotated[str, typer.Argument(help="Whose name.", show_default=False)],
-    place: Annotated[
-        str,
-        typer.Option(
-            "--ledger", help="A file, or postgresql://USER@HOST/DATABASE.", show_default=False
-        ),
-    ],
-    key: KeyFile = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Write a page instead of text.", **PATH_OPTION),
-    ] = None,
-) -> None:
-    """Tell one person what was chosen, what used the records, what is left, and what it means.
-
-    Example: collegium receipt patient-17 --ledger people.ledger --html receipt.html
-    """
-    from collegium.durable import write_durably
-    from collegium.report.receipt import receipt_of
-
-    ledger = opened(place, key)
-    written = receipt_of(owner, ledger.account_of(owner), ledger.neighbours)
-    if html is None:
-        for line in written.as_text().splitlines():
-            out.print(line, soft_wrap=True)
-        return
-    write_durably(html, written.as_html().encode(), private=True)
-    out.print(f"Wrote {html}.", soft_wrap=True)
+def require_column(rows: pd.DataFrame, column: str, table: Path) -> None:
+    """Refuse a table that lacks a column."""
+    if column not in rows.columns:
+        raise InputError(
+            f"{table} has no column {column!r}: it has {', '.join(map(str, rows.columns))}"
+        )

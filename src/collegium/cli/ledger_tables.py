@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Tabulate level, people, budget, what was spent and what is left: one row for each history."""
-    from collegium.accounting.statement import budget_and_cost, percent
+    from collegium.accounting.statement import budget_and_cost, percent_left
 
     table = Table(
         title="What each person granted, spent, and has left",
@@ -26,8 +26,7 @@ def standings_table(standings: Sequence[Standing]) -> Table:
     )
     for name in ("level", "people", "releases", "budget ε", "δ", "spent ε", "left"):
         table.add_column(name, justify="left" if name == "level" else "right")
-    shares = percent([_share_left(one) for one in standings])
-    for one, share in zip(standings, shares, strict=True):
+    for one in standings:
         granted, spent = budget_and_cost(one.budget.epsilon, one.epsilon_spent)
         table.add_row(
             one.level,
@@ -36,7 +35,7 @@ def standings_table(standings: Sequence[Standing]) -> Table:
             granted,
             f"{one.budget.delta:g}",
             spent,
-            "has left" if one.has_left else share,
+            "has left" if one.has_left else percent_left(_share_left(one)),
         )
     return table
 

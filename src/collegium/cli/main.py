@@ -7,7 +7,17 @@ from typing import Any, NoReturn
 
 import typer
 
-from collegium.cli import account, audit, ledger, predict, statement, studies, verify
+from collegium.cli import (
+    account,
+    audit,
+    ledger,
+    policy,
+    predict,
+    receipt,
+    statement,
+    studies,
+    verify,
+)
 from collegium.cli import label as votes
 from collegium.cli.console import err, say, show_warnings
 from collegium.cli.interrupts import INTERRUPTED, SAID, Interrupts
@@ -39,7 +49,8 @@ app.command("statement")(statement.statement)
 app.command("verify")(verify.verify)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")
-app.command("receipt")(ledger.receipt)
+app.add_typer(policy.app, name="policy")
+app.command("receipt")(receipt.receipt)
 
 
 @app.callback(invoke_without_command=True)

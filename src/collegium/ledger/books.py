@@ -158,6 +158,11 @@ class Account:
     standing: Standing
     limits: list[Limit]
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether all releases are settled."""
+        return all(charge.release.is_settled for charge in self.charges)
+
 
 @dataclass
 class Books:

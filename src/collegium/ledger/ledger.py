@@ -435,10 +435,15 @@ class Ledger:
 
     def account_of(self, name: str) -> Account | None:
         """Look up one person: grants, releases, and how things stand; None for an unknown name."""
-        one = self._storage.key.owner(name)
+        return self.accounts_of([name])[0]
+
+    def accounts_of(self, names: Sequence[str]) -> list[Account | None]:
+        """Look up people as :meth:`account_of` does; those with one history have one account."""
+        ids = [self._storage.key.owner(name) for name in names]
         with self._storage.reading() as seen:
-            cohort = seen.cohorts_of([one]).get(one)
-            return None if cohort is None else seen.books.account(cohort)
+            cohort_of = seen.cohorts_of(ids)
+            accounts = {cohort: seen.books.account(cohort) for cohort in set(cohort_of.values())}
+        return [accounts[cohort_of[one]] if one in cohort_of else None for one in ids]
 
     def contents(self) -> Books:
         """All that the entries say."""

@@ -226,6 +226,7 @@ class LedgeredRun:
                 else Budgets(dict(allowance.groups), allowance.codes[owners], people.owners[owners])
             )
         self._reservation: Reservation | None = None
+        self._guarantee = ""
 
     def plan(self, recipe: Recipe, records: Records, make: MakeRun) -> PateRun:
         """Plan with what there is."""
@@ -242,6 +243,7 @@ class LedgeredRun:
         price: str,
     ) -> list[Cost]:
         """What the run may cost each of its groups, at most: from public numbers only."""
+        self._guarantee = guarantee
         groups = self.allowance.groups
         if not self.allowance.whole:
             return [Cost(_squared(gdp_mu(one.epsilon, one.delta))) for one in groups.values()]
@@ -270,7 +272,11 @@ class LedgeredRun:
             self._granted,
             costs,
             self.allowance.codes[self.allowance.codes >= 0],
-            about={"method": "PATE", "neighbours": arrangement.sentence},
+            about={
+                "method": "PATE",
+                "guarantee": self._guarantee,
+                "neighbours": arrangement.sentence,
+            },
             neighbours=arrangement.neighbours,
             newcomers=newcomers,
             again=again,
