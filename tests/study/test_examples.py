@@ -38,10 +38,14 @@ def data_folder(example):
 def test_every_example_can_be_planned_at_full_size(example, monkeypatch, collegium):
     folder = data_folder(example)
     path = ROOT / "examples" / f"{example}.toml"
-    plan_study, planned = stages.plan_study, []
-    monkeypatch.setattr(
-        stages, "plan_study", lambda *given: planned.append(plan_study(*given)) or planned[0]
-    )
+    plan_on_ledger, planned = stages.plan_on_ledger, []
+
+    def kept(*given, **more):
+        made = plan_on_ledger(*given, **more)
+        planned.append(made[0])
+        return made
+
+    monkeypatch.setattr(stages, "plan_on_ledger", kept)
     code, output, errors = collegium("plan", path, "--data-dir", folder, "--json")
     assert not code and not re.search("error|warning", errors)
     plan = json.loads(output)

@@ -369,7 +369,7 @@ def test_a_label_job_may_take_everything_and_is_finished_only_once(ballots, coll
     for _ in range(2):
         code, said, wrong = label(collegium, ballots, "one", *named)
         assert code == 0, wrong
-    assert "takes the whole of their budgets" in said
+    assert "takes the whole of these people's budgets" in said
     assert len(ledger_of(ballots).contents().releases) == 1
     code, _, wrong = label(
         collegium, ballots, "two", "--people", ballots / "people.csv", "--sigma", 9

@@ -226,7 +226,6 @@ class LedgeredRun:
                 else Budgets(dict(allowance.groups), allowance.codes[owners], people.owners[owners])
             )
         self._reservation: Reservation | None = None
-        self._guarantee = ""
 
     def plan(self, recipe: Recipe, records: Records, make: MakeRun) -> PateRun:
         """Plan with what there is."""
@@ -243,7 +242,6 @@ class LedgeredRun:
         price: str,
     ) -> list[Cost]:
         """What the run may cost each of its groups, at most: from public numbers only."""
-        self._guarantee = guarantee
         groups = self.allowance.groups
         if not self.allowance.whole:
             return [Cost(_squared(gdp_mu(one.epsilon, one.delta))) for one in groups.values()]
@@ -261,6 +259,7 @@ class LedgeredRun:
         name: str,
         costs: list[Cost],
         arrangement: Arrangement,
+        guarantee: str,
         *,
         newcomers: bool = False,
         again: bool = False,
@@ -274,7 +273,7 @@ class LedgeredRun:
             self.allowance.codes[self.allowance.codes >= 0],
             about={
                 "method": "PATE",
-                "guarantee": self._guarantee,
+                "guarantee": guarantee,
                 "neighbours": arrangement.sentence,
             },
             neighbours=arrangement.neighbours,

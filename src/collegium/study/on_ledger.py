@@ -94,9 +94,8 @@ class StudyLedger:
         """What it takes, for the user."""
         if self.spending.allowance.whole:
             return (
-                f"ledger {self.place}: nothing has used these people's records before, and this release "
-                'takes the whole of their budgets; with price = "histogram" and Gaussian noise it would '
-                "leave what it does not use"
+                f"ledger {self.place}: this release takes the whole of these people's budgets, which nothing "
+                'has used before; price = "histogram" with Gaussian noise would leave what it does not use'
             )
         return (
             f"ledger {self.place}: this release may use what people have left, and leaves the rest"
@@ -171,6 +170,7 @@ class StudyLedger:
                 kept_price(folder) or price,
             ),
             arrangement,
+            guarantee,
             newcomers=True,  # the user was asked when it was planned
             again=True,  # the journal keeps all that is drawn
         )
