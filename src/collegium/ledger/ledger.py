@@ -325,6 +325,12 @@ class Ledger:
             body = {"release": release.id, "costs": [cost_as_json(cost) for cost in costs]}
             transaction.write(books.SETTLE, {**body, "events": events})
 
+    def count_known(self, budgets: Budgets) -> int:
+        """Count the owners whom this ledger knows, whatever they grant."""
+        people = People(self._storage.key, budgets)
+        with self._storage.reading() as seen:
+            return int((people.look_up(seen) > 0).sum())
+
     def left(self, budgets: Budgets) -> Left:
         """Look up what owners have left; people who are new have all that they grant.
 

@@ -18,7 +18,7 @@ from collegium.errors import (
 from collegium.json_files import number_as_json, read_json
 from collegium.ledger.ledger import Ledger, Left
 from collegium.ledger.limits import DELTA_0_SHARE
-from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, find_place
+from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, elsewhere, find_place
 from collegium.pate.ledgered import Allowance, LedgeredRun, MakeRun, allow
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import Released
@@ -263,8 +263,8 @@ def begin(
     granted = people()
     ledger = place.opened()
     left = Left.of_newcomers(granted) if ledger is None else ledger.left(granted)
-    if ledger is not None and not newcomers:
-        _ask_who_they_are(ledger, left)
+    if not newcomers:
+        _ask_who_they_are(place, ledger, left, granted)
     allowance = decide(left, DELTA_0_SHARE if ledger is None else ledger.delta_0_share)
     return StudyLedger(place, LedgeredRun(granted, allowance), left)
 
@@ -291,17 +291,23 @@ def _begun(people: Budgets, place: Place | None, folder: StudyFolder) -> StudyLe
     return StudyLedger(place or Place(NONE), LedgeredRun(people, allowance), None, kept)
 
 
-def _ask_who_they_are(ledger: Ledger, left: Left) -> None:
-    new = int((left.cohort == 0).sum())
-    if new > _MOST_NEW * len(left.cohort):
-        known = ledger.contents().n_owners
-        if known:
-            raise InputError(
-                f"{len(left.cohort) - new:,} of {len(left.cohort):,} people are known to the ledger "
-                f"{ledger}, which knows {known:,}: if these are others, give them one of their own "
-                "(ledger.url) or let them join (ledger.newcomers = true); if they are the same, spell their "
-                "names alike"
-            )
+def _ask_who_they_are(place: Place, ledger: Ledger | None, left: Left, people: Budgets) -> None:
+    """Refuse most of these people as new, until the user has said that they are."""
+    new, n = int((left.cohort == 0).sum()), len(left.cohort)
+    if new <= _MOST_NEW * n:
+        return
+    if known := 0 if ledger is None else ledger.contents().n_owners:
+        raise InputError(
+            f"{n - new:,} of {n:,} people are known to the ledger {place}, which knows {known:,}: if these "
+            "are others, give them one of their own (ledger.url) or let them join (ledger.newcomers = true); "
+            "if they are the same, spell their names alike"
+        )
+    if found := elsewhere(people, place):
+        url, count = found
+        raise InputError(
+            f"{count:,} of {n:,} people are known to another ledger, {url}: name it (ledger.url), or, if "
+            f"these are others with the same names, let them join {place} (ledger.newcomers = true)"
+        )
 
 
 def _promised(neighbours: Neighbours) -> Neighbours:
