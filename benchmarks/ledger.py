@@ -1,18 +1,24 @@
 """What a ledger costs: releases per second, and how it grows with people and releases.
 
-python benchmarks/ledger.py --owners 1000000 --releases 1000
+python benchmarks/ledger.py --owners 1000000 --releases 1000 --about 20000 --samples 20
+
+Each release is about one of a few samples of the people, which overlap by chance: so cohorts split, as they
+do where studies use overlapping data.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
@@ -22,7 +28,7 @@ from collegium.ledger.limits import Cost
 LEVELS = {"high": Budget(1.0), "average": Budget(2.0), "low": Budget(3.0)}
 
 
-def timed(what: str, act: Callable[[], object]) -> object:
+def timed(what: str, act: Callable[[], Any]) -> Any:
     """Run something once, and print how long it took."""
     start = time.perf_counter()
     result = act()
@@ -30,9 +36,8 @@ def timed(what: str, act: Callable[[], object]) -> object:
     return result
 
 
-def people(first: int, number: int) -> Budgets:
-    """Make people in three levels."""
-    names = np.arange(first, first + number)
+def people(names: NDArray[np.intp]) -> Budgets:
+    """Put people into three levels."""
     return Budgets(LEVELS, names % 3, names)
 
 
@@ -42,13 +47,17 @@ def main() -> None:
     parser.add_argument("--owners", type=int, default=100_000)
     parser.add_argument("--releases", type=int, default=100)
     parser.add_argument("--about", type=int, default=1_000, help="people in each of the releases")
+    parser.add_argument(
+        "--samples", type=int, default=4, help="different samples of so many people"
+    )
     parser.add_argument("--url", help="a PostgreSQL database, instead of a file")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "people.ledger")
-        ledger = Ledger.create(given.url or file, Path(folder, "key"))
-        everybody = people(0, given.owners)
+        place = (given.url or file, Path(folder, "key"))
+        ledger = Ledger.create(*place)
+        everybody = people(np.arange(given.owners))
         tiny = {level: Cost(1e-6) for level in LEVELS}
         about = {"neighbours": Neighbours.ANY_CHANGE}
 
@@ -59,23 +68,37 @@ def main() -> None:
         timed(
             "the same people again", lambda: ledger.reserve("again", "", everybody, tiny, **about)
         )
-        some = people(0, given.about)
+        chance = np.random.default_rng(0)
+        samples = [
+            people(chance.choice(given.owners, given.about, replace=False))
+            for _ in range(given.samples)
+        ]
 
-        def many() -> None:
-            for number in range(given.releases):
-                ledger.reserve(f"r{number}", "about some", some, tiny, **about).settle(tiny)
+        def some(numbers: range) -> None:
+            for number in numbers:
+                sample = samples[number % len(samples)]
+                ledger.reserve(f"r{number}", "about some", sample, tiny, **about).settle(tiny)
 
-        start = time.perf_counter()
-        many()
-        seconds = time.perf_counter() - start
-        print(
-            f"{given.releases:,} releases about {given.about:,} people: "
-            f"{given.releases / seconds:.2f} a second"
+        timed(
+            f"the first {given.samples:,} releases about {given.about:,} people, which split cohorts",
+            lambda: some(range(given.samples)),
         )
-        timed("standings", ledger.standings)
-        timed("what everybody has left (a plan)", lambda: ledger.left(everybody))
-        timed("one person's account (a receipt)", lambda: ledger.account_of("7"))
-        timed("verify", ledger.verify)
+        timed(
+            f"{given.releases - given.samples:,} more",
+            lambda: some(range(given.samples, given.releases)),
+        )
+        cohorts = sum(one.members > 0 for one in ledger.contents().cohorts.values())
+        print(f"{cohorts:,} cohorts")
+        del ledger
+        reopened = timed("open", lambda: Ledger(*place))
+        timed("standings (`show`)", reopened.standings)
+        timed("what everybody has left (a plan)", lambda: reopened.left(everybody))
+        timed("what a sample has left", lambda: reopened.left(samples[0]))
+        timed("one person's account (a receipt)", lambda: reopened.account_of("7"))
+        timed("verify", reopened.verify)
+        print(
+            f"memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:.0f} MiB at most"
+        )
         if not given.url:
             size = sum(path.stat().st_size for path in Path(folder).iterdir())
             print(f"size: {size / 2**20:.1f} MiB")

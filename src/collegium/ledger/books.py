@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
@@ -51,7 +51,7 @@ class Cohort:
         return Budget(self.epsilon, self.delta)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Release:
     """One release: what it may cost each part of its owners, or did cost, once it is settled."""
 
@@ -59,7 +59,7 @@ class Release:
     name: str
     about: Any
     opened: Entry
-    costs: list[Cost]
+    costs: tuple[Cost, ...]
     closed: Entry | None = None
 
     @property
@@ -159,6 +159,14 @@ class Account:
     limits: list[Limit]
 
 
+class _Charged(NamedTuple):
+    """Beginning of a charge; one for all cohorts that a part of a release has."""
+
+    number: int  # of the release's entry
+    release: str
+    part: int
+
+
 @dataclass
 class Books:
     """What entries say, up to one of them."""
@@ -167,7 +175,7 @@ class Books:
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
     cohorts: dict[int, Cohort] = field(default_factory=dict)
     releases: dict[str, Release] = field(default_factory=dict)
-    charges: dict[int, list[Charge]] = field(default_factory=lambda: defaultdict(list))
+    charged: dict[int, list[_Charged]] = field(default_factory=dict)
     times: dict[int, str] = field(default_factory=dict)
 
     def take(self, entry: Entry) -> None:
@@ -186,15 +194,16 @@ class Books:
             self.share = float(body["delta_0_share"])
             self.neighbours = Neighbours(body["neighbours"])
         if entry.kind == RESERVE:
-            costs = [cost_from_json(cost) for _, _, cost in body["parts"]]
+            costs = tuple(cost_from_json(cost) for _, _, cost in body["parts"])
             release = Release(body["release"], body["name"], body["about"], entry, costs)
             self.releases[release.id] = release
+            of_part = [_Charged(entry.number, release.id, part) for part in range(len(costs))]
             for cohort_id, part in body["charges"]:
-                self.charges[cohort_id].append(Charge(release, part))
+                self.charged.setdefault(cohort_id, []).append(of_part[part])
         if entry.kind == SETTLE:
             release = self.releases[body["release"]]
-            release.costs = [cost_from_json(cost) for cost in body["costs"]]
-            release.closed = entry
+            costs = tuple(cost_from_json(cost) for cost in body["costs"])
+            self.releases[release.id] = replace(release, costs=costs, closed=entry)
 
     @property
     def n_owners(self) -> int:
@@ -203,15 +212,14 @@ class Books:
 
     def charges_of(self, cohort: int) -> list[Charge]:
         """Collect all that the owners of a cohort were charged, also in cohorts before, oldest first."""
-        return sorted(
-            (
-                charge
-                for ancestor, before in self.lineage(cohort)
-                for charge in self.charges[ancestor.id]
-                if charge.release.opened.number < before
-            ),
-            key=lambda charge: charge.release.opened.number,
-        )
+        return [Charge(self.releases[id], part) for _, id, part in self._charged(cohort)]
+
+    def _charged(self, cohort: int) -> list[_Charged]:
+        found: list[_Charged] = []
+        for its, before in reversed(list(self.lineage(cohort))):
+            charged = self.charged.get(its.id, [])
+            found += charged[: bisect_left(charged, before, key=_number)]
+        return found
 
     def account(self, cohort: int) -> Account:
         """Account of each owner of a cohort."""
@@ -234,8 +242,7 @@ class Books:
 
     def standing(self, cohort: int, also: Cost | None = None) -> Standing:
         """How the owners of a cohort stand, or would if something else were charged."""
-        charges = self.charges_of(cohort)
-        costs = [charge.cost for charge in charges]
+        costs = [self.releases[id].costs[part] for _, id, part in self._charged(cohort)]
         its = self.cohorts[cohort]
         return Standing(
             level=its.level,
@@ -244,8 +251,12 @@ class Books:
             has_left=its.has_left,
             spent=Cost.total(costs if also is None else [*costs, also]),
             limit=Limit.of(its.budget, self.share),
-            n_releases=len(charges),
+            n_releases=len(costs),
         )
+
+
+def _number(charged: _Charged) -> int:
+    return charged.number
 
 
 class Changes:

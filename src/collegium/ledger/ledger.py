@@ -424,13 +424,13 @@ class Ledger:
 
     def contents(self) -> Books:
         """All that the entries say."""
-        with self._storage.reading() as seen:
+        with self._storage.reading(anew=True) as seen:
             return seen.books
 
     def history(self) -> list[Entry]:
         """All entries, oldest first."""
         with self._storage.reading() as seen:
-            return seen.entries
+            return list(seen.entries)
 
     def verify(self) -> int:
         """Prove every entry, and who has which history; changes nothing.
@@ -445,7 +445,7 @@ class Ledger:
         LedgerError
             If anything is not as it was written.
         """
-        with self._storage.reading() as seen:
+        with self._storage.reading(anew=True) as seen:
             seen.prove_everybody()
             return seen.next_number - 1
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,14 +26,14 @@ class People:
                 "a ledger is about people, but no names were given (a row's position is none): give owners="
             )
         self._ids = np.empty(budgets.n_owners, dtype=object)
-        self._ids[:] = [key.owner(str(name)) for name in as_names(budgets.owners)]
+        self._ids[:] = list(key.owners(map(str, as_names(budgets.owners).tolist())))
 
-    def ids_of(self, chosen: NDArray[np.bool_]) -> list[bytes]:
+    def ids_of(self, chosen: NDArray[Any]) -> list[bytes]:
         """Hashes of some of their names."""
         ids: list[bytes] = self._ids[chosen].tolist()
         return ids
 
-    def tags(self, chosen: NDArray[np.bool_]) -> int:
+    def tags(self, chosen: NDArray[Any]) -> int:
         """What proves that just these are in a cohort."""
         return self._key.members(self.ids_of(chosen))
 
@@ -40,7 +41,7 @@ class People:
         """Cohort of each, shape (n_owners,); 0 for people who are new."""
         ids: list[bytes] = self._ids.tolist()
         known = transaction.cohorts_of(ids)
-        return np.array([known.get(one, 0) for one in ids], dtype=np.intp)
+        return np.fromiter((known.get(one, 0) for one in ids), dtype=np.intp, count=len(ids))
 
 
 def by_part(
@@ -83,20 +84,28 @@ def divide(
     ``cohort`` (n_owners,): 0 for those who take no part.
     """
     charges: list[list[int]] = []
-    for old in sorted(set(cohort.tolist()) - {0}):
-        numbers, counts = np.unique(parts[cohort == old], return_counts=True)
-        everybody = int(counts.sum()) == transaction.books.cohorts[old].members
-        stays = int(numbers[counts.argmax()]) if everybody else None
-        for part in numbers.tolist():
+    takes_part = np.flatnonzero(cohort)
+    by_cohort = takes_part[np.lexsort((parts[takes_part], cohort[takes_part]))]
+    for its in split_at_changes(by_cohort, cohort):
+        old = int(cohort[its[0]])
+        in_parts = split_at_changes(its, parts)
+        everybody = len(its) == transaction.books.cohorts[old].members
+        most = max(in_parts, key=len) if everybody else None
+        for alike in in_parts:
             new = old
-            if part != stays:
-                chosen = (cohort == old) & (parts == part)
-                new = transaction.changes.split(old, people.ids_of(chosen), people.tags(chosen))
-            charges.append([new, part])
+            if alike is not most:
+                new = transaction.changes.split(old, people.ids_of(alike), people.tags(alike))
+            charges.append([new, int(parts[alike[0]])])
     return sorted(charges)
 
 
+def split_at_changes(places: NDArray[np.intp], values: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Split places, sorted by their values, into those of equal values."""
+    return np.split(places, np.flatnonzero(np.diff(values[places])) + 1) if len(places) else []
+
+
 def pairs(first: NDArray[np.intp], second: NDArray[np.intp]) -> list[tuple[int, int]]:
-    """Name each pair that occurs, once."""
-    found: Iterable[list[int]] = np.unique(np.stack([first, second], axis=1), axis=0).tolist()
-    return [(one, other) for one, other in found]
+    """Name each pair that occurs, once; no number is below 0."""
+    width = int(second.max(initial=0)) + 1
+    found: list[int] = np.unique(first * width + second).tolist()
+    return [divmod(one, width) for one in found]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,37 @@ from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
 
 _AT_ONCE = 10_000
+_FEW_OWNERS, _FEW_COHORTS = 50_000, 5_000  # others are looked up in the whole table
+_cohort = tables.owner.c.cohort
+
+
+class Proven:
+    """Entries that were proven, and what they say.
+
+    Attributes
+    ----------
+    ledger : str
+        Which one this is.
+    entries : list of Entry
+        All of them, oldest first.
+    books : Books
+        What they say.
+    """
+
+    def __init__(self, ledger: str) -> None:
+        self.ledger = ledger
+        self.entries: list[Entry] = []
+        self.books = Books()
+
+    @property
+    def last_mac(self) -> str:
+        """What the next entry builds upon."""
+        return self.entries[-1].mac if self.entries else self.ledger
+
+    def take(self, entry: Entry) -> None:
+        """Take in the next entry."""
+        self.entries.append(entry)
+        self.books.take(entry)
 
 
 class Transaction:
@@ -26,26 +56,48 @@ class Transaction:
 
     Attributes
     ----------
-    ledger : str
-        Which one this is.
-    entries : list of Entry
-        All of them, oldest first; each is proven.
-    books : Books
-        What they say.
+    proven : Proven
+        All entries, and what they say.
+
+    Parameters
+    ----------
+    proven : Proven, optional
+        The first entries, as they were proven before: where the ledger goes on from there, only later ones
+        are read. Belongs to this transaction from now on.
     """
 
-    def __init__(self, connection: sa.Connection, key: Key, place: str, writes: bool) -> None:
+    def __init__(
+        self,
+        connection: sa.Connection,
+        key: Key,
+        place: str,
+        writes: bool,
+        proven: Proven | None = None,
+    ) -> None:
         self._connection, self._key, self._place = connection, key, place
         chosen = sa.select(tables.head)
         row = connection.execute(chosen.with_for_update() if writes else chosen).one_or_none()
         if row is None:
             raise LedgerError(f"{place} holds no ledger any more: restore its newest backup")
-        self.ledger: str = row.ledger
-        self.entries: list[Entry] = []
-        self.books = Books()
-        for one in self._proven_entries(row.entries or 0):
-            self._take(one)
+        goes_on = proven is not None and self._goes_on(proven, row.ledger)
+        self.proven = proven if goes_on and proven is not None else Proven(row.ledger)
+        self._prove_entries(row.entries or 0)
         self.changes = Changes(self.books, self.next_number, self._key)
+
+    @property
+    def ledger(self) -> str:
+        """Which one this is."""
+        return self.proven.ledger
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All of them, oldest first; each is proven."""
+        return self.proven.entries
+
+    @property
+    def books(self) -> Books:
+        """What they say."""
+        return self.proven.books
 
     @property
     def next_number(self) -> int:
@@ -57,26 +109,29 @@ class Transaction:
         """The last entry, if there is any."""
         return self.entries[-1] if self.entries else None
 
-    def _take(self, entry: Entry) -> None:
-        self.entries.append(entry)
-        self.books.take(entry)
+    def _goes_on(self, proven: Proven, ledger: str) -> bool:
+        """Whether the last entry that was proven is where it was: its HMAC proves all before it."""
+        its = tables.entry.c
+        mac = self._connection.scalar(sa.select(its.mac).where(its.number == len(proven.entries)))
+        return (proven.ledger, proven.last_mac) == (ledger, mac)
 
-    def _proven_entries(self, expected: int) -> Iterator[Entry]:
-        mac, number = self.ledger, 0
+    def _prove_entries(self, expected: int) -> None:
         chosen = sa.select(tables.entry).order_by(tables.entry.c.number)
-        for number, row in enumerate(self._connection.execute(chosen), start=1):
+        if self.entries:
+            chosen = chosen.where(tables.entry.c.number >= self.next_number)
+        for row in self._connection.execute(chosen):
+            number, mac = self.next_number, self.proven.last_mac
             proof = self._key.entry(mac, number, row.at, row.kind, row.body)
             if row.number != number or proof != row.mac:
                 raise LedgerError(
                     f"entry {number} of the ledger at {self._place} was not written with this key, or was "
                     "changed: give the ledger's own key, or restore its newest backup; nothing was released"
                 )
-            mac = row.mac
-            yield Entry(row.number, row.at, row.kind, json.loads(row.body), mac)
-        if number != expected:
+            self.proven.take(Entry(number, row.at, row.kind, row.body, proof))
+        if len(self.entries) != expected:
             raise LedgerError(
-                f"the ledger at {self._place} ends at entry {number} instead of {expected}: restore its "
-                "newest backup; nothing was released"
+                f"the ledger at {self._place} ends at entry {len(self.entries)} instead of {expected}: "
+                "restore its newest backup; nothing was released"
             )
 
     def require_entry(self, number: int, mac: str, whose: str) -> None:
@@ -91,9 +146,18 @@ class Transaction:
         """Look up the cohort of every owner who is known, and prove that nobody was moved.
 
         Where somebody is not known, that nobody was taken out: who is new has a whole budget. One statement
-        reads the rows that are looked up and proved: a database may answer two from different places.
+        reads the rows that are looked up and proved: a database may answer two from different places. What
+        another says about who may be in it only spares reading the rest.
         """
-        owners = self._owners()
+        if len(ids) <= _FEW_OWNERS:
+            cohorts = self._cohorts_that_hold(ids)
+            if len(cohorts) <= _FEW_COHORTS:
+                owners = self._owners(sa.select(tables.owner).where(_cohort.in_(cohorts)))
+                known = {one: owners[one] for one in ids if one in owners}
+                if len(known) == len(ids):
+                    self._prove(set(known.values()), owners)
+                    return known
+        owners = self._owners(sa.select(tables.owner))
         known = {one: owners[one] for one in ids if one in owners}
         everybody = len(known) < len(ids)
         self._prove(set(self.books.cohorts) if everybody else set(known.values()), owners)
@@ -101,11 +165,17 @@ class Transaction:
 
     def prove_everybody(self) -> None:
         """Refuse a table of owners that is not what the entries prove."""
-        owners = self._owners()
+        owners = self._owners(sa.select(tables.owner))
         self._prove(set(self.books.cohorts) | set(owners.values()), owners)
 
-    def _owners(self) -> dict[bytes, int]:
-        chosen = sa.select(tables.owner.c.id, tables.owner.c.cohort)
+    def _cohorts_that_hold(self, ids: Sequence[bytes]) -> list[int]:
+        found: set[int] = set()
+        for some in _in_parts(ids):
+            chosen = sa.select(_cohort).distinct().where(tables.owner.c.id.in_(some))
+            found.update(self._connection.scalars(chosen))
+        return sorted(found)
+
+    def _owners(self, chosen: sa.Select[Any]) -> dict[bytes, int]:
         return {bytes(id): cohort for id, cohort in self._connection.execute(chosen)}
 
     def _prove(self, cohorts: set[int], owners: dict[bytes, int]) -> None:
@@ -128,16 +198,14 @@ class Transaction:
         """Write the next entry, with all changes of cohorts."""
         text = as_text({**body, "cohorts": self.changes.as_json()})
         number, at = self.next_number, self._now()
-        mac = self._key.entry(
-            self.ledger if self.last is None else self.last.mac, number, at, kind, text
-        )
+        mac = self._key.entry(self.proven.last_mac, number, at, kind, text)
         row = {"number": number, "at": at, "kind": kind, "body": text, "mac": mac}
         self._connection.execute(sa.insert(tables.entry), [row])
         self._connection.execute(sa.update(tables.head).values(entries=number))
         self._write_owners()
         self._require_written(number, mac)
-        entry = Entry(number, at, kind, json.loads(text), mac)
-        self._take(entry)
+        entry = Entry(number, at, kind, text, mac)
+        self.proven.take(entry)
         self.changes = Changes(self.books, self.next_number, self._key)
         return entry
 
@@ -180,6 +248,7 @@ class Storage:
 
     def __init__(self, database: Database, key: Key, anchor: Anchor) -> None:
         self.database, self.key, self._anchor = database, key, anchor
+        self._proven: Proven | None = None  # while nobody uses it
 
     def begin(self, about: dict[str, Any], make_tables: Callable[[sa.Connection], None]) -> None:
         """Make the tables and write the first entry, in one transaction."""
@@ -191,9 +260,12 @@ class Storage:
             transaction.write(BEGIN, about)
         self._remember(transaction)
 
-    def reading(self) -> AbstractContextManager[Transaction]:
-        """See one state of everything."""
-        return self._open(self.database.reading, writes=False)
+    def reading(self, anew: bool = False) -> AbstractContextManager[Transaction]:
+        """See one state of everything.
+
+        ``anew``: prove also what this program has proven before, and keep none of it.
+        """
+        return self._open(self.database.reading, writes=False, anew=anew)
 
     def writing(self) -> AbstractContextManager[Transaction]:
         """Write alone, all or nothing; durable when the block has ended."""
@@ -201,15 +273,22 @@ class Storage:
 
     @contextmanager
     def _open(
-        self, connected: Callable[[], AbstractContextManager[sa.Connection]], writes: bool
+        self,
+        connected: Callable[[], AbstractContextManager[sa.Connection]],
+        writes: bool,
+        anew: bool = False,
     ) -> Iterator[Transaction]:
         with self._anchor.held():
             # Before the state is read: an entry that comes in between makes it no older copy.
             seen = self._anchor.read()
+        # Taken by one transaction at a time, and put back only where all that it wrote is durable.
+        proven, self._proven = (None, self._proven) if anew else (self._proven, None)
         with connected() as connection:
-            transaction = self._transaction(connection, seen, writes)
+            transaction = self._transaction(connection, seen, writes, proven)
             yield transaction
         self._remember(transaction)
+        if not anew:
+            self._proven = transaction.proven
 
     def _remember(self, transaction: Transaction) -> None:
         last = transaction.last
@@ -227,11 +306,15 @@ class Storage:
             )
 
     def _transaction(
-        self, connection: sa.Connection, seen: tuple[str, int, str] | None, writes: bool
+        self,
+        connection: sa.Connection,
+        seen: tuple[str, int, str] | None,
+        writes: bool,
+        proven: Proven | None,
     ) -> Transaction:
         place = str(self.database)
         self.database.require_plain(connection)
-        transaction = Transaction(connection, self.key, place, writes)
+        transaction = Transaction(connection, self.key, place, writes, proven)
         if transaction.last is None:
             raise LedgerError(f"the ledger at {place} was emptied: restore its newest backup")
         if seen is not None:
