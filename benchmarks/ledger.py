@@ -89,7 +89,6 @@ def main() -> None:
         )
         cohorts = sum(one.members > 0 for one in ledger.contents().cohorts.values())
         print(f"{cohorts:,} cohorts")
-        del ledger
         reopened = timed("open", lambda: Ledger(*place))
         timed("standings (`show`)", reopened.standings)
         timed("what everybody has left (a plan)", lambda: reopened.left(everybody))

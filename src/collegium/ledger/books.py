@@ -12,6 +12,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from collegium.accounting.neighbours import Neighbours
@@ -20,6 +21,8 @@ from collegium.errors import LedgerError
 from collegium.json_files import number_as_json
 from collegium.ledger.chain import Entry, Key, add_members
 from collegium.ledger.limits import Cost, Limit, epsilon_of
+
+_limit_of = lru_cache(maxsize=1000)(Limit.of)  # thousands of cohorts have a few budgets
 
 BEGIN, JOIN, CHANGE, LEAVE = "begin", "join", "change", "leave"
 RESERVE, SETTLE = "reserve", "settle"
@@ -228,7 +231,7 @@ class Books:
             chosen = Grant(self.times[its.since], its.level, its.budget, its.has_left)
             if not grants or replace(chosen, at="") != replace(grants[-1], at=""):
                 grants.append(chosen)
-        limits = [Limit.of(grant.budget, self.share) for grant in grants]
+        limits = [_limit_of(grant.budget, self.share) for grant in grants]
         return Account(grants, self.charges_of(cohort), self.standing(cohort), limits)
 
     def lineage(self, cohort: int) -> Iterator[tuple[Cohort, float]]:
@@ -250,7 +253,7 @@ class Books:
             owners=its.members,
             has_left=its.has_left,
             spent=Cost.total(costs if also is None else [*costs, also]),
-            limit=Limit.of(its.budget, self.share),
+            limit=_limit_of(its.budget, self.share),
             n_releases=len(costs),
         )
 
