@@ -22,6 +22,7 @@ from collegium.ledger.limits import Cost, Limit
 from collegium.pate.pipeline import PateRun
 
 POLICY = Policy({"high": 1.0, "low": 3.0})
+RAISED = Policy({"high": 4.0, "low": 6.0})
 N, PUBLIC = 400, 150
 
 
@@ -182,9 +183,65 @@ def test_without_a_ledger_nothing_changes():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"aggregator": LNMax(gamma=0.05)}, "does not draw Gaussian noise"),
-        ({"account": Account("data-dependent")}, "counts worst-case costs only"),
-        ({"account": Account(price="labels")}, "a ledger counts in μ"),
+        ({"aggregator": LNMax(gamma=0.05)}, "the noise must be Gaussian"),
+        ({"account": Account("data-dependent")}, "guarantee must be worst-case, and is data"),
+        ({"account": Account(price="labels")}, "price 'labels' says less in μ"),
+    ],
+)
+def test_what_adds_up_in_no_currency_is_refused_after_anything_else(ledger, settings, message):
+    charge_first(ledger, slice(0, 2), {"high": 0.1, "low": 0.0})
+    before = len(ledger.history())
+    with pytest.raises(InputError, match=message):
+        fit(model(**settings), ledger)
+    assert len(ledger.history()) == before
+
+
+WHOLE = [
+    {"aggregator": LNMax(gamma=0.05)},
+    {"account": Account("data-dependent")},
+    {"account": Account(price="labels")},
+    {"aggregator": GNMax(sigma=8)},  # labels pay for more answers, so they are chosen
+]
+
+
+@pytest.mark.parametrize("settings", WHOLE)
+def test_the_first_release_of_all_is_as_without_a_ledger_and_takes_everything(ledger, settings):
+    made = fit(model(**settings), ledger)
+    for row in made.privacy_.groups:
+        assert row.budget == POLICY.levels[row.group]
+    assert made.privacy_.price == ("labels" if settings in WHOLE[2:] else "histogram")
+    assert [round(one.epsilon_spent, 9) for one in ledger.standings()] == [
+        POLICY.levels[one.level].epsilon for one in ledger.standings()
+    ]
+    assert all(
+        one.left.mu_squared == 0 and one.limit.share_of(one.spent) == 1
+        for one in ledger.standings()
+    )
+    assert all(one.limit.right_guesses(one.spent) < 0.97 for one in ledger.standings())
+    with pytest.raises(BudgetExceededError, match="nobody of 400 owners has anything left"):
+        fit(model(), ledger)
+
+
+def test_who_raises_the_budget_has_more_left_only_beyond_what_labels_may_have_told(ledger):
+    fit(model(account=Account(price="labels")), ledger)
+    spent = {one.level: one.spent.mu_squared for one in ledger.standings()}
+    ledger.change(RAISED.assign(LEVELS, owners=NAMES))
+    for one in ledger.standings():
+        assert one.left.mu_squared == pytest.approx(
+            max(0, Limit.of(RAISED.levels[one.level]).mu_squared - spent[one.level])
+        )
+        assert one.left.mu_squared > 0
+
+
+def test_who_raises_the_budget_after_what_promises_nothing_in_mu_has_nothing_left(ledger):
+    fit(model(aggregator=LNMax(gamma=0.05)), ledger)
+    ledger.change(RAISED.assign(LEVELS, owners=NAMES))
+    assert all(one.left.mu_squared == 0 for one in ledger.standings())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
         ({"noise_seed": 3}, "noise from a seed protects nobody"),
         ({"classes": None}, "no cost that a ledger could count"),
     ],
@@ -203,7 +260,8 @@ def test_what_the_ledger_does_not_promise_is_refused(ledger):
     assert len(ledger.history()) == 1
 
 
-def test_declared_sizes_are_refused(ledger):
+def test_declared_sizes_are_refused_where_what_is_left_is_counted(ledger):
+    charge_first(ledger, slice(0, 4), {"high": 0.1, "low": 0.0})
     budgets = POLICY.assign(LEVELS, owners=NAMES, sizes={"high": 100, "low": 300})
     with pytest.raises(InputError, match="group sizes are counted where a ledger"):
         model().fit(X, Y, budgets=budgets, X_public=X_PUBLIC, ledger=ledger)

@@ -58,6 +58,11 @@ OVERLAP_ALLOWED = (
     "public record says of somebody is seen without noise, and no budget covers it"
 )
 
+WHAT_IS_LEFT = (
+    "A ledger keeps one account per person over all releases. What a group grants here is what its members "
+    "had left there, rounded down, and not all that they once granted"
+)
+
 OWNER, ROW, TEACHER = "owner", "row", "teacher"
 _WHOSE = {
     OWNER: "all records of one owner",
@@ -93,6 +98,8 @@ class Arrangement:
         Whether teachers that are trained or asked in one call may change one another by rounding.
     public_may_overlap : bool
         Whether public records were allowed to equal private ones.
+    what_is_left : bool
+        Whether budgets are what a ledger had left of those that were granted.
 
     Examples
     --------
@@ -110,6 +117,7 @@ class Arrangement:
     private_classes: bool = False
     together: bool = False
     public_may_overlap: bool = False
+    what_is_left: bool = False
 
     @property
     def neighbours(self) -> Neighbours:
@@ -137,7 +145,8 @@ class Arrangement:
     @property
     def provisos(self) -> tuple[str, ...]:
         """What else was allowed and weakens a guarantee, one sentence each."""
-        return (OVERLAP_ALLOWED,) if self.public_may_overlap else ()
+        said = {OVERLAP_ALLOWED: self.public_may_overlap, WHAT_IS_LEFT: self.what_is_left}
+        return tuple(sentence for sentence, holds in said.items() if holds)
 
     @property
     def _only_replaced(self) -> bool:

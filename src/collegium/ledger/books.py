@@ -343,13 +343,21 @@ def members_sum(cohort: Cohort, key: Key) -> int:
 
 
 def cost_as_json(cost: Cost) -> list[Any]:
-    """Write a cost, exactly."""
-    return [number_as_json(value) for value in asdict(cost).values()]
+    """Write a cost, exactly: ``[μ², Σε of pure DP, δ₀]``; then ``[ε, δ]`` if it is one release alone."""
+    numbers = [cost.mu_squared, cost.pure_epsilon, cost.delta_0]
+    alone = [] if cost.alone is None else [[cost.alone.epsilon, cost.alone.delta]]
+    return [*map(number_as_json, numbers), *alone]
 
 
 def cost_from_json(content: Sequence[Any]) -> Cost:
     """Read what :func:`cost_as_json` wrote."""
-    return Cost(*(float(value) for value in content))
+    mu_squared, pure_epsilon, delta_0, *alone = content
+    return Cost(
+        float(mu_squared),
+        float(pure_epsilon),
+        float(delta_0),
+        Budget(*alone[0]) if alone else None,
+    )
 
 
 def as_text(body: Mapping[str, Any]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from collegium.json_files import number_as_json
 from collegium.ledger.books import Books, Release, Standing, cost_as_json
 from collegium.ledger.ledger import Ledger
+from collegium.ledger.limits import Cost
 
 SCHEMA = "collegium-ledger/1"
 
@@ -15,8 +16,9 @@ SCHEMA = "collegium-ledger/1"
 def as_json(ledger: Ledger) -> dict[str, Any]:
     """Write releases with their costs and events, and for every cohort which of them its owners paid.
 
-    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``; a cohort's ``charges`` are
-    pairs of a release and one of its parts.
+    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``, followed by ``[ε, δ]`` where
+    the release takes the whole of that budget by itself; a cohort's ``charges`` are pairs of a release and
+    one of its parts.
     """
     books = ledger.contents()
     return {
@@ -61,5 +63,10 @@ def _release(release: Release) -> dict[str, Any]:
     }
 
 
-def _cost(cost: Any) -> dict[str, Any]:
-    return {name: number_as_json(value) for name, value in asdict(cost).items()}
+def _cost(cost: Cost) -> dict[str, Any]:
+    numbers = {
+        name: number_as_json(value)
+        for name, value in asdict(replace(cost, alone=None)).items()
+        if value is not None
+    }
+    return numbers if cost.alone is None else {**numbers, "alone": asdict(cost.alone)}

@@ -38,11 +38,23 @@ class Left:
         What a further release may cost the owner in μ².
     share : ndarray of float64
         The same as a share of all that the owner grants, from 0 to 1; 1 where that is infinite.
+    untouched : ndarray of bool
+        Whose records no release has used.
     """
 
     cohort: NDArray[np.intp]
     mu_squared: NDArray[np.float64]
     share: NDArray[np.float64]
+    untouched: NDArray[np.bool_]
+
+    @classmethod
+    def of_newcomers(cls, budgets: Budgets, share: float = DELTA_0_SHARE) -> Left:
+        """What people have left whom no ledger knows: all."""
+        granted = np.array(
+            [Limit.of(budgets.groups[name], share).mu_squared for name in budgets.group_names]
+        )[budgets.owner_group]
+        n = budgets.n_owners
+        return cls(np.zeros(n, np.intp), granted, np.ones(n), np.ones(n, dtype=bool))
 
 
 class Reservation:
@@ -323,17 +335,16 @@ class Ledger:
         with self._storage.reading() as seen:
             cohort = people.look_up(seen)
             require_same_budgets(seen.books, budgets, cohort, str(self))
-            granted, left = np.empty(len(cohort)), np.empty(len(cohort))
-            for code, group in enumerate(budgets.group_names):
-                limit = Limit.of(budgets.groups[group], self.delta_0_share)
-                granted[budgets.owner_group == code] = limit.mu_squared
-            left[:] = granted
+            everything = Left.of_newcomers(budgets, self.delta_0_share)
+            granted, left = everything.mu_squared, everything.mu_squared.copy()
+            untouched = everything.untouched
             for one in set(cohort.tolist()) - {0}:
                 standing = seen.books.standing(one)
                 left[cohort == one] = 0.0 if standing.has_left else standing.left.mu_squared
+                untouched[cohort == one] = standing.spent.is_nothing and not standing.has_left
         with np.errstate(invalid="ignore"):
             share = np.where(np.isinf(granted), 1.0, left / granted)
-        return Left(cohort, left, share)
+        return Left(cohort, left, share, untouched)
 
     def change(self, budgets: Budgets) -> dict[str, int]:
         """Take over the budgets of people who changed their mind; who is new joins, nobody leaves.

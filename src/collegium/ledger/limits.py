@@ -30,11 +30,15 @@ class Cost:
         Σε of pure DP; ``inf`` where a release was not pure.
     delta_0 : float
         Σδ₀: how much of everything may leak outright.
+    alone : Budget or None
+        That of the owner, where this is one release that keeps it by itself, and was to take all of it
+        whatever comes out. Of several releases together there is none.
     """
 
     mu_squared: float
     pure_epsilon: float = math.inf
     delta_0: float = 0.0
+    alone: Budget | None = None
 
     def __post_init__(self) -> None:
         if not all(number >= 0 for number in (self.mu_squared, self.pure_epsilon, self.delta_0)):
@@ -64,7 +68,9 @@ class Cost:
     @classmethod
     def total(cls, costs: Iterable[Cost]) -> Cost:
         """Add, in whatever order: the exact sum, rounded up."""
-        costs = tuple(costs)
+        costs = tuple(cost for cost in costs if not cost.is_nothing)
+        if len(costs) == 1:
+            return costs[0]
         return cls(
             _sum_up(cost.mu_squared for cost in costs),
             _sum_up(cost.pure_epsilon for cost in costs),
@@ -72,9 +78,16 @@ class Cost:
         )
 
     def covers(self, other: Cost) -> bool:
-        """Whether another cost is at most this one, in each number."""
+        """Whether another cost is at most this one, in each number.
+
+        What was to take all of a budget takes all of it, or nothing was drawn: that it came out cheap may not
+        decide on what follows.
+        """
+        if self.alone is not None:
+            return other == self or other.is_nothing
         return (
-            other.mu_squared <= self.mu_squared
+            other.alone is None
+            and other.mu_squared <= self.mu_squared
             and other.pure_epsilon <= self.pure_epsilon
             and other.delta_0 <= self.delta_0
         )
@@ -112,10 +125,15 @@ class Limit:
         return cls(squared, budget.epsilon, delta_0, budget.delta)
 
     def allows(self, cost: Cost) -> bool:
-        """Whether a total stays within it: in (μ, δ₀), or in pure ε."""
-        if cost.pure_epsilon <= self.pure_epsilon:
+        """Whether a total stays within it: in (μ, δ₀), or in pure ε, or as one release by itself."""
+        if cost.pure_epsilon <= self.pure_epsilon or self._is_kept_by(cost.alone):
             return True
         return cost.mu_squared <= self.mu_squared and cost.delta_0 <= self.delta_0
+
+    def _is_kept_by(self, alone: Budget | None) -> bool:
+        return (
+            alone is not None and alone.epsilon <= self.pure_epsilon and alone.delta <= self.delta
+        )
 
     def right_guesses(self, spent: Cost) -> float:
         """How often the best test may be right once everything is used (:func:`right_guesses`).
@@ -126,10 +144,11 @@ class Limit:
         """
         if math.isinf(self.mu_squared):
             return 1.0
+        if self._is_kept_by(spent.alone) and spent.mu_squared > self.mu_squared:
+            return right_guesses(spent)  # nothing follows it
         if spent.pure_epsilon > self.pure_epsilon:
             return right_guesses(Cost(self.mu_squared, math.inf, self.delta_0))
-        pure = math.tanh(self.pure_epsilon / 2)
-        apart = pure + self.delta * (1 - pure)
+        apart = _apart(Budget(self.pure_epsilon, self.delta))
         return min(1.0, (0.5 + apart / 2) * (1 + 1e-12))
 
     def left(self, spent: Cost) -> Cost:
@@ -144,6 +163,8 @@ class Limit:
         """The share of this limit that a cost takes, in whichever of its two currencies is less."""
         if math.isinf(self.mu_squared):
             return 0.0
+        if self._is_kept_by(cost.alone):
+            return 1.0
         leaks = cost.delta_0 and (cost.delta_0 / self.delta_0 if self.delta_0 else math.inf)
         gaussian = max(cost.mu_squared / self.mu_squared, leaks)
         return min(gaussian, cost.pure_epsilon / self.pure_epsilon)
@@ -154,25 +175,38 @@ def right_guesses(cost: Cost) -> float:
 
     The test sees all releases and everybody else's records, and decides whether the owner's records are
     there or blank, each as likely as the other: right with probability (1 + δ(0))/2, where δ(0), the
-    profile at ε = 0, is the total variation distance. At most δ₀ + (1 − δ₀)(2Φ(μ/2) − 1), and tanh(ε/2)
-    where everything is ε-DP (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3, Theorem 2.1). Rounded up.
+    profile at ε = 0, is the total variation distance. At most δ₀ + (1 − δ₀)(2Φ(μ/2) − 1), and
+    (e^ε − 1 + 2δ)/(e^ε + 1) where everything is (ε, δ)-DP (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3,
+    Theorem 2.1 and Remark A.1). Rounded up.
     """
     mu = math.sqrt(cost.mu_squared)
     gaussian = cost.delta_0 + (1 - cost.delta_0) * math.erf(mu / math.sqrt(8))
     apart = min(gaussian, math.tanh(cost.pure_epsilon / 2))
+    if cost.alone is not None:
+        apart = min(apart, _apart(cost.alone))
     return min(1.0, (0.5 + apart / 2) * (1 + 1e-12)) if apart else 0.5
 
 
 def epsilon_of(cost: Cost, delta: float) -> float:
     """Compute the ε at δ that a cost amounts to, rounded up.
 
-    The least ε with δ₀ + (1 − δ₀)·δ_μ(ε) ≤ δ, or the pure one where that is less.
+    The least ε with δ₀ + (1 − δ₀)·δ_μ(ε) ≤ δ, or the pure one, or that of one release by itself, where that
+    is less.
     """
+    otherwise = cost.pure_epsilon
+    if cost.alone is not None and cost.alone.delta <= delta:
+        otherwise = min(otherwise, cost.alone.epsilon)
     if cost.delta_0 >= delta:
-        return cost.pure_epsilon
+        return otherwise
     mu = math.nextafter(math.sqrt(cost.mu_squared), math.inf) if cost.mu_squared else 0.0
     spent = float(gdp_epsilon(mu, _without(delta, cost.delta_0)))
-    return min(spent, cost.pure_epsilon)
+    return min(spent, otherwise)
+
+
+def _apart(budget: Budget) -> float:
+    """Total variation that (ε, δ)-DP allows."""
+    pure = math.tanh(budget.epsilon / 2)
+    return pure + budget.delta * (1 - pure)
 
 
 def _without(delta: float, delta_0: float) -> float:

@@ -55,6 +55,13 @@ def require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -
             else:
                 before.append(charge.cost)
         limit, left = after.limit, after.limit.left(Cost.total(before))
+        if cost.alone is not None:
+            raise BudgetExceededError(
+                f"refused: this release was to take the whole budget of {after.owners:,} owners of level "
+                f"{after.level!r} (ε = {after.budget.epsilon:g} at δ = {after.budget.delta:g}), and "
+                "something else has used their records: begin it anew, with what is left; nothing was "
+                "released"
+            )
         have = [
             f"{name} = {left_of_it:.4g} left of {all_of_it:.4g}, and this may cost {its:.4g}"
             for name, left_of_it, all_of_it, its in (

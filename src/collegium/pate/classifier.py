@@ -32,7 +32,6 @@ from collegium.data.tables import (
     encode_classes,
     like_private,
     of_public_types,
-    take_rows,
 )
 from collegium.errors import (
     InputError,
@@ -376,27 +375,30 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records = self._records(
             X, y, budgets, X_public, recipe.account.delta, public_may_overlap, scales_may_differ
         )
-        spending = None
-        if ledger is not None:
-            from collegium.pate.ledgered import LedgeredRun  # a database comes with it
-
-            recipe = LedgeredRun.recipe(recipe)
-            spending = LedgeredRun(ledger, records.budgets, release_name, recipe.n_teachers)
-            records = replace(
-                records,
-                X=take_rows(records.X, spending.records),
-                codes=records.codes[spending.records],
-                budgets=spending.budgets,
-            )
         memory = _InProcess(bool(self.keep_sensitive))
-        run = PateRun(
-            recipe,
-            records,
-            memory,
-            _Warner(),
-            lambda: running(self.engine, self.n_jobs),
-            int(self.verbose),
-        )
+
+        def make(recipe: Recipe, records: Records) -> PateRun:
+            return PateRun(
+                recipe,
+                records,
+                memory,
+                _Warner(),
+                lambda: running(self.engine, self.n_jobs),
+                int(self.verbose),
+            )
+
+        spending = None
+        if ledger is None:
+            run = make(recipe, records)
+        else:
+            from collegium.pate.ledgered import LedgeredRun, allow  # a database comes with it
+
+            people = records.budgets
+            left = ledger.left(people)
+            allowance = allow(left, ledger.delta_0_share, recipe, records, people, make)
+            spending = LedgeredRun(people, allowance)
+            run = spending.plan(recipe, records, make)
+            recipe, records = run.recipe, run.records
         self.plan_ = run.plan
         self.n_public_ = int(records.X_public.shape[0])
         self.preprocessing_ = run.teachers_view.transformer
@@ -404,8 +406,21 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         run.rehearse()
         if recipe.noise_seed is None:
             _tell_of_fits_before(records, ledger is None)
-        if spending is not None:
-            spending.reserve(run.arrangement)
+        if spending is not None and ledger is not None:
+            spending.reserve(
+                ledger,
+                release_name,
+                spending.at_most(
+                    run.aggregator,
+                    run.electorate,
+                    run.arrangement.neighbours,
+                    recipe.account.guarantee,
+                    run.price.name,
+                ),
+                run.arrangement,
+                # Judged with those who have nothing left: who takes part may be new people for the most part.
+                newcomers=bool((left.cohort > 0).mean() >= 0.5),
+            )
         try:
             votes = run.votes()
         except BaseException:  # nothing was drawn

@@ -1,11 +1,13 @@
-"""A run of PATE on what a ledger has left: budgets before it, a reservation before it draws, costs after."""
+"""A run of PATE on a ledger: budgets as it left them, a reservation before anything is drawn, costs after."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -16,66 +18,184 @@ from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
-from collegium.ledger.ledger import Ledger, Reservation
-from collegium.ledger.limits import Cost, Limit
-from collegium.pate.pipeline import Released
+from collegium.ledger.ledger import Ledger, Left, Reservation
+from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
+from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.recipe import Recipe
+from collegium.pate.records import Records
 from collegium.pate.voting.composition import replay
-from collegium.pate.voting.release import HISTOGRAM
+from collegium.pate.voting.labelling import Outcome
+from collegium.pate.voting.noisy_maxima import Aggregator
+from collegium.pate.voting.pricing import LabelPricing, WorstCasePricing
+from collegium.pate.voting.release import HISTOGRAM, LABELS
+from collegium.personalisation.electorate import Electorate
 
 _ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
 _STEPS = 10  # what is left is rounded down to tenths, so that groups do not become too small
 
+MakeRun = Callable[[Recipe, Records], PateRun]
 
-class LedgeredRun:
-    """What a ledger allows a run, and what the run costs.
 
-    Parameters
-    ----------
-    ledger : Ledger
-    granted : Budgets
-        Whose records are offered, and what they grant over all releases together.
-    name : str
-        Of the release, for people.
-    n_teachers : int
-        Nominal number, which says how small a group may be.
+@dataclass(frozen=True, eq=False)
+class Allowance:
+    """What one release may use of people's budgets: decided once, before it is planned.
 
     Attributes
     ----------
-    records : ndarray of int
-        Positions of the records whose owners have anything left.
-    budgets : Budgets
-        Of these records: what their owners have left of their μ², rounded down to tenths, in groups of those
-        who have the same left.
-
-    Raises
-    ------
-    BudgetExceededError
-        If nobody has anything left.
-    LedgerError
-        If the ledger knows these people otherwise.
+    release : str
+        Its name in the ledger.
+    whole : bool
+        Whether it takes all that people grant, which nothing has used before. By itself it keeps their
+        budgets, however it counts; nothing is left then.
+    groups : mapping of str to Budget
+        What the members of each group grant this release.
+    codes : ndarray of int, shape (n_owners,)
+        Group of each owner who was offered; -1 for who takes no part.
     """
 
-    def __init__(self, ledger: Ledger, granted: Budgets, name: str, n_teachers: int) -> None:
+    release: str
+    whole: bool
+    groups: Mapping[str, Budget]
+    codes: NDArray[np.intp]
+
+    @classmethod
+    def everything(cls, granted: Budgets) -> Allowance:
+        """All that people grant, which nothing has used before."""
+        return cls(uuid4().hex, True, dict(granted.groups), granted.owner_group)
+
+    @classmethod
+    def what_is_left(
+        cls,
+        granted: Budgets,
+        left: Left,
+        share: float = DELTA_0_SHARE,
+        n_teachers: int | None = None,
+    ) -> Allowance:
+        """What people have left of their μ², rounded down to tenths, in groups of those who have the same.
+
+        Parameters
+        ----------
+        granted : Budgets
+            Who is offered.
+        left : Left
+            Of these.
+        share : float
+            Of δ, that their ledger sets aside for δ₀.
+        n_teachers : int, optional
+            Nominal number, which says how small a group may be. None: groups stay as they are, since who
+            is in them was decided elsewhere, and each has what its member with the least has.
+
+        Raises
+        ------
+        BudgetExceededError
+            If nobody has anything left; or somebody of a group that stays as it is.
+        """
         if granted.declared_sizes is not None:
             raise InputError(
                 "group sizes are counted where a ledger says what is left, and here they are declared: leave "
                 "sizes out"
             )
-        self._ledger, self._name, self._id = ledger, name, uuid4().hex
-        left = ledger.left(granted)
         tenths = np.floor(left.share * _STEPS + 1e-9).astype(np.intp)
-        tenths = _merged(granted, tenths, -(-granted.n_owners // n_teachers))
+        if n_teachers is None:
+            tenths = _least(granted, tenths)
+        else:
+            tenths = _merged(granted, tenths, -(-granted.n_owners // n_teachers))
         alike, which = np.unique(
             np.stack([granted.owner_group, tenths]), axis=1, return_inverse=True
         )
-        codes, groups = _groups(granted, alike, ledger.delta_0_share)
-        present = (codes >= 0)[which]
-        if not present.any():
+        codes, groups = _groups(granted, alike, share, named_anew=n_teachers is not None)
+        if not groups:
             raise BudgetExceededError(
-                f"nobody of {len(present):,} owners has anything left in the ledger at {ledger}: nothing was "
-                "asked or spent"
+                f"nobody of {granted.n_owners:,} owners has anything left in the ledger: nothing was asked "
+                "or spent"
             )
+        return cls(uuid4().hex, False, groups, codes[which])
+
+
+def allow(
+    left: Left, share: float, recipe: Recipe, records: Records, people: Budgets, make: MakeRun
+) -> Allowance:
+    """Decide what a run may use: all, if nobody's records were used before and it counts in another way.
+
+    Parameters
+    ----------
+    left : Left
+        What people have left.
+    share : float
+        Of δ, that their ledger sets aside for δ₀.
+    recipe, records, make
+        Of the run, with budgets as granted.
+    people : Budgets
+        Who granted what, by name.
+
+    Raises
+    ------
+    InputError
+        If its costs cannot be entered beside others.
+    BudgetExceededError
+        If nobody has anything left.
+    """
+    if recipe.noise_seed is not None:
+        raise InputError(
+            "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
+        )
+    if left.untouched.all():
+        planned = make(recipe, records)
+        if (
+            planned.price.name == LABELS
+            or recipe.account.guarantee != WorstCasePricing.guarantee
+            or not planned.aggregator.has_label_price
+        ):
+            return Allowance.everything(people)
+    counted_in_mu(recipe)
+    n_teachers = recipe.n_teachers if people is records.budgets else None
+    return Allowance.what_is_left(people, left, share, n_teachers)
+
+
+def counted_in_mu(recipe: Recipe) -> Recipe:
+    """Check that a recipe's costs can be entered beside others, and let its answers be charged so.
+
+    Raises
+    ------
+    InputError
+        If they cannot: a ledger adds worst-case costs in Gaussian DP.
+    """
+    beside = "these people's records were used before, and a ledger adds costs in μ of Gaussian DP"
+    if recipe.account.guarantee != WorstCasePricing.guarantee:
+        raise InputError(
+            f"{beside}: the guarantee must be worst-case, and is {recipe.account.guarantee}"
+        )
+    if not recipe.aggregator.has_label_price:
+        raise InputError(
+            f"{beside}: the noise must be Gaussian (gnmax, confident, interactive), and the aggregator is "
+            f"{recipe.aggregator.name!r}"
+        )
+    if recipe.account.price not in (None, HISTOGRAM):
+        raise InputError(f"{beside}: price 'labels' says less in μ than it costs; leave it out")
+    return replace(recipe, account=replace(recipe.account, price=HISTOGRAM))
+
+
+class LedgeredRun:
+    """What a run does about a ledger.
+
+    Parameters
+    ----------
+    people : Budgets
+        Whose records are offered, and what they grant over all releases together.
+    allowance : Allowance
+        What of it this run may use.
+
+    Attributes
+    ----------
+    records : ndarray of int
+        Positions of the records of those who take part.
+    budgets : Budgets
+        Of these records, as the run may use them.
+    """
+
+    def __init__(self, people: Budgets, allowance: Allowance) -> None:
+        self.allowance = allowance
+        present = allowance.codes >= 0
         if not present.all():
             warnings.warn(
                 f"{(~present).sum():,} of {len(present):,} owners have nothing left in the ledger: their "
@@ -83,78 +203,117 @@ class LedgeredRun:
                 PrivacyWarning,
                 stacklevel=3,
             )
-        self.records: NDArray[np.intp] = np.flatnonzero(present[granted.record_owner])
-        self._granted = granted[self.records]
-        owners = granted.record_owner[self.records]
+        self.records: NDArray[np.intp] = np.flatnonzero(present[people.record_owner])
+        self._granted = people[self.records]
+        owners = people.record_owner[self.records]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)  # they were warned of as granted
-            self.budgets = Budgets(groups, codes[which][owners], granted.owners[owners])
-        # Judged with those who have nothing left: who takes part may be new people for the most part.
-        self._are_known = bool((left.cohort > 0).mean() >= 0.5)
+            self.budgets = (
+                people
+                if allowance.whole
+                else Budgets(dict(allowance.groups), allowance.codes[owners], people.owners[owners])
+            )
         self._reservation: Reservation | None = None
 
-    @staticmethod
-    def recipe(recipe: Recipe) -> Recipe:
-        """Check that a recipe's costs can be entered, and let its answers be charged so.
+    def plan(self, recipe: Recipe, records: Records, make: MakeRun) -> PateRun:
+        """Plan with what there is."""
+        if self.allowance.whole:
+            return make(recipe, records)
+        return make(counted_in_mu(recipe), records.with_budgets(self.budgets, self.records))
 
-        Raises
-        ------
-        InputError
-            If they cannot: a ledger counts worst-case costs in Gaussian DP.
-        """
-        if recipe.account.guarantee != "worst-case":
-            raise InputError(
-                f"a ledger counts worst-case costs only, and the guarantee is {recipe.account.guarantee}: "
-                "use worst-case, or no ledger"
-            )
-        if recipe.noise_seed is not None:
-            raise InputError(
-                "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
-            )
-        if not recipe.aggregator.has_label_price:
-            raise InputError(
-                f"aggregator {recipe.aggregator.name!r} does not draw Gaussian noise, in which the ledger "
-                "counts: use gnmax, confident or interactive"
-            )
-        if recipe.account.price not in (None, HISTOGRAM):
-            raise InputError(
-                "price 'labels' says less in μ than it costs, and a ledger counts in μ: leave it out"
-            )
-        return replace(recipe, account=replace(recipe.account, price=HISTOGRAM))
+    def at_most(
+        self,
+        aggregator: Aggregator,
+        electorate: Electorate,
+        neighbours: Neighbours,
+        guarantee: str,
+        price: str,
+    ) -> list[Cost]:
+        """What the run may cost each of its groups, at most: from public numbers only."""
+        groups = self.allowance.groups
+        if not self.allowance.whole:
+            return [Cost(_squared(gdp_mu(one.epsilon, one.delta))) for one in groups.values()]
+        mu: dict[str, float] = {}
+        if guarantee == WorstCasePricing.guarantee and price == LABELS:
+            mu = LabelPricing(aggregator, electorate, neighbours).mu_by_name()
+        return [
+            Cost(_squared(mu.get(name, math.inf)), alone=None if one.is_unlimited else one)
+            for name, one in groups.items()
+        ]
 
-    def reserve(self, arrangement: Arrangement) -> None:
-        """Set aside all that the run may spend: what everybody of its plan has left."""
-        budgets = [self.budgets.groups[name] for name in self.budgets.group_names]
-        costs = [Cost(_squared(gdp_mu(one.epsilon, one.delta))) for one in budgets]
-        self._reservation = self._ledger.reserve(
-            self._id,
-            self._name,
+    def reserve(
+        self,
+        ledger: Ledger,
+        name: str,
+        costs: list[Cost],
+        arrangement: Arrangement,
+        *,
+        newcomers: bool = False,
+        again: bool = False,
+    ) -> Reservation:
+        """Set aside what the run may cost; nothing may be drawn before."""
+        self._reservation = ledger.reserve(
+            self.allowance.release,
+            name,
             self._granted,
             costs,
-            self.budgets.owner_group,  # its owners are those of the granted budgets, in the same order
+            self.allowance.codes[self.allowance.codes >= 0],
             about={"method": "PATE", "neighbours": arrangement.sentence},
             neighbours=arrangement.neighbours,
-            newcomers=self._are_known,
+            newcomers=newcomers,
+            again=again,
         )
+        return self._reservation
 
     def give_back(self) -> None:
         """Enter that nothing was drawn."""
         assert self._reservation is not None
-        self._reservation.settle([Cost(0.0) for _ in self.budgets.group_names])
+        self._reservation.settle([Cost(0.0) for _ in self.allowance.groups])
 
     def settle(self, released: Released, neighbours: Neighbours) -> None:
         """Enter what the run did cost: of each group, what its most burdened owners paid."""
         assert self._reservation is not None
+        privacy = released.privacy
+        if not privacy.may_publish_spending:  # what was drawn, and so what it cost, is sensitive
+            self._reservation.settle(self._reservation.costs)
+            return
+        outcomes: list[Outcome] = released.labels.outcomes
         again = replay(
-            released.aggregator, released.electorate, released.labels.outcomes, neighbours
+            released.aggregator, released.electorate, outcomes, neighbours, privacy.price
         )
+        events: Any = {
+            name: [use.to_json() for use in uses] for name, uses in again.composition.items()
+        }
+        if self.allowance.whole:
+            self._reservation.settle(self._reservation.costs, events)
+            return
         account = again.account
         assert isinstance(account, GaussianAccountant)
-        most = dict.fromkeys(self.budgets.group_names, 0.0)
+        most = dict.fromkeys(self.allowance.groups, 0.0)
         for name, mu_squared in zip(account.names, account.mu_squared.tolist(), strict=True):
             most[name] = max(most[name], mu_squared)
-        events = {name: [use.to_json() for use in uses] for name, uses in again.composition.items()}
         self._reservation.settle([Cost(mu_squared) for mu_squared in most.values()], events)
+
+
+def _least(granted: Budgets, tenths: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Give every member of a level what the one with the least has.
+
+    Raises BudgetExceededError if that is nothing.
+    """
+    tenths = tenths.copy()
+    for code, level in enumerate(granted.group_names):
+        its = granted.owner_group == code
+        if not its.any():
+            continue
+        if not tenths[its].min():
+            count = int((its & (tenths == 0)).sum())
+            raise BudgetExceededError(
+                f"{count:,} of {int(its.sum()):,} owners of level {level!r} have nothing left in the ledger, "
+                "and who learns from whom is decided already: leave their records out; nothing was asked or "
+                "spent"
+            )
+        tenths[its] = tenths[its].min()
+    return tenths
 
 
 def _merged(granted: Budgets, tenths: NDArray[np.intp], least: int) -> NDArray[np.intp]:
@@ -170,7 +329,7 @@ def _merged(granted: Budgets, tenths: NDArray[np.intp], least: int) -> NDArray[n
 
 
 def _groups(
-    granted: Budgets, alike: NDArray[np.intp], share: float
+    granted: Budgets, alike: NDArray[np.intp], share: float, named_anew: bool
 ) -> tuple[NDArray[np.intp], dict[str, Budget]]:
     """Make a group of those who have the same left; -1 for those who have nothing.
 
@@ -184,7 +343,8 @@ def _groups(
             continue
         budget = granted.groups[level]
         left = Limit.of(budget, share).mu_squared * tenths / _STEPS
-        name = level if tenths == _STEPS else f"{level}, {tenths}/{_STEPS} left"
+        whole = tenths == _STEPS or not named_anew
+        name = level if whole else f"{level}, {tenths}/{_STEPS} left"
         groups[name] = Budget(_epsilon(left, budget.delta), budget.delta)
         numbers[place] = len(groups) - 1
     return numbers, groups

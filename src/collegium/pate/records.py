@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budgets
-from collegium.data.tables import warn_of_unseen_classes
+from collegium.data.tables import take_rows, warn_of_unseen_classes
 from collegium.pate.memory import Memory
 from collegium.pate.observer import Observer
 from collegium.pate.recipe import Recipe
@@ -66,6 +66,16 @@ class Records:
     X_public: Any
     y_public: NDArray[Any] | None = None
     arrangement: Arrangement = field(default_factory=Arrangement)
+
+    def with_budgets(self, budgets: Budgets, rows: NDArray[np.intp]) -> Self:
+        """Take some of the private records, whose owners have other budgets left than they once granted."""
+        return replace(
+            self,
+            X=take_rows(self.X, rows),
+            codes=self.codes[rows],
+            budgets=budgets,
+            arrangement=replace(self.arrangement, what_is_left=True),
+        )
 
     def votes(self, teaching: Teaching) -> VoteTable:
         """Train teachers on their shards, and let them vote. **Sensitive.**
