@@ -20,7 +20,7 @@ from collegium.ledger.books import Account, Books, Release, Standing, cost_as_js
 from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
-from collegium.ledger.people import People, by_part, divide, in_order, pairs
+from collegium.ledger.people import People, alike, by_part, divide, in_order
 from collegium.ledger.refusals import refuse_who_left, require_affordable, require_same_budgets
 from collegium.ledger.storage import Storage, Transaction
 from collegium.ledger.versions import make_tables, require_newest
@@ -338,10 +338,15 @@ class Ledger:
             everything = Left.of_newcomers(budgets, self.delta_0_share)
             granted, left = everything.mu_squared, everything.mu_squared.copy()
             untouched = everything.untouched
-            for one in set(cohort.tolist()) - {0}:
-                standing = seen.books.standing(one)
-                left[cohort == one] = 0.0 if standing.has_left else standing.left.mu_squared
-                untouched[cohort == one] = standing.spent.is_nothing and not standing.has_left
+            known = np.flatnonzero(cohort)
+            found, which = np.unique(cohort[known], return_inverse=True)
+            standings = [seen.books.standing(one) for one in found.tolist()]
+            left[known] = np.array(
+                [0.0 if one.has_left else one.left.mu_squared for one in standings]
+            )[which]
+            untouched[known] = np.array(
+                [one.spent.is_nothing and not one.has_left for one in standings], dtype=bool
+            )[which]
         with np.errstate(invalid="ignore"):
             share = np.where(np.isinf(granted), 1.0, left / granted)
         return Left(cohort, left, share, untouched)
@@ -372,13 +377,14 @@ class Ledger:
             cohort = self._admit(transaction, people, newcomers=True, same_budgets=False)
             done["joined"] = transaction.books.n_owners - before_all
             moved: list[int] = []
-            for old, code in pairs(cohort, budgets.owner_group):
-                level = budgets.group_names[code]
+            by_cohort = np.lexsort((budgets.owner_group, cohort))
+            for chosen in alike(by_cohort, cohort, budgets.owner_group):
+                old = int(cohort[chosen[0]])
+                level = budgets.group_names[budgets.owner_group[chosen[0]]]
                 before, budget = transaction.books.cohorts[old], budgets.groups[level]
                 same = (before.level, before.budget) == (level, budget)
                 if same and not before.has_left:
                     continue
-                chosen = (cohort == old) & (budgets.owner_group == code)
                 ids, tags = people.ids_of(chosen), people.tags(chosen)
                 moved.append(transaction.changes.split(old, ids, tags, level=level, budget=budget))
                 old_limit, limit = (

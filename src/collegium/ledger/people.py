@@ -86,22 +86,25 @@ def divide(
     charges: list[list[int]] = []
     takes_part = np.flatnonzero(cohort)
     by_cohort = takes_part[np.lexsort((parts[takes_part], cohort[takes_part]))]
-    for its in split_at_changes(by_cohort, cohort):
+    for its in alike(by_cohort, cohort):
         old = int(cohort[its[0]])
-        in_parts = split_at_changes(its, parts)
+        in_parts = alike(its, parts)
         everybody = len(its) == transaction.books.cohorts[old].members
-        most = max(in_parts, key=len) if everybody else None
-        for alike in in_parts:
+        stays = max(in_parts, key=len) if everybody else None
+        for chosen in in_parts:
             new = old
-            if alike is not most:
-                new = transaction.changes.split(old, people.ids_of(alike), people.tags(alike))
-            charges.append([new, int(parts[alike[0]])])
+            if chosen is not stays:
+                new = transaction.changes.split(old, people.ids_of(chosen), people.tags(chosen))
+            charges.append([new, int(parts[chosen[0]])])
     return sorted(charges)
 
 
-def split_at_changes(places: NDArray[np.intp], values: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Split places, sorted by their values, into those of equal values."""
-    return np.split(places, np.flatnonzero(np.diff(values[places])) + 1) if len(places) else []
+def alike(places: NDArray[np.intp], *values: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Divide places, which are in the order of their values, into those of equal values."""
+    if not len(places):
+        return []
+    changes = np.any([np.diff(one[places]) for one in values], axis=0)
+    return np.split(places, np.flatnonzero(changes) + 1)
 
 
 def pairs(first: NDArray[np.intp], second: NDArray[np.intp]) -> list[tuple[int, int]]:
