@@ -279,6 +279,70 @@ def test_a_server_that_stops_in_the_middle(server, tmp_path):
     assert ledger.standings()[0].spent == COSTS[0]
 
 
+def test_a_role_with_bad_defaults(server, tmp_path):
+    """What a transaction needs is said in each of them, and not taken from a role's defaults."""
+    url, key = server.new_database(), tmp_path / "key"
+    steward = sa.create_engine(url.replace("://", "+psycopg://"), isolation_level="AUTOCOMMIT")
+    with steward.connect() as connection:
+        for setting in (
+            "default_transaction_isolation = 'serializable'",
+            "default_transaction_read_only = on",
+            "synchronous_commit = off",
+            "statement_timeout = '5s'",
+            "lock_timeout = 1",
+            "idle_in_transaction_session_timeout = '5s'",
+        ):
+            connection.exec_driver_sql(f"ALTER ROLE steward SET {setting}")
+    try:
+        ledger = Ledger.create(url, key)
+        ask(ledger, "a", TWO, COSTS).settle(COSTS)
+        database = ledger._storage.database
+        for connected, isolation, read_only in (
+            (database.reading, "repeatable read", "on"),
+            (database.writing, "read committed", "off"),
+        ):
+            with connected() as connection:
+                for name, value in {
+                    "transaction_isolation": isolation,
+                    "transaction_read_only": read_only,
+                    "synchronous_commit": "on",
+                    "statement_timeout": "0",
+                    "lock_timeout": "10min",
+                    "idle_in_transaction_session_timeout": "10min",
+                }.items():
+                    assert connection.scalar(sa.text(f"SHOW {name}")) == value, name
+    finally:
+        with steward.connect() as connection:
+            connection.exec_driver_sql("SET default_transaction_read_only = off")
+            connection.exec_driver_sql("ALTER ROLE steward RESET ALL")
+
+
+def test_a_connection_that_breaks_before_it_commits(server, tmp_path, monkeypatch):
+    url, key = server.new_database(), tmp_path / "key"
+    ledger = Ledger.create(url, key)
+    made = ask(ledger, "a", TWO, COSTS)
+    before = [entry.mac for entry in ledger.history()]
+    steward = sa.create_engine(url.replace("://", "+psycopg://"), isolation_level="AUTOCOMMIT")
+    written = storage.Transaction._require_written
+
+    def broken(self: storage.Transaction, number: int, mac: str) -> None:
+        written(self, number, mac)
+        its = self._connection.scalar(sa.text("SELECT pg_backend_pid()"))
+        with steward.connect() as connection:
+            connection.execute(sa.text("SELECT pg_terminate_backend(:its, 60000)"), {"its": its})
+
+    monkeypatch.setattr(storage.Transaction, "_require_written", broken)
+    for act in (lambda: made.settle(COSTS), lambda: ask(ledger, "b", TWO, COSTS)):
+        with pytest.raises(LedgerError, match="cannot be used") as raised:
+            act()
+        assert "\n" not in str(raised.value)
+    monkeypatch.undo()
+    assert [entry.mac for entry in ledger.history()] == before
+    made.settle(COSTS)
+    ask(ledger, "b", TWO, COSTS)
+    assert Ledger(url, key).verify() == len(before) + 2
+
+
 def test_no_password_is_shown(tmp_path):
     key = tmp_path / "key"
     key.write_bytes(bytes(32))
@@ -318,6 +382,8 @@ def test_the_tables_are_those_of_the_migrations(anywhere):
                 assert made.rstrip().endswith("STRICT")
             assert connection.scalar(sa.text("PRAGMA journal_mode")) == "wal"
             assert connection.scalar(sa.text("PRAGMA foreign_keys")) == 1
+            assert connection.scalar(sa.text("PRAGMA synchronous")) == 2  # FULL
+            assert connection.scalar(sa.text("PRAGMA busy_timeout")) == 600_000
 
 
 def test_entries_are_json_that_anybody_can_read(used):
