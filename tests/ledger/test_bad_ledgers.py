@@ -101,12 +101,40 @@ def test_another_branch_is_noticed(used, tmp_path):
     branch = tmp_path / "branch.ledger"
     for ending in ("", ".key", ".key.anchor"):
         shutil.copy(f"{used}{ending}", f"{branch}{ending}")
+    Path(f"{branch}.key.anchor").unlink()  # as on another machine
     ask(Ledger(branch), "there", TWO, COSTS)
     ask(used, "here", TWO, COSTS)
     sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(branch, str(used))
     with pytest.raises(LedgerError, match="another branch"):
         used.standings()
+
+
+def test_a_copy_beside_the_ledger_does_not_go_on(used, tmp_path):
+    """With its key and its anchor, a copy is a whole ledger: with it, everybody could spend again."""
+    sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
+    copy = tmp_path / "elsewhere" / "copy.ledger"
+    copy.parent.mkdir()
+    for ending in ("", ".key", ".key.anchor"):
+        shutil.copy(f"{used}{ending}", f"{copy}{ending}")
+    copied = Ledger(copy)
+    assert copied.verify() == 5
+    for act in (lambda: ask(copied, "new", TWO, COSTS), lambda: copied.forget("ann")):
+        with pytest.raises(
+            LedgerError, match=r"copy\.ledger is a copy of .*, which is still there"
+        ):
+            act()
+    ask(used, "new", TWO, COSTS)
+    Path(str(used)).rename(tmp_path / "put-away")
+    ask(copied, "new", TWO, COSTS)
+    sql(copied, "PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(copy, str(used))  # from now on, the copy's place is the known one
+    ask(copied, "newer", TWO, COSTS)
+
+
+def test_a_second_ledger_beside_another(used, tmp_path):
+    with pytest.warns(LedgerWarning, match=r"people\.ledger is a ledger, too: .* use that one"):
+        Ledger.create(tmp_path / "more.ledger")
 
 
 def test_keys(used, tmp_path):

@@ -64,11 +64,17 @@ class Release:
     opened: Entry
     costs: tuple[Cost, ...]
     closed: Entry | None = None
+    n_owners: int = 0
 
     @property
     def is_settled(self) -> bool:
         """Whether it has ended."""
         return self.closed is not None
+
+    @property
+    def ended_by_hand(self) -> str | None:
+        """Why somebody ended it whose program was gone; None where it settled by itself, or is open."""
+        return None if self.closed is None else self.closed.body.get("by_hand")
 
 
 @dataclass(frozen=True)
@@ -198,7 +204,14 @@ class Books:
             self.neighbours = Neighbours(body["neighbours"])
         if entry.kind == RESERVE:
             costs = tuple(cost_from_json(cost) for _, _, cost in body["parts"])
-            release = Release(body["release"], body["name"], body["about"], entry, costs)
+            n_owners = sum(
+                people
+                for (people, _, _), cost in zip(body["parts"], costs, strict=True)
+                if not cost.is_nothing
+            )
+            release = Release(
+                body["release"], body["name"], body["about"], entry, costs, n_owners=n_owners
+            )
             self.releases[release.id] = release
             of_part = [_Charged(entry.number, release.id, part) for part in range(len(costs))]
             for cohort_id, part in body["charges"]:

@@ -14,7 +14,7 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -141,14 +141,24 @@ def add_members(total: int, change: int) -> int:
     return (total + change) % _MODULUS
 
 
+@dataclass(frozen=True)
+class Seen:
+    """The last entry that a machine has seen; ``place``: the file that it was written into, if it was one."""
+
+    ledger: str
+    entries: int
+    mac: str
+    place: str | None = None
+
+
 class Anchor:
     """The last entry that this machine has seen: a ledger that ends before it was put back."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> tuple[str, int, str] | None:
-        """Ledger, number and HMAC of the entry; None where nothing was seen yet."""
+    def read(self) -> Seen | None:
+        """None where nothing was seen yet."""
         if not self.path.exists():
             return None
         seen = read_json(
@@ -157,7 +167,8 @@ class Anchor:
             "if the ledger is whole (`collegium ledger verify`), delete it",
             LedgerError,
         )
-        return seen["ledger"], seen["entries"], seen["mac"]
+        place = seen.get("place")
+        return Seen(seen["ledger"], seen["entries"], seen["mac"], place and str(place))
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -165,9 +176,8 @@ class Anchor:
         with FileLock(self.path.with_name(f"{self.path.name}.lock"), mode=0o600):
             yield
 
-    def advance(self, ledger: str, entries: int, mac: str) -> None:
+    def advance(self, last: Seen) -> None:
         """Remember a later entry; an earlier one changes nothing. Only while it is held."""
         seen = self.read()
-        if seen is None or seen[1] < entries:
-            content = {"ledger": ledger, "entries": entries, "mac": mac}
-            write_durably(self.path, json.dumps(content).encode(), private=True)
+        if seen is None or seen.entries < last.entries:
+            write_durably(self.path, json.dumps(asdict(last)).encode(), private=True)

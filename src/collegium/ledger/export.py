@@ -46,6 +46,11 @@ def standing_as_json(standing: Standing) -> dict[str, Any]:
     }
 
 
+def reservation_as_json(release: Release) -> dict[str, Any]:
+    """Write what is reserved and not settled."""
+    return {"release": release.id, "people": release.n_owners, **_release(release)}
+
+
 def _cohort(books: Books, cohort: int) -> dict[str, Any]:
     charges = [[charge.release.id, charge.part] for charge in books.charges_of(cohort)]
     return {**standing_as_json(books.standing(cohort)), "charges": charges}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share
-from collegium.errors import InputError, LedgerError
+from collegium.errors import InputError, LedgerError, LedgerWarning
 from collegium.ledger import books
 from collegium.ledger.books import Account, Books, Release, Standing, cost_as_json
 from collegium.ledger.chain import Anchor, Entry, Key
@@ -185,6 +186,7 @@ class Ledger:
         database, key_file, anchor = _where(place, key)
         if database.exists:
             raise LedgerError(f"{database} holds a ledger already: nothing was changed")
+        _warn_of_neighbour(key_file)
         storage = Storage(database, Key.make(key_file), anchor)
         database.make_private()
         storage.begin(
@@ -291,6 +293,7 @@ class Ledger:
             raise LedgerError(
                 f"release {release.id!r} is in the ledger with other owners or other costs: begin a new one"
             )
+        _refuse_if_ended(release)
         if not again:
             raise LedgerError(
                 f"release {release.id!r} was {'made' if release.is_settled else 'begun'} before: a new draw "
@@ -305,6 +308,7 @@ class Ledger:
             release = transaction.books.releases[reservation.id]
             if release.is_settled and tuple(release.costs) == costs:
                 return
+            _refuse_if_ended(release)
             if release.is_settled:
                 raise LedgerError(
                     f"release {release.id!r} was settled before, at other costs: nothing was changed"
@@ -315,8 +319,58 @@ class Ledger:
                 raise LedgerError(
                     f"release {release.id!r} cost more than was reserved: nothing was changed"
                 )
-            body = {"release": release.id, "costs": [cost_as_json(cost) for cost in costs]}
-            transaction.write(books.SETTLE, {**body, "events": events})
+            _close(transaction, release, costs, {"events": events})
+
+    def end(self, id: str, reason: str, *, nothing_was_drawn: bool = False) -> Release:
+        """End a reservation whose program is gone for good.
+
+        A program that can go on settles by itself: run it again instead. Settled as reserved, all of it
+        stays charged, which holds whatever the program drew. A program that comes back afterwards is refused:
+        it may not release.
+
+        Parameters
+        ----------
+        id : str
+            Of the release.
+        reason : str
+            How that is known, and who says so. Public: it stands in the history.
+        nothing_was_drawn : bool, default=False
+            Give everything back. **Only if the program never drew any noise**, whether or not anybody saw it:
+            the ledger cannot know, and believes whoever says so.
+
+        Returns
+        -------
+        Release
+            As it is settled now.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such release, or it is settled; nothing was changed.
+        """
+        if not reason.strip():
+            raise InputError(
+                "a reservation is not ended without a reason: say how it is known, and by whom"
+            )
+        with self._storage.writing() as transaction:
+            release = transaction.books.releases.get(id)
+            if release is None:
+                raise LedgerError(
+                    f"the ledger at {self} has no release {id!r}: nothing was changed; `collegium ledger "
+                    "show` names those that are open"
+                )
+            if release.closed is not None:
+                raise LedgerError(
+                    f"release {id!r} was settled on {release.closed.at}: nothing was changed"
+                )
+            costs = tuple(Cost(0.0) if nothing_was_drawn else cost for cost in release.costs)
+            _close(transaction, release, costs, {"events": None, "by_hand": reason})
+            return transaction.books.releases[id]
+
+    def reservations(self) -> list[Release]:
+        """All releases that are reserved and not settled, oldest first."""
+        with self._storage.reading() as seen:
+            return [one for one in seen.books.releases.values() if not one.is_settled]
 
     def left(self, budgets: Budgets) -> Left:
         """Look up what owners have left; people who are new have all that they grant.
@@ -495,6 +549,33 @@ class Ledger:
         if new.any():
             transaction.write(books.JOIN, {"joined": int(new.sum())})
         return cohort
+
+
+def _refuse_if_ended(release: Release) -> None:
+    """Who was given up may not go on: what was reserved may belong to somebody else by now."""
+    if release.ended_by_hand is not None:
+        raise LedgerError(
+            f"release {release.id!r} was settled by hand ({release.ended_by_hand}): nothing may be released "
+            "under it any more; begin a new one"
+        )
+
+
+def _close(
+    transaction: Transaction, release: Release, costs: tuple[Cost, ...], more: dict[str, Any]
+) -> None:
+    written = [cost_as_json(cost) for cost in costs]
+    transaction.write(books.SETTLE, {"release": release.id, "costs": written, **more})
+
+
+def _warn_of_neighbour(key_file: Path) -> None:
+    for other in sorted(key_file.parent.glob("*.key")):
+        if other != key_file and other.with_suffix("").is_file():
+            warnings.warn(
+                f"{other.with_suffix('')} is a ledger, too: if it is about the same people, use that one, "
+                "since two ledgers do not see one another, and people would spend their budgets twice",
+                LedgerWarning,
+                stacklevel=3,
+            )
 
 
 def _where(place: str | Path, key: str | Path | None) -> tuple[Database, Path, Anchor]:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,7 +15,7 @@ import sqlalchemy as sa
 from collegium.errors import LedgerError, LedgerWarning
 from collegium.ledger import tables
 from collegium.ledger.books import BEGIN, Books, Changes, as_text, members_sum
-from collegium.ledger.chain import Anchor, Entry, Key
+from collegium.ledger.chain import Anchor, Entry, Key, Seen
 from collegium.ledger.database import Database
 
 _AT_ONCE = 10_000
@@ -234,6 +235,11 @@ class Transaction:
                 self._connection.execute(move)
 
     def _now(self) -> str:
+        """The time, or that of the last entry where the clock runs backwards.
+
+        A wrong clock is told of, and refuses nothing: what is released must be accounted for, and no sum
+        depends on times. Entries follow by number; times are for people, whose receipts list them in order.
+        """
         now = datetime.now(UTC).isoformat(timespec="seconds")
         if self.last is None or now >= self.last.at:
             return now
@@ -298,7 +304,8 @@ class Storage:
             return
         try:
             with self._anchor.held():
-                self._anchor.advance(transaction.ledger, last.number, last.mac)
+                place = None if self.database.file is None else str(self.database.file)
+                self._anchor.advance(Seen(transaction.ledger, last.number, last.mac, place))
         except OSError as error:  # it was committed all the same
             warnings.warn(
                 f"{self._anchor.path} cannot be written ({error.strerror}): an older copy of the ledger "
@@ -310,7 +317,7 @@ class Storage:
     def _transaction(
         self,
         connection: sa.Connection,
-        seen: tuple[str, int, str] | None,
+        seen: Seen | None,
         writes: bool,
         proven: Proven | None,
     ) -> Transaction:
@@ -320,14 +327,35 @@ class Storage:
         if transaction.last is None:
             raise LedgerError(f"the ledger at {place} was emptied: restore its newest backup")
         if seen is not None:
-            ledger, number, mac = seen
-            if ledger != transaction.ledger:
+            if seen.ledger != transaction.ledger:
                 raise LedgerError(
                     f"{place} is not the ledger that was used with this key before: give that one; nothing "
                     "was released"
                 )
-            transaction.require_entry(number, mac, "seen here")
+            transaction.require_entry(seen.entries, seen.mac, "seen here")
+            if writes:
+                self._refuse_copy(seen)
         return transaction
+
+    def _refuse_copy(self, seen: Seen) -> None:
+        """Of a ledger that was copied with its key and anchor, one may go on: else each has whole budgets."""
+        here = self.database.file
+        if here is None or seen.place is None or not Path(seen.place).is_file():
+            return
+        if not here.samefile(seen.place) and _ledger_in(Path(seen.place)) == seen.ledger:
+            raise LedgerError(
+                f"{here} is a copy of the ledger at {seen.place}, which is still there: with both, people "
+                "would spend their budgets twice; use that one, or put it away if this one is to go on; "
+                "nothing was released"
+            )
+
+
+def _ledger_in(file: Path) -> str | None:
+    try:
+        with Database(file).reading() as connection:
+            return connection.scalar(sa.select(tables.head.c.ledger))
+    except LedgerError:  # it is something else by now
+        return None
 
 
 def _in_parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
