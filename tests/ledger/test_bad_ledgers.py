@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from collegium.budgets import Budget, Budgets
 from collegium.errors import CollegiumError, InputError, LedgerError, LedgerWarning
 from collegium.ledger import storage
+from collegium.ledger.chain import Key
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 from tests.ledger.conftest import ask, people
@@ -379,6 +381,58 @@ def test_no_password_is_shown(tmp_path):
     assert "secret" not in str(raised.value)
 
 
+def lower(ledger: Ledger) -> None:
+    """ann and bob grant less than was spent, and then are asked for more."""
+    less = {"high": 0.1, "low": 0.1}
+    ledger.change(people({"ann": "high", "bob": "low"}, less))
+    ask(ledger, "new", people({"ann": "high", "bob": "low"}, less), COSTS)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        pytest.param(
+            lambda used: ask(used, "new", people(dict.fromkeys("cdef", "high")), COSTS),
+            "0 of 4 owners are known .* is it another data set's",
+            id="another data set",
+        ),
+        pytest.param(
+            lambda used: ask(
+                used, "new", people({"ann": "high"}, {"high": 2.0, "low": 3.0}), COSTS
+            ),
+            r"1 owners grant ε = 1 .*, but ε = 2 .* one budget over all releases: give that one in every",
+            id="the same words in two policies",
+        ),
+        pytest.param(
+            lambda used: used.left(Budgets({"high": Budget(1.0, 1e-6)}, [0], ["ann"])),
+            r"grant ε = 1 \(δ = 1e-05\) .*, but ε = 1 \(δ = 1e-06\) here",
+            id="another delta",
+        ),
+        pytest.param(
+            lambda used: used.left(Budgets(TWO.groups, [0, 1], ["ann", "ann"])),
+            "two budgets, .* all records of one owner need the same level",
+            id="two levels at once",
+        ),
+        pytest.param(lower, r"'high' \(ε = 0\.1 .* have μ = 0 left", id="less than was spent"),
+        pytest.param(
+            lambda used: Ledger(str(used), f"{Ledger.create(f'{used}-2')}.key"),
+            "entry 1 .* was not written with this key",
+            id="the key of another",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_bad_input_is_one_line_and_loses_nothing(used, act, message):
+    before = [entry.mac for entry in used.history()]
+    with pytest.raises(CollegiumError, match=message) as raised:
+        act(used)
+    assert "\n" not in str(raised.value)
+    after = used.history()
+    assert [entry.mac for entry in after[: len(before)]] == before
+    assert {entry.kind for entry in after[len(before) :]} <= {"change"}
+    used.verify()
+
+
 @pytest.mark.parametrize("parts", [[0], [0, 2], [0, -1], [[0, 1]]])
 def test_parts(ledger, parts):
     with pytest.raises(InputError, match="parts"):
@@ -518,3 +572,32 @@ def test_no_entry_tells_the_number_of_a_person(ledger):
     key = ledger._storage.key
     tags = {f"{key.members([key.owner(f'p{number}')]):032x}" for number in range(4)}
     assert len(set(proofs)) == 4 and not set(proofs) & tags
+
+
+def test_a_program_proves_each_entry_once_and_takes_in_those_of_others(used, monkeypatch):
+    other = Ledger(str(used))
+    ask(other, "new", TWO, COSTS)
+    prove, proven = Key.entry, []
+    monkeypatch.setattr(
+        Key, "entry", lambda key, *line: proven.append(line[1]) or prove(key, *line)
+    )
+    assert used.standings() == other.standings()
+    assert proven == [6]
+    assert used.verify() == 6
+    assert proven == [6, 1, 2, 3, 4, 5, 6]
+
+
+def test_many_people_are_looked_up_as_few_are(used, monkeypatch):
+    ask(used, "one", people({"ann": "high"}), COSTS)
+    some = people({"ann": "high", "bob": "low"})
+    few = used.left(some)
+    for limit in ("_FEW_OWNERS", "_FEW_COHORTS"):
+        monkeypatch.setattr(storage, limit, 1)
+        many = used.left(some)
+        assert many.cohort.tolist() == few.cohort.tolist()
+        assert many.mu_squared.tolist() == few.mu_squared.tolist()
+        sql(used, "UPDATE owner SET cohort = 3 - cohort")
+        with pytest.raises(LedgerError, match="moved, added or taken out"):
+            used.left(some)
+        sql(used, "UPDATE owner SET cohort = 3 - cohort")
+        monkeypatch.undo()

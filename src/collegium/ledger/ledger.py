@@ -479,11 +479,11 @@ class Ledger:
     def standings(self) -> list[Standing]:
         """How all people stand, oldest first: those who granted and spent the same are one of them."""
         together: dict[Standing, int] = {}
-        known = self.contents()
-        for cohort in known.cohorts.values():
-            if cohort.members:
-                alike = replace(known.standing(cohort.id), owners=0)
-                together[alike] = together.get(alike, 0) + cohort.members
+        with self._storage.reading() as seen:
+            for cohort in seen.books.cohorts.values():
+                if cohort.members:
+                    figures = replace(seen.books.standing(cohort.id), owners=0)
+                    together[figures] = together.get(figures, 0) + cohort.members
         return [replace(one, owners=owners) for one, owners in together.items()]
 
     def account_of(self, name: str) -> Account | None:
@@ -494,7 +494,7 @@ class Ledger:
             return None if cohort is None else seen.books.account(cohort)
 
     def contents(self) -> Books:
-        """All that the entries say."""
+        """All that the entries say, each proven anew."""
         with self._storage.reading(anew=True) as seen:
             return seen.books
 
