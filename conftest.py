@@ -10,6 +10,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(_name, "1")
 
+# Tests make studies about the same people again and again: those of ledgers name theirs.
+os.environ["COLLEGIUM_LEDGER"] = "none"
+
 if sys.dont_write_bytecode:
     # Dozens of processes import the package or the tests: the first one compiles for all.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

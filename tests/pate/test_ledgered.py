@@ -19,6 +19,7 @@ from collegium.errors import (
 )
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost, Limit
+from collegium.pate import spent_again
 from collegium.pate.pipeline import PateRun
 
 POLICY = Policy({"high": 1.0, "low": 3.0})
@@ -171,6 +172,27 @@ def test_a_few_people_with_a_history_of_their_own_are_no_group(ledger):
     assert {name: group.owners for name, group in made.plan_.groups.items()} == {
         "high": 49, "high, 6/10 left": 51, "low": 148, "low, 6/10 left": 152,
     }  # fmt: skip
+
+
+def test_without_a_ledger_the_first_fit_of_a_process_says_so_in_one_line(monkeypatch, ledger):
+    monkeypatch.setattr(spent_again, "_fits", spent_again._fits[:0])
+    monkeypatch.delenv("COLLEGIUM_LEDGER")
+
+    def said(**how):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model(queries=Queries(max_labels=1)).fit(
+                X, Y, budgets=POLICY.assign(LEVELS, owners=NAMES), X_public=X_PUBLIC, **how
+            )
+        return [str(one.message) for one in caught if "nobody remembers" in str(one.message)]
+
+    assert not said(ledger=ledger)
+    monkeypatch.setattr(spent_again, "_fits", spent_again._fits[:0])
+    assert len(said()) == 1
+    assert not said()
+    monkeypatch.setattr(spent_again, "_fits", spent_again._fits[:0])
+    monkeypatch.setenv("COLLEGIUM_LEDGER", "none")
+    assert not said()
 
 
 def test_without_a_ledger_nothing_changes():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,6 +33,15 @@ from collegium.cli.console import (
 from collegium.cli.options import PATH_OPTION
 from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
+
+if TYPE_CHECKING:
+    from collegium.budgets import Budgets
+    from collegium.cli.vote_files import TeacherBudgets
+    from collegium.ledger.ledger import Left
+    from collegium.pate.voting.aggregators import Aggregator
+    from collegium.pate.voting.price_choice import ChosenPrice
+    from collegium.personalisation.electorate import Electorate
+    from collegium.personalisation.plan import Plan
 
 _MOST_CLASSES = 10_000  # as in data/tables.py, which is slow to import
 
@@ -111,6 +121,27 @@ def label(
             "(worst-case; lnmax, gnmax, confident, interactive); labels alone may cost less."
         ),
     ] = "labels",
+    people: Annotated[
+        Path | None,
+        typer.Option(
+            help="Whose records the teachers learnt from: a table with columns owner and group. A ledger "
+            "then keeps one account per person over all releases.",
+        ),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="A file, postgresql://USER@HOST/DATABASE, or none. Default: COLLEGIUM_LEDGER, else "
+            "people.ledger beside the table of people."
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option("--key", help="File of the ledger's key.", **PATH_OPTION)
+    ] = None,
+    newcomers: Annotated[
+        bool,
+        typer.Option(help="Most of these people are new to a ledger that knows others."),
+    ] = False,
     shuffle_seed: Annotated[
         int, typer.Option(help="Public randomness: order of queries, participation.", min=0)
     ] = 0,
@@ -131,10 +162,13 @@ def label(
 
     from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement
     from collegium.cli.electorates import electorate_of
-    from collegium.cli.vote_files import read_budgets, read_features, read_votes
+    from collegium.cli.progress import NoteObserver
+    from collegium.cli.vote_files import read_budgets, read_features, read_people, read_votes
     from collegium.data.datasets import sha256_of
+    from collegium.ledger.places import find_place
     from collegium.noise.sources import SecureNoise, SeededNoise
     from collegium.pate.classifier import default_model
+    from collegium.pate.ledgered import Allowance, require_mu, takes_the_whole
     from collegium.pate.pipeline import release as release_votes
     from collegium.pate.question_order import random_order
     from collegium.pate.settings import Account, Queries
@@ -142,29 +176,40 @@ def label(
     from collegium.pate.voting.affordable import refuse_unaffordable
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price
-    from collegium.pate.voting.release import LABELS, check_release
+    from collegium.pate.voting.release import HISTOGRAM, LABELS, check_release
     from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
     from collegium.study.kept import FolderMemory
+    from collegium.study.on_ledger import begin
     from collegium.study.published import summary, write_release
 
     refuse_among_a_studys_files(out_folder)
     ballots = read_budgets(budgets)
+    granted: Budgets | None = None
+    if people is not None:
+        granted, ballots = read_people(people, ballots)
     chosen = Account(guarantee, conversion, orders, price=price)
     table = read_votes(votes, votes_are, classes, ballots)
-    plan, electorate = electorate_of(ballots, table, personalisation, rule, shuffle_seed)
-    mechanism = aggregator_from(
-        aggregator,
-        sigma=sigma,
-        sigma_threshold=sigma_threshold,
-        threshold=threshold,
-        gamma=gamma,
-        confidence=confidence,
-        refit_every=refit_every,
-    ).resolved(plan.n_nominal)
-    check_release(release, mechanism, guarantee)
     limits = [limit for limit in (max_labels, max_queries, table.n_queries) if limit is not None]
-    charged = choose_price(price, release, mechanism, electorate, guarantee, min(limits))
-    refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed, charged.name)
+
+    def planned(
+        ballots: TeacherBudgets, price: str | None
+    ) -> tuple[Plan, Electorate, Aggregator, ChosenPrice]:
+        plan, electorate = electorate_of(ballots, table, personalisation, rule, shuffle_seed)
+        mechanism = aggregator_from(
+            aggregator,
+            sigma=sigma,
+            sigma_threshold=sigma_threshold,
+            threshold=threshold,
+            gamma=gamma,
+            confidence=confidence,
+            refit_every=refit_every,
+        ).resolved(plan.n_nominal)
+        check_release(release, mechanism, guarantee)
+        charged = choose_price(price, release, mechanism, electorate, guarantee, min(limits))
+        refuse_unaffordable(mechanism, plan, guarantee, shuffle_seed, charged.name)
+        return plan, electorate, mechanism, charged
+
+    plan, electorate, mechanism, charged = planned(ballots, price)
     unit = OWNER if ballots.knows_owners else TEACHER
     warn_of(plan.large_deltas(unit))
     student = None
@@ -191,11 +236,50 @@ def label(
     inputs = {"vote": sha256_of(votes), "budget": sha256_of(budgets)}
     if student is not None and features is not None:
         inputs["feature"] = sha256_of(features)
+    if people is not None:
+        inputs["people"] = sha256_of(people)
     _refuse_one_for_two(inputs)
+
+    def who() -> Budgets:
+        assert granted is not None
+        return granted
+
+    def decide(left: Left, share: float) -> Allowance:
+        if left.untouched.all() and takes_the_whole(guarantee, mechanism, charged.name):
+            return Allowance.everything(who())
+        require_mu(guarantee, mechanism, price)
+        return Allowance.by_level(who(), left, share)
+
+    settings = json.loads(json.dumps(settings))
+    reason = "nobody is named whose records the teachers learnt from; --people does"
+    if noise_seed is not None:
+        reason = "its noise is seeded"
+    remembered = begin(
+        find_place(ledger, key, people or votes),
+        "" if granted is not None and noise_seed is None else reason,
+        who,
+        decide,
+        folder if folder.holds(settings, inputs) else None,
+        NoteObserver(),
+        newcomers=newcomers,
+    )
+    if remembered is not None and not remembered.spending.allowance.whole:
+        ballots = replace(ballots, groups=dict(remembered.spending.allowance.groups))
+        plan, electorate, mechanism, charged = planned(ballots, HISTOGRAM)
+    arrangement = Arrangement(
+        unit=unit,
+        assignment="elsewhere",
+        what_is_left=remembered is not None and not remembered.spending.allowance.whole,
+    )
     order = random_order(shuffle_seed, table.n_queries)[:max_queries]
     folder.open()
     with folder.locked():
-        folder.claim(json.loads(json.dumps(settings)), inputs)
+        folder.claim(settings, inputs)
+        if remembered is not None:
+            remembered.keep(folder)
+            remembered.reserve(
+                folder, "labels", mechanism, electorate, arrangement, guarantee, charged.name
+            )
         released = release_votes(
             table,
             electorate,
@@ -206,10 +290,12 @@ def label(
             price=charged.name,
             noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
             owners={name: group.owners for name, group in plan.groups.items()},
-            arrangement=Arrangement(unit=unit, assignment="elsewhere"),
+            arrangement=arrangement,
             student=student,
             memory=FolderMemory(folder),
         )
+        if remembered is not None:
+            remembered.settle(folder, released, arrangement.neighbours, NoteObserver())
         write_release(
             folder,
             released,
@@ -222,6 +308,7 @@ def label(
         print_json(
             {
                 **summary(released),
+                **({} if remembered is None else {"ledger": str(remembered.place)}),
                 "labels": str(folder.release / "labels.csv"),
                 **(
                     {"histograms": str(folder.release / HISTOGRAMS_FILE)}
@@ -248,4 +335,6 @@ def label(
             f"{HISTOGRAMS_FILE}.",
             soft_wrap=True,
         )
+    if remembered is not None:
+        out.print(remembered.in_words, soft_wrap=True)
     out.print(f"Published: {folder.release}", soft_wrap=True)

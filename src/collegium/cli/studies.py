@@ -121,12 +121,13 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     """
     from collegium.cli.account import affordable_answers
     from collegium.cli.left import MOST
+    from collegium.cli.progress import NoteObserver
     from collegium.study.config import read_config
-    from collegium.study.stages import plan_study
+    from collegium.study.stages import plan_on_ledger
     from collegium.study.study_data import StudyData
 
     config = with_data_dir(read_config(study), data_dir)
-    planned = plan_study(config)
+    planned, ledger = plan_on_ledger(config, observer=NoteObserver())
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
     assert isinstance(data, StudyData)
     columns = data.inputs.get("columns", [])
@@ -147,6 +148,8 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
                 "answers_affordable": most,
                 "price": None if most is None else planned.price.name,
                 "columns": dict(columns),
+                "ledger": None if ledger is None else str(ledger.place),
+                "takes_whole_budgets": ledger is not None and ledger.spending.allowance.whole,
                 "groups": {
                     name: {
                         "people": group.owners,
@@ -177,6 +180,8 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
         out.print(f"The budgets pay for {bound}{most:,} answers if every query is answered.")
     if planned.price.why:
         out.print(planned.price.why, soft_wrap=True)
+    if ledger is not None:
+        out.print(ledger.in_words, soft_wrap=True)
 
 
 def run(
@@ -210,8 +215,11 @@ def demo(
 
     Example: collegium demo
     """
+    from collegium.accounting.neighbours import Neighbours
     from collegium.study.baselines import measure_baselines
     from collegium.study.config import read_config
+    from collegium.study.folder import StudyFolder
+    from collegium.study.on_ledger import place_within
 
     with as_file(files("collegium.study").joinpath("demo.toml")) as path:
         config = read_config(path)
@@ -226,6 +234,11 @@ def demo(
             f"({config.data.private_records:,}) make only {config.teachers.n_teachers} teachers."
         )
         out.print()
+    refuse_among_a_studys_files(out_folder)
+    place = place_within(
+        StudyFolder(out_folder), Neighbours.REPLACE
+    )  # the digits are split by hash
+    config = replace(config, ledger=replace(config.ledger, url=place))
     result = _run(config, out_folder, as_json)
     baselines = measure_baselines(config)
     comparison = {
@@ -237,6 +250,11 @@ def demo(
         "no privacy: the same model on all private records": (None, baselines.non_private_accuracy),
     }
     _show(result, as_json, comparison)
+    if not as_json and result.ledger is not None:
+        out.print(
+            f"What one person paid, for instance: collegium receipt 1 --ledger {result.ledger}",
+            soft_wrap=True,
+        )
 
 
 def report(
@@ -347,6 +365,7 @@ def _show(
             "student_accuracy": result.student_accuracy,
             "quality": quality.to_dict(),
             "notes": list(result.student_notes),
+            "ledger": result.ledger,
             "release": str(result.folder.release),
             "report": str(result.report),
         }
@@ -366,6 +385,11 @@ def _show(
     out.print(f"{_answers_in_words(result)}; {STOPPED[labels.stop_reason]}.", soft_wrap=True)
     if comparison is not None:
         out.print(_comparison_table(comparison, result.n_test))
+    if result.ledger is not None:
+        out.print(
+            f"Ledger:    {result.ledger} (`collegium ledger show`, `collegium receipt`)",
+            soft_wrap=True,
+        )
     out.print(f"Published: {result.folder.release}", soft_wrap=True)
     out.print(f"Report:    {result.report}", soft_wrap=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.budgets import Budget
-from collegium.checks import listed
+from collegium.budgets import Budget, Budgets
+from collegium.checks import listed, shown
 from collegium.data.datasets import read_any
 from collegium.data.datasets.raw import MOST_COLUMNS, UNREADABLE, open_raw, reason_of
 from collegium.errors import InputError, PrivacyWarning, counted
-from collegium.names import spelt_alike
+from collegium.names import as_names, spelt_alike
 from collegium.parameters import MOST_WHOLE
 from collegium.pate.voting.vote_table import VoteTable
 
@@ -101,6 +101,35 @@ def read_budgets(path: Path) -> TeacherBudgets:
         duplicates,
         knows_owners=duplicates is not None or "owners" in table.columns,
     )
+
+
+def read_people(path: Path, ballots: TeacherBudgets) -> tuple[Budgets, TeacherBudgets]:
+    """Read whose records the teachers have learnt from: a table with the columns owner and group.
+
+    Returns ``people``: who granted what.
+    Returns ``ballots``: which know how many people each group has.
+    """
+    _refuse_folder(path, "a table with a header (.csv or .parquet)")
+    table = read_any(path, as_text=True)
+    if not isinstance(table, pd.DataFrame) or not {"owner", "group"} <= set(table.columns):
+        raise InputError(f"{path} needs the columns 'owner' and 'group', with a header")
+    named = as_names(table["group"])
+    codes = pd.Index(list(ballots.groups)).get_indexer(pd.Index(named))
+    wrong = np.flatnonzero(codes < 0)
+    if wrong.size:
+        raise InputError(
+            f"{path}: {counted(int(wrong[0]))} is of group {shown(named[wrong[0]])}, which has no budget: "
+            f"the groups are {listed(ballots.groups)}"
+        )
+    people = Budgets(ballots.groups, codes.astype(np.intp), np.asarray(table["owner"]))
+    sizes = people.group_sizes()
+    for name, count in ballots.owners.items():
+        if ballots.knows_owners and count != sizes[name]:
+            raise InputError(
+                f"{path} names {sizes[name]:,} people of group {name!r}, and the budgets say {count:,}: "
+                "correct one of them"
+            )
+    return people, replace(ballots, owners=dict(sizes), knows_owners=True)
 
 
 def _by_teacher(table: pd.DataFrame, path: Path) -> pd.DataFrame:

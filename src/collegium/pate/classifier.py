@@ -42,6 +42,7 @@ from collegium.errors import (
     StudentError,
     StudentWarning,
 )
+from collegium.ledger.places import NONE, VARIABLE, is_unwanted
 from collegium.parameters import Searchable
 from collegium.pate.classifier_settings import check_settings
 from collegium.pate.effects import (
@@ -63,7 +64,7 @@ from collegium.pate.quality import (
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.records import Records
 from collegium.pate.settings import Account, Queries
-from collegium.pate.spent_again import fits_before, hashes_of, note_fit
+from collegium.pate.spent_again import anything_before, fits_before, hashes_of, note_fit
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.teachers.engines import Engine, running
 from collegium.pate.views import View
@@ -773,6 +774,11 @@ def _tell_of_fits_before(records: Records, without_ledger: bool) -> None:
     """Say that an earlier fit spent these people's budgets, too; remember that this one does."""
     hashes = hashes_of(records)
     before = fits_before(hashes)
+    if without_ledger and not anything_before() and not is_unwanted():
+        _Warner().note(
+            "nobody remembers what this fit spends, and the next one spends it anew: give ledger=, or set "
+            f"{VARIABLE}={NONE}"
+        )
     note_fit(hashes)
     if before and without_ledger:
         _Warner().note(

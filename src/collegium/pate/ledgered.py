@@ -65,11 +65,7 @@ class Allowance:
 
     @classmethod
     def what_is_left(
-        cls,
-        granted: Budgets,
-        left: Left,
-        share: float = DELTA_0_SHARE,
-        n_teachers: int | None = None,
+        cls, granted: Budgets, left: Left, n_teachers: int, share: float = DELTA_0_SHARE
     ) -> Allowance:
         """What people have left of their μ², rounded down to tenths, in groups of those who have the same.
 
@@ -79,37 +75,48 @@ class Allowance:
             Who is offered.
         left : Left
             Of these.
+        n_teachers : int
+            Nominal number, which says how small a group may be.
         share : float
             Of δ, that their ledger sets aside for δ₀.
-        n_teachers : int, optional
-            Nominal number, which says how small a group may be. None: groups stay as they are, since who
-            is in them was decided elsewhere, and each has what its member with the least has.
 
         Raises
         ------
         BudgetExceededError
-            If nobody has anything left; or somebody of a group that stays as it is.
+            If nobody has anything left.
         """
-        if granted.declared_sizes is not None:
-            raise InputError(
-                "group sizes are counted where a ledger says what is left, and here they are declared: leave "
-                "sizes out"
-            )
-        tenths = np.floor(left.share * _STEPS + 1e-9).astype(np.intp)
-        if n_teachers is None:
-            tenths = _least(granted, tenths)
-        else:
-            tenths = _merged(granted, tenths, -(-granted.n_owners // n_teachers))
+        _refuse_declared(granted)
+        tenths = _merged(granted, _tenths(left), -(-granted.n_owners // n_teachers))
         alike, which = np.unique(
             np.stack([granted.owner_group, tenths]), axis=1, return_inverse=True
         )
-        codes, groups = _groups(granted, alike, share, named_anew=n_teachers is not None)
+        codes, groups = _groups(granted, alike, share)
         if not groups:
             raise BudgetExceededError(
                 f"nobody of {granted.n_owners:,} owners has anything left in the ledger: nothing was asked "
                 "or spent"
             )
         return cls(uuid4().hex, False, groups, codes[which])
+
+    @classmethod
+    def by_level(cls, granted: Budgets, left: Left, share: float = DELTA_0_SHARE) -> Allowance:
+        """What everybody of a level has left, where who is in which group was decided elsewhere.
+
+        Parameters and errors as for :meth:`what_is_left`; refused is also a level of which anybody has
+        nothing left.
+        """
+        _refuse_declared(granted)
+        tenths = _tenths(left)
+        groups: dict[str, Budget] = {}
+        for code, (level, budget) in enumerate(granted.groups.items()):
+            its = tenths[granted.owner_group == code]
+            if its.size and not its.min():
+                raise BudgetExceededError(
+                    f"{(its == 0).sum():,} of {its.size:,} owners of level {level!r} have nothing left in "
+                    "the ledger: leave their records out; nothing was asked or spent"
+                )
+            groups[level] = _part(budget, int(its.min(initial=_STEPS)), share)
+        return cls(uuid4().hex, False, groups, granted.owner_group)
 
 
 def allow(
@@ -141,37 +148,43 @@ def allow(
         )
     if left.untouched.all():
         planned = make(recipe, records)
-        if (
-            planned.price.name == LABELS
-            or recipe.account.guarantee != WorstCasePricing.guarantee
-            or not planned.aggregator.has_label_price
-        ):
+        if takes_the_whole(recipe.account.guarantee, planned.aggregator, planned.price.name):
             return Allowance.everything(people)
     counted_in_mu(recipe)
-    n_teachers = recipe.n_teachers if people is records.budgets else None
-    return Allowance.what_is_left(people, left, share, n_teachers)
+    if (
+        people is not records.budgets
+    ):  # names are not beside the records, so levels stay as they are
+        return Allowance.by_level(people, left, share)
+    return Allowance.what_is_left(people, left, recipe.n_teachers, share)
+
+
+def takes_the_whole(guarantee: str, aggregator: Aggregator, price: str) -> bool:
+    """Whether a release counts in another way than a ledger, and keeps a budget only by itself."""
+    return (
+        price == LABELS or guarantee != WorstCasePricing.guarantee or not aggregator.has_label_price
+    )
+
+
+def require_mu(guarantee: str, aggregator: Aggregator, price: str | None) -> None:
+    """Refuse what a ledger cannot add to other costs: those are worst-case, in Gaussian DP.
+
+    Raises InputError.
+    """
+    beside = "these people's records were used before, and a ledger adds costs in μ of Gaussian DP"
+    if guarantee != WorstCasePricing.guarantee:
+        raise InputError(f"{beside}: the guarantee must be worst-case, and is {guarantee}")
+    if not aggregator.has_label_price:
+        raise InputError(
+            f"{beside}: the noise must be Gaussian (gnmax, confident, interactive), and the aggregator is "
+            f"{aggregator.name!r}"
+        )
+    if price not in (None, HISTOGRAM):
+        raise InputError(f"{beside}: price 'labels' says less in μ than it costs; leave it out")
 
 
 def counted_in_mu(recipe: Recipe) -> Recipe:
-    """Check that a recipe's costs can be entered beside others, and let its answers be charged so.
-
-    Raises
-    ------
-    InputError
-        If they cannot: a ledger adds worst-case costs in Gaussian DP.
-    """
-    beside = "these people's records were used before, and a ledger adds costs in μ of Gaussian DP"
-    if recipe.account.guarantee != WorstCasePricing.guarantee:
-        raise InputError(
-            f"{beside}: the guarantee must be worst-case, and is {recipe.account.guarantee}"
-        )
-    if not recipe.aggregator.has_label_price:
-        raise InputError(
-            f"{beside}: the noise must be Gaussian (gnmax, confident, interactive), and the aggregator is "
-            f"{recipe.aggregator.name!r}"
-        )
-    if recipe.account.price not in (None, HISTOGRAM):
-        raise InputError(f"{beside}: price 'labels' says less in μ than it costs; leave it out")
+    """Let a recipe's answers be charged so that a ledger can add them; raises as :func:`require_mu`."""
+    require_mu(recipe.account.guarantee, recipe.aggregator, recipe.account.price)
     return replace(recipe, account=replace(recipe.account, price=HISTOGRAM))
 
 
@@ -295,25 +308,16 @@ class LedgeredRun:
         self._reservation.settle([Cost(mu_squared) for mu_squared in most.values()], events)
 
 
-def _least(granted: Budgets, tenths: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Give every member of a level what the one with the least has.
+def _refuse_declared(granted: Budgets) -> None:
+    if granted.declared_sizes is not None:
+        raise InputError(
+            "group sizes are counted where a ledger says what is left, and here they are declared: leave "
+            "sizes out"
+        )
 
-    Raises BudgetExceededError if that is nothing.
-    """
-    tenths = tenths.copy()
-    for code, level in enumerate(granted.group_names):
-        its = granted.owner_group == code
-        if not its.any():
-            continue
-        if not tenths[its].min():
-            count = int((its & (tenths == 0)).sum())
-            raise BudgetExceededError(
-                f"{count:,} of {int(its.sum()):,} owners of level {level!r} have nothing left in the ledger, "
-                "and who learns from whom is decided already: leave their records out; nothing was asked or "
-                "spent"
-            )
-        tenths[its] = tenths[its].min()
-    return tenths
+
+def _tenths(left: Left) -> NDArray[np.intp]:
+    return np.floor(left.share * _STEPS + 1e-9).astype(np.intp)
 
 
 def _merged(granted: Budgets, tenths: NDArray[np.intp], least: int) -> NDArray[np.intp]:
@@ -329,7 +333,7 @@ def _merged(granted: Budgets, tenths: NDArray[np.intp], least: int) -> NDArray[n
 
 
 def _groups(
-    granted: Budgets, alike: NDArray[np.intp], share: float, named_anew: bool
+    granted: Budgets, alike: NDArray[np.intp], share: float
 ) -> tuple[NDArray[np.intp], dict[str, Budget]]:
     """Make a group of those who have the same left; -1 for those who have nothing.
 
@@ -341,13 +345,15 @@ def _groups(
         level = granted.group_names[code]
         if not tenths:
             continue
-        budget = granted.groups[level]
-        left = Limit.of(budget, share).mu_squared * tenths / _STEPS
-        whole = tenths == _STEPS or not named_anew
-        name = level if whole else f"{level}, {tenths}/{_STEPS} left"
-        groups[name] = Budget(_epsilon(left, budget.delta), budget.delta)
+        name = level if tenths == _STEPS else f"{level}, {tenths}/{_STEPS} left"
+        groups[name] = _part(granted.groups[level], tenths, share)
         numbers[place] = len(groups) - 1
     return numbers, groups
+
+
+def _part(budget: Budget, tenths: int, share: float) -> Budget:
+    left = Limit.of(budget, share).mu_squared * tenths / _STEPS
+    return Budget(_epsilon(left, budget.delta), budget.delta)
 
 
 def _epsilon(mu_squared: float, delta: float) -> float:

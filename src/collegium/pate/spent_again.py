@@ -30,6 +30,11 @@ def fits_before(records: pd.Index[Any]) -> int:
     return int(_fits.reindex(records, fill_value=0).median())
 
 
+def anything_before() -> bool:
+    """Whether anything was learnt from in this process."""
+    return not _fits.empty
+
+
 def note_fit(records: pd.Index[Any]) -> None:
     """Remember that these records' budgets were spent."""
     global _fits

@@ -20,6 +20,8 @@ HISTOGRAMS_FILE = "histograms.parquet"
 RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json")
 MANIFEST = "vault/manifest.json"
 VOTES = "vault/votes.npy"
+KEPT_ALLOWANCE, KEPT_CODES = "vault/ledger.json", "vault/left.npy"
+"""What a ledger had left for the study, and its release there; and for whom."""
 NEEDED_ONCE_ASKED = {f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")}
 """What decides on questions: if it is gone after the first one, it is not made again."""
 
@@ -62,7 +64,9 @@ def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
         elif journal.was_cut_off(name, now):
             yield Finding(name, "", now, made_again=True)
         else:
-            needed = name == MANIFEST or (journal.asked and name in NEEDED_ONCE_ASKED)
+            needed = name in (MANIFEST, KEPT_ALLOWANCE, KEPT_CODES) or (
+                journal.asked and name in NEEDED_ONCE_ASKED
+            )
             remedy = RESTORE if needed else DELETE
             if now is None:
                 yield Finding(name, "is gone", None, remedy, made_again=not needed)

@@ -48,6 +48,7 @@ class StudyResult:
     ``effects``: what the budgets did to classes and groups.
     ``quality``: the student beside one that always gives one answer, with the verdict.
     ``student_notes``: what the user should know about how the student was trained.
+    ``ledger``: which one remembers it, if any.
     """
 
     folder: StudyFolder
@@ -60,6 +61,7 @@ class StudyResult:
     effects: Effects
     quality: Quality
     student_notes: tuple[str, ...] = ()
+    ledger: str | None = None
 
     @property
     def report(self) -> Path:

@@ -409,6 +409,30 @@ class StudentSection(Settings):
 
 
 @dataclass(frozen=True)
+class LedgerPlace(Settings):
+    """Who remembers, over all releases, what was learnt from whom; nothing here is part of a study."""
+
+    url: str | None = setting(
+        None,
+        'One account per person, over all releases: a file, postgresql://USER@HOST/DATABASE, or "none". Left '
+        "out: COLLEGIUM_LEDGER, else people.ledger beside the private records, made when it is needed.",
+        kind="text",
+        example='"people.ledger"',
+    )
+    key: str | None = setting(
+        None,
+        "File of the ledger's key. Left out: beside a file, with .key added; for a server it must be given.",
+        kind="path",
+        example='"people.ledger.key"',
+    )
+    newcomers: bool = setting(
+        False,
+        "Whether most of these people are meant to be new to a ledger that knows others.",
+    )
+    section: ClassVar[str] = "ledger"
+
+
+@dataclass(frozen=True)
 class Run(Settings):
     """Speed only: nothing here can change a result, a label or an account."""
 
@@ -452,6 +476,7 @@ SECTIONS: dict[str, type[Settings]] = {
         PersonalisationSection,
         Aggregation,
         StudentSection,
+        LedgerPlace,
         Run,
     )
 }

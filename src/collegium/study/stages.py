@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from collegium.models.trial import one_line_about
 from collegium.pate.effects import sensitive_teacher_effects
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun, Released
+from collegium.pate.recipe import Recipe
+from collegium.pate.records import Records
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.plain_text import csv_for_people
 from collegium.report.page import render_report
@@ -20,6 +23,7 @@ from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_sett
 from collegium.study.kept import FolderMemory
 from collegium.study.model_card import model_card
 from collegium.study.notes import KeptNotes
+from collegium.study.on_ledger import StudyLedger, on_ledger
 from collegium.study.published import write_release
 from collegium.study.result import (
     StudyResult,
@@ -43,15 +47,38 @@ def plan_study(
     ``observer``: is told how the run gets on.
     Returns: a run whose ``records`` are a :class:`~collegium.study.study_data.StudyData`.
     """
-    recipe_of(config)  # nobody should wait for records to be read to learn of a typo
-    data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
-    config = settled(config, data.X_public)
+    config, data = _read(config)
     memory = None
     if folder is not None:
         # A folder that holds another study is not written into.
         own = folder.holds(*_identity(config, data), *_free(config, folder))
         memory = FolderMemory(folder, own)
     return PateRun(recipe_of(config), data, memory, observer, config.engine().running)
+
+
+def plan_on_ledger(
+    config: StudyConfig, folder: StudyFolder | None = None, observer: Observer | None = None
+) -> tuple[PateRun, StudyLedger | None]:
+    """The same with what a ledger has left of people's budgets, if one remembers this study."""
+    observer = Observer() if observer is None else observer
+    config, data = _read(config)
+    own = folder is not None and folder.holds(*_identity(config, data), *_free(config, folder))
+    memory = None if folder is None else FolderMemory(folder, own)
+
+    def make(recipe: Recipe, records: Records) -> PateRun:
+        return PateRun(recipe, records, memory, observer, config.engine().running)
+
+    recipe = recipe_of(config)
+    ledger = on_ledger(config, recipe, data, make, folder if own else None, observer)
+    if ledger is None:
+        return make(recipe, data), None
+    return ledger.spending.plan(recipe, data, make), ledger
+
+
+def _read(config: StudyConfig) -> tuple[StudyConfig, StudyData]:
+    recipe_of(config)  # nobody should wait for records to be read to learn of a typo
+    data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
+    return settled(config, data.X_public), data
 
 
 def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) -> StudyResult:
@@ -64,28 +91,47 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
     """
     config.engine().check()
     folder = StudyFolder(Path(out))
-    notes = KeptNotes(folder, Observer() if observer is None else observer)
-    run = plan_study(config, folder, notes)
+    observer = Observer() if observer is None else observer
+    notes = KeptNotes(folder, observer)
+    run, ledger = plan_on_ledger(config, folder, observer)
+    run.observer = notes
     data = run.records
     assert isinstance(data, StudyData)
     config = settled(config, data.X_public)
     rehearsed = run.rehearse(data.X_test)
     if rehearsed is not None and not folder.voting_has_ended():
-        _tell_if_unwritable(rehearsed, data, Observer() if observer is None else observer)
+        _tell_if_unwritable(rehearsed, data, observer)
     folder.open()
     with folder.locked():
         folder.claim(*_identity(config, data), *_free(config, folder))
         run.memory = FolderMemory(folder)
+        if ledger is not None:
+            if ledger.spending.allowance.whole and ledger.left is not None:
+                observer.note(ledger.in_words)
+            ledger.keep(folder)
         votes = run.votes()
         _keep_teacher_effects(folder, run, data, votes)
+        if ledger is not None:
+            ledger.reserve(
+                folder,
+                config.title(),
+                run.aggregator,
+                run.electorate,
+                run.arrangement,
+                run.recipe.account.guarantee,
+                run.price.name,
+            )
         released = run.release(votes)
+        if ledger is not None:
+            ledger.settle(folder, released, run.arrangement.neighbours, observer)
         stage = StudentStage(config, folder, run, notes)
         about = {"config": _settings_of_release(config, stage), "versions": versions()}
         write_release(folder, released, data.classes, data.public_rows, about)
         student, own_notes = stage.publish(released)
         for line in notes_on_test_records(run.plan, data):
             notes.note(line)
-        return _report(config, folder, run, data, released, student, (*notes.lines, *own_notes))
+        result = _report(config, folder, run, data, released, student, (*notes.lines, *own_notes))
+    return result if ledger is None else replace(result, ledger=str(ledger.place))
 
 
 def _tell_if_unwritable(student: Any, data: StudyData, observer: Observer) -> None:

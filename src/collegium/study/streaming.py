@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
+from collegium.budgets import Budgets
 from collegium.data.column_types import NUMBER, TEXT, ColumnTypes, kind_of
 from collegium.data.public_is_public import Likeness, refuse_same_people
 from collegium.data.sharding import (
+    CountedBudgets,
     Granted,
     ParquetSource,
     Roles,
     Scanned,
     ShardStore,
     build_shards,
+    named_budgets,
     scan,
 )
 from collegium.data.sharding.shard_store import remove_shards
@@ -100,11 +106,31 @@ class StreamedStudyData(StudyData):
     ``X`` is a :class:`PrivateStream`, ``budgets`` count owners without holding them, and ``codes`` are the
     numbers of the classes that occur.
 
+    ``granted``: what their levels mean.
     ``n_jobs``: processes that read files on this machine.
     """
 
     X: PrivateStream
+    granted: Granted
     n_jobs: int
+
+    @functools.cached_property
+    def people(self) -> Budgets:
+        """Who granted what, by name: read again, since the records do not hold it. **Sensitive.**"""
+        return named_budgets(self.X.source, self.X.roles, self.granted)
+
+    def with_budgets(self, budgets: Budgets, rows: NDArray[np.intp]) -> Self:
+        """Take everybody, with other budgets of the same levels."""
+        scanned = self.X.scanned
+        assert tuple(budgets.group_names) == tuple(scanned.budgets.group_names)
+        sizes = list(scanned.budgets.group_sizes().values())
+        counted = CountedBudgets(budgets, sizes, scanned.budgets.n_records)
+        return replace(
+            self,
+            X=replace(self.X, scanned=replace(scanned, budgets=counted)),
+            budgets=counted,
+            arrangement=replace(self.arrangement, what_is_left=True),
+        )
 
     def votes(self, teaching: Teaching) -> VoteTable:
         """Partition private records, train teachers on shards and ask them block by block; all resumable.
@@ -231,6 +257,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         fingerprints=fingerprints,
         n_tests_left_out=0 if test is None else n_tests - len(test.rows),
         reading=reading_of(config, types),
+        granted=granted,
         n_jobs=_jobs_here(config),
         arrangement=Arrangement(
             unit=ROW if config.data.owner is None else OWNER,

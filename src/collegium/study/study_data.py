@@ -65,6 +65,11 @@ class StudyData(Records):
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def people(self) -> Budgets:
+        """Who granted what, by name. **Sensitive.**"""
+        return self.budgets
+
+    @property
     def inputs(self) -> dict[str, Any]:
         """What records are, and how they are read: for whoever asks the published student."""
         return {**described(self.X_public), **self.reading}

@@ -18,6 +18,7 @@ from collegium.study.sections import (
     SECTIONS,
     Aggregation,
     Data,
+    LedgerPlace,
     PersonalisationSection,
     Preprocessing,
     Privacy,
@@ -33,7 +34,7 @@ class StudyConfig:
     """All settings of a study, with defaults filled in.
 
     ``study``, ``data``, ``privacy``, ``preprocessing``, ``teachers``, ``personalisation``,
-        ``aggregation``, ``student``, ``run``: the sections, as :mod:`collegium.study.sections`
+        ``aggregation``, ``student``, ``ledger``, ``run``: the sections, as :mod:`collegium.study.sections`
         describes them.
     ``folder``: what relative paths are relative to: the TOML file's folder.
     """
@@ -46,6 +47,7 @@ class StudyConfig:
     personalisation: PersonalisationSection
     aggregation: Aggregation
     student: StudentSection
+    ledger: LedgerPlace
     run: Run
     folder: Path
 
@@ -59,7 +61,7 @@ class StudyConfig:
         return None if given is None else (self.folder / given)
 
     def public(self) -> dict[str, dict[str, Any]]:
-        """Everything that may change a result, for the manifest: all sections but ``run``."""
+        """Everything that may change a result, for the manifest: all sections but ``ledger`` and ``run``."""
         return {
             section: {
                 name: _plain(value)
@@ -67,7 +69,7 @@ class StudyConfig:
                 if (value := self[f"{section}.{name}"]) is not None
             }
             for section, cls in SECTIONS.items()
-            if section != Run.section
+            if section not in (LedgerPlace.section, Run.section)
         }
 
     def published(self) -> dict[str, dict[str, Any]]:

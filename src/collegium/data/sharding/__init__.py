@@ -31,7 +31,7 @@ Examples
 from collegium.data.sharding.build import build_shards
 from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.roles import Roles
-from collegium.data.sharding.scan import CountedBudgets, Scanned, scan
+from collegium.data.sharding.scan import CountedBudgets, Scanned, named_budgets, scan
 from collegium.data.sharding.shard_store import ShardEntry, ShardStore
 from collegium.data.sharding.source import ParquetSource
 
@@ -44,5 +44,6 @@ __all__ = [
     "ShardEntry",
     "ShardStore",
     "build_shards",
+    "named_budgets",
     "scan",
 ]

@@ -1,0 +1,70 @@
+"""Where a ledger is: as the user says, as the environment says, or beside private data."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from collegium.accounting.neighbours import Neighbours
+
+if TYPE_CHECKING:
+    from collegium.ledger.ledger import Ledger
+
+NONE = "none"
+"""Said in place of a ledger by who wants nobody to remember."""
+VARIABLE = "COLLEGIUM_LEDGER"
+BESIDE_THE_DATA = "people.ledger"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a ledger is.
+
+    ``url``: a file, or postgresql://….
+    ``key``: file of its key; None: beside it.
+    ``is_asked_for``: whether the user named it, so that a study that cannot be entered is refused.
+    """
+
+    url: str
+    key: Path | None = None
+    is_asked_for: bool = False
+
+    def __str__(self) -> str:
+        return self.url
+
+    def opened(self) -> Ledger | None:
+        """Open it; None if it is not there yet, and may be made."""
+        if not self.is_asked_for and not Path(self.url).exists():
+            return None
+        from collegium.ledger.ledger import Ledger  # a database comes with it
+
+        return Ledger(self.url, self.key)
+
+    def made(self, neighbours: Neighbours) -> Ledger:
+        """Open it, or make it."""
+        from collegium.ledger.ledger import Ledger
+
+        known = self.opened()
+        return Ledger.create(self.url, self.key, neighbours=neighbours) if known is None else known
+
+
+def find_place(
+    url: str | None, key: Path | None, private: Path | None, folder: Path = Path()
+) -> Place | None:
+    """Find a ledger: where the user says, or the environment, or beside private data; None: not wanted.
+
+    ``folder``: what a relative file is relative to.
+    """
+    given = url or os.environ.get(VARIABLE)
+    if given == NONE:
+        return None
+    if given is not None:
+        return Place(given if "://" in given else str(folder / given), key, is_asked_for=True)
+    return None if private is None else Place(str(private.resolve().parent / BESIDE_THE_DATA), key)
+
+
+def is_unwanted() -> bool:
+    """Whether the environment says that nobody is to remember."""
+    return os.environ.get(VARIABLE) == NONE

@@ -1,0 +1,310 @@
+"""A study on a ledger: where that is, what it left, and what the study's folder remembers of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from collegium.accounting.neighbours import ROW, Arrangement, Neighbours
+from collegium.budgets import Budget, Budgets
+from collegium.errors import (
+    CollegiumError,
+    InputError,
+    LedgerError,
+    StudyMismatchError,
+)
+from collegium.json_files import number_as_json, read_json
+from collegium.ledger.ledger import Ledger, Left
+from collegium.ledger.limits import DELTA_0_SHARE
+from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, find_place
+from collegium.pate.ledgered import Allowance, LedgeredRun, MakeRun, allow
+from collegium.pate.observer import Observer
+from collegium.pate.pipeline import Released
+from collegium.pate.recipe import Recipe
+from collegium.pate.voting.aggregators import Aggregator
+from collegium.personalisation.electorate import Electorate
+from collegium.study.config import StudyConfig
+from collegium.study.folder import StudyFolder
+from collegium.study.pieces import KEPT_ALLOWANCE, KEPT_CODES
+from collegium.study.study_data import StudyData
+from collegium.study.terms import kept_price
+
+_MOST_NEW = 0.5
+"""Share of people whom a ledger does not know, above which the user is asked: are they others?"""
+_KEPT = {
+    "ledger": str,
+    "release": str,
+    "whole": bool,
+    "groups": dict,
+    "entry": (list, type(None)),
+    "settled": bool,
+}
+
+
+def place_of(config: StudyConfig) -> Place | None:
+    """Find a study's ledger: as it says, or the environment says, or beside the private records."""
+    return find_place(
+        config.ledger.url, config.path("ledger.key"), config.path("data.private"), config.folder
+    )
+
+
+def place_within(folder: StudyFolder, neighbours: Neighbours) -> str:
+    """Make a ledger in a study's own folder, unless there is one; for a demonstration."""
+    place = folder.path / BESIDE_THE_DATA
+    if not place.exists():
+        folder.open()
+        Ledger.create(place, neighbours=neighbours)
+    return str(place.resolve())
+
+
+def why_not(config: StudyConfig, data: StudyData) -> str:
+    """Say why no ledger can remember a study; empty if one can."""
+    if data.arrangement.unit == ROW and config.data.dataset is None:
+        return "the records do not say whose they are; data.owner names the column"
+    if config.aggregation.noise == "seeded":
+        return "its noise is seeded"
+    if data.arrangement.private_classes:
+        return "its list of classes is read off the private labels; data.classes gives a public one"
+    return ""
+
+
+class StudyLedger:
+    """What a study, or a labelling job, does about its ledger.
+
+    ``place``: of the ledger.
+    ``spending``: what the release may use.
+    ``left``: what people had left when it was planned; None where that was decided before.
+    ``kept``: what its folder remembers, if it was begun.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        spending: LedgeredRun,
+        left: Left | None,
+        kept: dict[str, Any] | None = None,
+    ) -> None:
+        self.place, self.spending, self.left = place, spending, left
+        self._kept = kept
+
+    @property
+    def in_words(self) -> str:
+        """What it takes, for the user."""
+        if self.spending.allowance.whole:
+            return (
+                f"ledger {self.place}: nothing has used these people's records before, and this release "
+                'takes the whole of their budgets; with price = "histogram" and Gaussian noise it would '
+                "leave what it does not use"
+            )
+        return (
+            f"ledger {self.place}: this release may use what people have left, and leaves the rest"
+        )
+
+    def keep(self, folder: StudyFolder) -> None:
+        """Write into the vault what the run may use, before anything is learnt; once."""
+        if self._kept is not None:
+            return
+        allowance = self.spending.allowance
+        groups = {
+            name: [number_as_json(one.epsilon), one.delta] for name, one in allowance.groups.items()
+        }
+        self._kept = {
+            "ledger": "",
+            "release": allowance.release,
+            "whole": allowance.whole,
+            "groups": groups,
+            "entry": None,
+            "settled": False,
+        }
+        folder.write_array(folder.path / KEPT_CODES, allowance.codes.astype(np.int32))
+        folder.write_json(folder.path / KEPT_ALLOWANCE, self._kept)
+
+    def reserve(
+        self,
+        folder: StudyFolder,
+        name: str,
+        aggregator: Aggregator,
+        electorate: Electorate,
+        arrangement: Arrangement,
+        guarantee: str,
+        price: str,
+    ) -> None:
+        """Set aside what the release may cost, unless all was drawn before.
+
+        ``name``: what the ledger calls it, for people.
+        ``price``: what an answer is charged, unless it was begun with another.
+        Raises LedgerError if the ledger is another one, or older than what was entered.
+        """
+        assert self._kept is not None
+        if self._kept["settled"]:
+            return
+        ledger = self.place.made(_promised(arrangement.neighbours))
+        id, entry = self._kept["release"], self._kept["entry"]
+        if self._kept["ledger"] not in ("", ledger.id):
+            raise LedgerError(
+                f"this release was begun on another ledger than {self.place}: name its own in ledger.url; "
+                "nothing was asked"
+            )
+        known = ledger.contents().releases.get(id)
+        if entry is not None and (
+            known is None or [known.opened.number, known.opened.mac] != entry
+        ):
+            raise LedgerError(
+                f"the ledger {self.place} does not know this release, which was entered there: it is an "
+                "older copy, so restore its newest backup; nothing was asked"
+            )
+        if known is not None and known.is_settled and not folder.voting_has_ended():
+            raise StudyMismatchError(
+                f"the ledger {self.place} knows this release as ended, and {folder.path} does not: the "
+                "folder is an older copy, so restore its newest backup; nothing was asked"
+            )
+        reservation = self.spending.reserve(
+            ledger,
+            name,
+            self.spending.at_most(
+                aggregator,
+                electorate,
+                arrangement.neighbours,
+                guarantee,
+                kept_price(folder) or price,
+            ),
+            arrangement,
+            newcomers=True,  # the user was asked when it was planned
+            again=True,  # the journal keeps all that is drawn
+        )
+        self._keep(folder, ledger=ledger.id, entry=[reservation.entry, reservation.mac])
+
+    def settle(
+        self, folder: StudyFolder, released: Released, neighbours: Neighbours, tell: Observer
+    ) -> None:
+        """Enter what it did cost; if that fails, all that was reserved stays charged until the next run."""
+        assert self._kept is not None
+        if self._kept["settled"]:
+            return
+        try:
+            self.spending.settle(released, neighbours)
+        except CollegiumError as error:
+            tell.note(
+                f"the ledger {self.place} keeps all that was reserved, which is more than was spent, until "
+                f"the same command enters it: {error}"
+            )
+            return
+        self._keep(folder, settled=True)
+
+    def _keep(self, folder: StudyFolder, **changes: Any) -> None:
+        assert self._kept is not None
+        changed = {**self._kept, **changes}
+        if changed != self._kept:
+            self._kept = changed
+            folder.write_json(folder.path / KEPT_ALLOWANCE, changed)
+
+
+def on_ledger(
+    config: StudyConfig,
+    recipe: Recipe,
+    data: StudyData,
+    make: MakeRun,
+    folder: StudyFolder | None,
+    observer: Observer,
+) -> StudyLedger | None:
+    """Find out what a study may use of people's budgets; None if no ledger remembers it.
+
+    ``folder``: if it holds this very study, begun before.
+    Raises as :func:`begin`.
+    """
+    return begin(
+        place_of(config),
+        why_not(config, data),
+        lambda: data.people,
+        lambda left, share: allow(left, share, recipe, data, data.people, make),
+        folder,
+        observer,
+        newcomers=config.ledger.newcomers,
+    )
+
+
+def begin(
+    place: Place | None,
+    reason: str,
+    people: Callable[[], Budgets],
+    decide: Callable[[Left, float], Allowance],
+    folder: StudyFolder | None,
+    observer: Observer,
+    *,
+    newcomers: bool = False,
+) -> StudyLedger | None:
+    """Find out what a release may use of people's budgets; None if no ledger remembers it.
+
+    ``place``: of the ledger; None: the user wants none.
+    ``reason``: why none can remember it; empty if one can.
+    ``people``: who granted what, by name.
+    ``decide``: what it may use, given what they have left, and the share of δ that is set aside for δ₀.
+    ``folder``: if it holds this very release, begun before.
+    Raises InputError if the user named a ledger that cannot remember this, or if these people may be others
+        than those whom it knows.
+    """
+    if folder is not None and (folder.path / KEPT_ALLOWANCE).exists():
+        return _begun(people(), place, folder)
+    if folder is not None and any((folder.vault / name).exists() for name in _BEGUN):
+        if place is not None:
+            observer.note("this was begun without a ledger, and goes on without")
+        return None
+    if place is None:
+        return None
+    if reason:
+        if place.is_asked_for:
+            raise InputError(f'no ledger can remember this: {reason}; or name none ("none")')
+        observer.note(
+            f"nobody remembers what is spent here, and the next one spends it anew: {reason}"
+        )
+        return None
+    granted = people()
+    ledger = place.opened()
+    left = Left.of_newcomers(granted) if ledger is None else ledger.left(granted)
+    if ledger is not None and not newcomers:
+        _ask_who_they_are(ledger, left)
+    allowance = decide(left, DELTA_0_SHARE if ledger is None else ledger.delta_0_share)
+    return StudyLedger(place, LedgeredRun(granted, allowance), left)
+
+
+_BEGUN = ("partition.npy", "votes.npy", "terms.json")
+
+
+def _begun(people: Budgets, place: Place | None, folder: StudyFolder) -> StudyLedger:
+    kept = read_json(folder.path / KEPT_ALLOWANCE, _KEPT)
+    if place is None and not kept["settled"]:
+        raise InputError("this was begun on a ledger, and goes on with it only: name it")
+    try:
+        codes = np.load(folder.path / KEPT_CODES, allow_pickle=False)
+        groups = {name: Budget(float(eps), delta) for name, (eps, delta) in kept["groups"].items()}
+        whole = codes.shape == (people.n_owners,) and codes.max(initial=-1) < len(groups)
+    except (OSError, ValueError, EOFError, TypeError):
+        whole = False
+    if not whole:
+        raise StudyMismatchError(
+            f"{folder.path / KEPT_CODES} is not what this study wrote there: nothing was asked; restore the "
+            "whole folder from one backup"
+        )
+    allowance = Allowance(kept["release"], kept["whole"], groups, codes.astype(np.intp))
+    return StudyLedger(place or Place(NONE), LedgeredRun(people, allowance), None, kept)
+
+
+def _ask_who_they_are(ledger: Ledger, left: Left) -> None:
+    new = int((left.cohort == 0).sum())
+    if new > _MOST_NEW * len(left.cohort):
+        known = ledger.contents().n_owners
+        if known:
+            raise InputError(
+                f"{len(left.cohort) - new:,} of {len(left.cohort):,} people are known to the ledger "
+                f"{ledger}, which knows {known:,}: if these are others, give them one of their own "
+                "(ledger.url) or let them join (ledger.newcomers = true); if they are the same, spell their "
+                "names alike"
+            )
+
+
+def _promised(neighbours: Neighbours) -> Neighbours:
+    """What a ledger that a study makes is about: a person's records there or blanked, if the study is."""
+    wanted = Neighbours.ADD_OR_REMOVE
+    return wanted if neighbours.include(wanted) else neighbours

@@ -1,0 +1,401 @@
+"""A study on a ledger: the second release about the same people sees what the first one left."""
+
+import json
+import shutil
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from collegium.errors import (
+    BudgetExceededError,
+    InputError,
+    LedgerError,
+    PrivacyWarning,
+    StudyMismatchError,
+)
+from collegium.ledger.ledger import Ledger
+from collegium.pate.observer import Observer
+from collegium.study.config import config_from
+from collegium.study.stages import plan_on_ledger, run_study
+
+LEVELS = {"high": 1.0, "low": 3.0}
+N, PUBLIC = 300, 60
+MU = {"aggregation": {"sigma": 6, "max_labels": 2}}  # leaves something
+LABELS = {"aggregation": {"sigma": 8}}  # labels pay for more answers: takes everything
+
+
+def table(n, seed):
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, 2, n)
+    X = generator.normal(size=(n, 2)) + 2.5 * y[:, None]
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.array(["no", "yes"])[y]})
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    private = table(N, 1).assign(
+        who=[f"p{number // 2}" for number in range(N)],
+        level=np.where(np.arange(N) // 2 % 4 == 0, "high", "low"),
+    )
+    private.to_csv(folder / "private.csv", index=False)
+    private.to_parquet(folder / "private.parquet", index=False)
+    table(PUBLIC, 2).drop(columns="y").to_csv(folder / "public.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def folder(tables, tmp_path, monkeypatch):
+    monkeypatch.delenv("COLLEGIUM_LEDGER")
+    for path in tables.iterdir():
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+def study(folder, **sections):
+    settings = {
+        "data": {"private": "private.csv", "public": "public.csv", "target": "y", "owner": "who",
+                 "classes": ["no", "yes"], "public_may_overlap": True},
+        "privacy": {"column": "level", "levels": LEVELS},
+        "teachers": {"model": "sklearn.naive_bayes.GaussianNB", "n_teachers": 15},
+        "aggregation": {"aggregator": "gnmax", "sigma": 6},
+        "run": {"n_jobs": 1},
+    }  # fmt: skip
+    for section, keys in sections.items():
+        settings[section] = {**settings.get(section, {}), **keys}
+    return config_from(settings, folder)
+
+
+class Heard(Observer):
+    def __init__(self):
+        self.notes = []
+
+    def note(self, line):
+        self.notes.append(line)
+
+
+def run(config, out, observer=None):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return run_study(config, out, observer)
+
+
+def ledger_of(folder):
+    return Ledger(folder / "people.ledger")
+
+
+def spent(folder):
+    return {one.level: one.epsilon_spent for one in ledger_of(folder).standings()}
+
+
+@pytest.mark.parametrize("source", ["private.csv", "private.parquet"])
+def test_a_second_study_gets_what_the_first_one_left(folder, source):
+    streamed = {"data": {"private": source}, "run": {"n_jobs": 1, "streaming": source[-1] == "t"}}
+    first = run(study(folder, **MU, **streamed), folder / "first")
+    assert {row.group: row.budget.epsilon for row in first.privacy.groups} == pytest.approx(
+        LEVELS, rel=1e-3
+    )
+    after_one = spent(folder)
+    assert all(0 < after_one[level] < epsilon for level, epsilon in LEVELS.items())
+    second = run(study(folder, **streamed), folder / "second")
+    assert "A ledger keeps one account per person" in " ".join(second.privacy.sentences())
+    assert all(
+        row.budget.epsilon < LEVELS[row.group.split(",")[0]] for row in second.privacy.groups
+    )
+    together = spent(folder)
+    assert all(after_one[level] < together[level] <= epsilon for level, epsilon in LEVELS.items())
+
+
+@pytest.mark.parametrize("source", ["private.csv", "private.parquet"])
+def test_the_first_of_all_may_take_everything_with_the_bits_of_a_study_without(folder, source):
+    streamed = {"data": {"private": source}, "run": {"n_jobs": 1, "streaming": source[-1] == "t"}}
+    first = run(study(folder, **LABELS, **streamed), folder / "first")
+    alone = run(study(folder, **LABELS, **streamed, ledger={"url": "none"}), folder / "alone")
+    assert first.privacy.price == alone.privacy.price == "labels"
+    assert first.plan == alone.plan
+    assert [len(one.labels.labels) for one in (first, alone)] == [len(alone.labels.labels)] * 2
+    assert spent(folder) == pytest.approx(LEVELS)
+    with pytest.raises(BudgetExceededError, match=r"nothing left in the ledger|has anything left"):
+        run(study(folder, **streamed), folder / "second")
+    assert not (folder / "second").exists()
+
+
+def test_it_is_made_beside_the_data_and_again_costs_nothing(folder):
+    config = study(folder, **MU)
+    first = run(config, folder / "out")
+    entries, before = len(ledger_of(folder).history()), spent(folder)
+    again = run(config, folder / "out")
+    assert again.labels.labels.tolist() == first.labels.labels.tolist()
+    assert len(ledger_of(folder).history()) == entries and spent(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("sections", "reason"),
+    [
+        ({"data": {"owner": None, "exclude": ["who"]}}, "do not say whose they are"),
+        ({"aggregation": {"sigma": 6, "noise": "seeded", "noise_seed": 1}}, "its noise is seeded"),
+        ({"data": {"classes": None}}, "read off the private labels"),
+    ],
+)
+def test_what_no_ledger_can_remember_is_said_or_refused_where_one_was_named(
+    folder, sections, reason
+):
+    heard = Heard()
+    plan_on_ledger(study(folder, **sections), observer=heard)
+    assert any("nobody remembers" in line and reason in line for line in heard.notes)
+    Ledger.create(folder / "mine.ledger")
+    with pytest.raises(InputError, match=reason):
+        plan_on_ledger(study(folder, **sections, ledger={"url": "mine.ledger"}))
+    plan_on_ledger(study(folder, **sections, ledger={"url": "none"}), observer=(quiet := Heard()))
+    assert not quiet.notes and not (folder / "people.ledger").exists()
+
+
+def test_a_plan_shows_what_is_left_and_makes_nothing(folder):
+    plan_on_ledger(study(folder, **MU))
+    assert not (folder / "people.ledger").exists()
+    run(study(folder, **MU), folder / "first")
+    planned, ledger = plan_on_ledger(study(folder))
+    assert "may use what people have left" in ledger.in_words
+    assert all("/10 left" in name for name in planned.plan.groups)
+
+
+def test_other_people_are_asked_about(folder):
+    run(study(folder, **MU), folder / "first")
+    others = pd.read_csv(folder / "private.csv")
+    others["who"] = "q" + others["who"]
+    others.to_csv(folder / "others.csv", index=False)
+    config = study(folder, data={"private": "others.csv"})
+    with pytest.raises(InputError, match="0 of 150 people are known to the ledger"):
+        run(config, folder / "second")
+    newcomers = study(folder, **MU, data={"private": "others.csv"}, ledger={"newcomers": True})
+    run(newcomers, folder / "second")
+    assert ledger_of(folder).contents().n_owners == 300
+
+
+def test_the_same_people_in_another_file_are_known(folder):
+    run(study(folder, **LABELS), folder / "first")
+    rows = pd.read_csv(folder / "private.csv").iloc[::-1].assign(a=lambda one: one["a"] + 1)
+    rows.to_csv(folder / "new.csv", index=False)
+    with pytest.raises(BudgetExceededError):
+        run(study(folder, data={"private": "new.csv"}), folder / "second")
+
+
+class CutOff(Exception):  # noqa: N818
+    pass
+
+
+def cut_off(monkeypatch, where):
+    """Stop a run at a point, as a crash does."""
+    from collegium.pate.pipeline import PateRun
+    from collegium.study.on_ledger import StudyLedger
+
+    owner, name = {
+        "after keeping": (PateRun, "votes"),
+        "after reserving": (PateRun, "release"),
+        "before settling": (StudyLedger, "settle"),
+    }[where]
+    real = getattr(owner, name)
+
+    def stop(*_):
+        raise CutOff
+
+    monkeypatch.setattr(owner, name, stop)
+    return lambda: monkeypatch.setattr(owner, name, real)
+
+
+@pytest.mark.parametrize("where", ["after keeping", "after reserving", "before settling"])
+def test_cut_off_anywhere_it_goes_on_with_the_same_entry(folder, monkeypatch, where):
+    config = study(folder, **MU)
+    restore = cut_off(monkeypatch, where)
+    with pytest.raises(CutOff):
+        run(config, folder / "out")
+    restore()
+    kept = json.loads((folder / "out/vault/ledger.json").read_text())
+    run(config, folder / "out")
+    kinds = [entry.kind for entry in ledger_of(folder).history()]
+    assert kinds.count("reserve") == kinds.count("settle") == 1
+    assert list(ledger_of(folder).contents().releases) == [kept["release"]]
+
+
+def test_between_plan_and_first_question_somebody_else_was_faster(folder, monkeypatch):
+    config = study(folder, **MU)
+    restore = cut_off(monkeypatch, "after keeping")
+    with pytest.raises(CutOff):
+        run(config, folder / "slow")
+    restore()
+    run(study(folder, **LABELS), folder / "fast")
+    with pytest.raises(BudgetExceededError, match="refused"):
+        run(config, folder / "slow")
+    assert not list((folder / "slow/release").iterdir())
+
+
+def test_a_ledger_of_yesterday_is_noticed_by_the_release_that_it_does_not_know(folder, monkeypatch):
+    run(study(folder, **MU), folder / "first")
+    for path in folder.glob("people.ledger*"):
+        shutil.copy(path, folder / f"old-{path.name}")
+    config = study(folder, aggregation={"sigma": 6, "max_labels": 1})
+    restore = cut_off(monkeypatch, "after reserving")
+    with pytest.raises(CutOff):
+        run(config, folder / "second")
+    restore()
+    for path in folder.glob("people.ledger*"):
+        path.unlink()
+    for path in folder.glob("old-*"):
+        path.rename(folder / path.name.removeprefix("old-"))
+    with pytest.raises(LedgerError, match="does not know this release"):
+        run(config, folder / "second")
+    shutil.rmtree(folder / "first")
+
+
+def test_a_folder_of_yesterday_is_noticed_by_the_ledger(folder, monkeypatch):
+    config = study(folder, **MU)
+    restore = cut_off(monkeypatch, "after reserving")
+    with pytest.raises(CutOff):
+        run(config, folder / "out")
+    restore()
+    shutil.copytree(folder / "out", folder / "old")
+    run(config, folder / "out")
+    with pytest.raises(StudyMismatchError, match="knows this release as ended"):
+        run(config, folder / "old")
+
+
+def test_another_ledger_or_none_is_refused_half_way(folder, monkeypatch):
+    config = study(folder, **MU)
+    restore = cut_off(monkeypatch, "after reserving")
+    with pytest.raises(CutOff):
+        run(config, folder / "out")
+    restore()
+    Ledger.create(folder / "other.ledger")
+    with pytest.raises(LedgerError, match="begun on another ledger"):
+        run(study(folder, **MU, ledger={"url": "other.ledger"}), folder / "out")
+    with pytest.raises(InputError, match="goes on with it only"):
+        run(study(folder, **MU, ledger={"url": "none"}), folder / "out")
+
+
+def test_what_was_begun_without_goes_on_without(folder, monkeypatch):
+    config = study(folder, **MU)
+    run(study(folder, **MU, ledger={"url": "none"}), folder / "out")
+    heard = Heard()
+    run(config, folder / "out", heard)
+    assert any("begun without a ledger" in line for line in heard.notes)
+    assert not (folder / "people.ledger").exists()
+
+
+@pytest.mark.parametrize("name", ["ledger.json", "left.npy"])
+def test_what_the_folder_remembers_of_the_ledger_cannot_be_taken_away(folder, monkeypatch, name):
+    config = study(folder, **MU)
+    restore = cut_off(monkeypatch, "after reserving")
+    with pytest.raises(CutOff):
+        run(config, folder / "out")
+    restore()
+    (folder / "out/vault" / name).unlink()
+    with pytest.raises(StudyMismatchError, match=rf"{name} is (gone|not what)"):
+        run(config, folder / "out")
+
+
+def test_labels_that_were_paid_for_are_kept_where_the_ledger_cannot_be_settled(folder, monkeypatch):
+    def broken(*_):
+        raise LedgerError("out of reach")
+
+    monkeypatch.setattr(Ledger, "_settle", broken)
+    heard = Heard()
+    config = study(folder, **MU)
+    run(config, folder / "out", heard)
+    assert any("keeps all that was reserved" in line for line in heard.notes)
+    assert (folder / "out/release/labels.csv").exists()
+    assert spent(folder) == pytest.approx(LEVELS, rel=1e-3)
+    monkeypatch.undo()
+    monkeypatch.delenv("COLLEGIUM_LEDGER", raising=False)
+    run(config, folder / "out")
+    assert all(spent(folder)[level] < 0.9 * epsilon for level, epsilon in LEVELS.items())
+
+
+def test_the_environment_names_a_ledger_for_all_studies(folder, monkeypatch):
+    place = folder / "elsewhere" / "all.ledger"
+    place.parent.mkdir()
+    Ledger.create(place)
+    monkeypatch.setenv("COLLEGIUM_LEDGER", str(place))
+    run(study(folder, **MU), folder / "out")
+    assert not (folder / "people.ledger").exists()
+    assert len(Ledger(place).contents().releases) == 1
+    monkeypatch.setenv("COLLEGIUM_LEDGER", str(folder / "typo.ledger"))
+    with pytest.raises(LedgerError, match="holds no ledger"):
+        run(study(folder, **MU), folder / "other")
+
+
+# Votes from elsewhere
+
+
+@pytest.fixture
+def ballots(folder):
+    votes = np.random.default_rng(1).integers(0, 2, (40, 20)) | (np.arange(40)[:, None] % 2)
+    np.save(folder / "votes.npy", votes)
+    pd.DataFrame({"epsilon": [1.0] * 10 + [3.0] * 10, "group": ["a"] * 10 + ["b"] * 10}).to_csv(
+        folder / "budgets.csv", index=False
+    )
+    people = [f"p{number}" for number in range(120)]
+    pd.DataFrame({"owner": people, "group": ["a"] * 60 + ["b"] * 60}).to_csv(
+        folder / "people.csv", index=False
+    )
+    return folder
+
+
+def label(main, folder, out, *more):
+    command = ["label", "--votes", folder / "votes.npy", "--budgets", folder / "budgets.csv",
+               "--classes", 2, "--out", folder / out, *more]  # fmt: skip
+    if "--aggregator" not in more:
+        command += ["--aggregator", "gnmax"]
+    return main(*command)
+
+
+def test_a_label_job_sees_what_others_left_and_leaves_something(ballots, collegium):
+    named = ("--people", ballots / "people.csv")
+    code, _, _ = label(collegium, ballots, "one", *named, "--sigma", 12, "--max-labels", 2)
+    assert code == 0
+    first = {one.level: one.epsilon_spent for one in ledger_of(ballots).standings()}
+    assert 0 < first["a"] < 1 and 0 < first["b"] < 3
+    code, said, _ = label(collegium, ballots, "two", *named, "--sigma", 12)
+    assert code == 0 and "may use what people have left" in said
+    both = {one.level: one.epsilon_spent for one in ledger_of(ballots).standings()}
+    assert first["a"] < both["a"] <= 1 and first["b"] < both["b"] <= 3
+    code, _, wrong = label(collegium, ballots, "three", *named, "--sigma", 12, "--price", "labels")
+    assert code == 2 and "leave it out" in wrong
+
+
+def test_a_label_job_may_take_everything_and_is_finished_only_once(ballots, collegium):
+    named = ("--people", ballots / "people.csv", "--aggregator", "lnmax", "--gamma", "0.1")
+    for _ in range(2):
+        code, said, wrong = label(collegium, ballots, "one", *named)
+        assert code == 0, wrong
+    assert "takes the whole of their budgets" in said
+    assert len(ledger_of(ballots).contents().releases) == 1
+    code, _, wrong = label(
+        collegium, ballots, "two", "--people", ballots / "people.csv", "--sigma", 9
+    )
+    assert code == 2 and "60 of 60 owners of level 'a' have nothing left" in wrong
+
+
+@pytest.mark.parametrize(
+    ("people", "message"),
+    [
+        ("owner,group\np1,c\n", "which has no budget"),
+        ("owner\np1\n", "needs the columns"),
+        ("owner,group\np1,a\np1,b\n", "two"),
+    ],
+)
+def test_a_table_of_people_that_cannot_be_used(ballots, collegium, people, message):
+    (ballots / "people.csv").write_text(people)
+    code, _, wrong = label(
+        collegium, ballots, "one", "--people", ballots / "people.csv", "--sigma", 9
+    )
+    assert code == 2 and message in wrong and len(wrong.strip().splitlines()) == 1
+    assert not (ballots / "people.ledger").exists()
+
+
+def test_a_label_job_without_names_says_that_nobody_remembers(ballots, collegium):
+    code, _, said = label(collegium, ballots, "one", "--sigma", 9)
+    assert code == 0 and "nobody remembers" in said and "--people" in said
+    code, _, said = label(collegium, ballots, "two", "--sigma", 9, "--ledger", ballots / "x.ledger")
+    assert code == 2 and "no ledger can remember this" in said
