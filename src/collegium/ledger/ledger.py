@@ -467,8 +467,8 @@ class Ledger:
         """
         one = self._storage.key.owner(name)
         with self._storage.writing() as transaction:
-            cohort = transaction.cohorts_of([one]).get(one)
-            if cohort is None:
+            (cohort,) = transaction.cohorts_of([one])
+            if not cohort:
                 return False
             if not transaction.books.cohorts[cohort].has_left:
                 tags = self._storage.key.members([one])
@@ -490,8 +490,8 @@ class Ledger:
         """Look up one person: grants, releases, and how things stand; None for an unknown name."""
         one = self._storage.key.owner(name)
         with self._storage.reading() as seen:
-            cohort = seen.cohorts_of([one]).get(one)
-            return None if cohort is None else seen.books.account(cohort)
+            (cohort,) = seen.cohorts_of([one])
+            return seen.books.account(cohort) if cohort else None
 
     def contents(self) -> Books:
         """All that the entries say, each proven anew."""

@@ -39,9 +39,7 @@ class People:
 
     def look_up(self, transaction: Transaction) -> NDArray[np.intp]:
         """Cohort of each, shape (n_owners,); 0 for people who are new."""
-        ids: list[bytes] = self._ids.tolist()
-        known = transaction.cohorts_of(ids)
-        return np.fromiter((known.get(one, 0) for one in ids), dtype=np.intp, count=len(ids))
+        return np.array(transaction.cohorts_of(self._ids.tolist()), dtype=np.intp)
 
 
 def by_part(

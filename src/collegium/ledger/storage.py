@@ -143,8 +143,8 @@ class Transaction:
                 f"{whose}; it ends at {self.next_number - 1}): put the newest one back; nothing was released"
             )
 
-    def cohorts_of(self, ids: Sequence[bytes]) -> dict[bytes, int]:
-        """Look up the cohort of every owner who is known, and prove that nobody was moved.
+    def cohorts_of(self, ids: Sequence[bytes]) -> list[int]:
+        """Look up the cohort of every owner, 0 for who is not known, and prove that nobody was moved.
 
         Where somebody is not known, that nobody was taken out: who is new has a whole budget. One statement
         reads the rows that are looked up and proved: a database may answer two from different places. What
@@ -154,15 +154,14 @@ class Transaction:
             cohorts = self._cohorts_that_hold(ids)
             if len(cohorts) <= _FEW_COHORTS:
                 owners = self._owners(sa.select(tables.owner).where(_cohort.in_(cohorts)))
-                known = {one: owners[one] for one in ids if one in owners}
-                if len(known) == len(ids):
-                    self._prove(set(known.values()), owners)
-                    return known
+                found = [owners.get(one, 0) for one in ids]
+                if 0 not in found:
+                    self._prove(set(found), owners)
+                    return found
         owners = self._owners(sa.select(tables.owner))
-        known = {one: owners[one] for one in ids if one in owners}
-        everybody = len(known) < len(ids)
-        self._prove(set(self.books.cohorts) if everybody else set(known.values()), owners)
-        return known
+        found = [owners.get(one, 0) for one in ids]
+        self._prove(set(self.books.cohorts) if 0 in found else set(found), owners)
+        return found
 
     def prove_everybody(self) -> None:
         """Refuse a table of owners that is not what the entries prove."""
