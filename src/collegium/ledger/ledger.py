@@ -5,57 +5,28 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share
 from collegium.errors import InputError, LedgerError, LedgerWarning
 from collegium.ledger import books
+from collegium.ledger.admission import admit
 from collegium.ledger.books import Account, Books, Release, Standing, cost_as_json
 from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
+from collegium.ledger.left import Left, left_of
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
 from collegium.ledger.people import People, alike, by_part, divide, in_order
 from collegium.ledger.refusals import refuse_who_left, require_affordable, require_same_budgets
 from collegium.ledger.storage import Storage, Transaction
 from collegium.ledger.versions import make_tables, require_newest
-
-
-@dataclass(frozen=True, eq=False)
-class Left:
-    """What some owners have left, each of shape (n_owners,).
-
-    Attributes
-    ----------
-    cohort : ndarray of int
-        Who has the same history; 0 for people whom the ledger does not know yet.
-    mu_squared : ndarray of float64
-        What a further release may cost the owner in μ².
-    share : ndarray of float64
-        The same as a share of all that the owner grants, from 0 to 1; 1 where that is infinite.
-    untouched : ndarray of bool
-        Whose records no release has used.
-    """
-
-    cohort: NDArray[np.intp]
-    mu_squared: NDArray[np.float64]
-    share: NDArray[np.float64]
-    untouched: NDArray[np.bool_]
-
-    @classmethod
-    def of_newcomers(cls, budgets: Budgets, share: float = DELTA_0_SHARE) -> Left:
-        """What people have left whom no ledger knows: all."""
-        granted = np.array(
-            [Limit.of(budgets.groups[name], share).mu_squared for name in budgets.group_names]
-        )[budgets.owner_group]
-        n = budgets.n_owners
-        return cls(np.zeros(n, np.intp), granted, np.ones(n), np.ones(n, dtype=bool))
 
 
 class Reservation:
@@ -264,7 +235,7 @@ class Ledger:
             known = transaction.books.releases.get(id)
             if known is not None:
                 return self._again(transaction, people, known, asked, again)
-            cohort = self._admit(transaction, people, newcomers)
+            cohort = admit(transaction, people, newcomers, str(self))
             takes_part = np.array([not cost.is_nothing for cost in listed], dtype=bool)[part_of]
             charges = divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
             body = {
@@ -389,21 +360,7 @@ class Ledger:
         with self._storage.reading() as seen:
             cohort = people.look_up(seen)
             require_same_budgets(seen.books, budgets, cohort, str(self))
-            everything = Left.of_newcomers(budgets, self.delta_0_share)
-            granted, left = everything.mu_squared, everything.mu_squared.copy()
-            untouched = everything.untouched
-            known = np.flatnonzero(cohort)
-            found, which = np.unique(cohort[known], return_inverse=True)
-            standings = [seen.books.standing(one) for one in found.tolist()]
-            left[known] = np.array(
-                [0.0 if one.has_left else one.left.mu_squared for one in standings]
-            )[which]
-            untouched[known] = np.array(
-                [one.spent.is_nothing and not one.has_left for one in standings], dtype=bool
-            )[which]
-        with np.errstate(invalid="ignore"):
-            share = np.where(np.isinf(granted), 1.0, left / granted)
-        return Left(cohort, left, share, untouched)
+            return left_of(seen.books, budgets, cohort)
 
     def change(self, budgets: Budgets) -> dict[str, int]:
         """Take over the budgets of people who changed their mind; who is new joins, nobody leaves.
@@ -428,7 +385,7 @@ class Ledger:
         done: Counter[str] = Counter(joined=0, raised=0, lowered=0, overdrawn=0)
         with self._storage.writing() as transaction:
             before_all = transaction.books.n_owners
-            cohort = self._admit(transaction, people, newcomers=True, same_budgets=False)
+            cohort = admit(transaction, people, True, str(self), same_budgets=False)
             done["joined"] = transaction.books.n_owners - before_all
             moved: list[int] = []
             by_cohort = np.lexsort((budgets.owner_group, cohort))
@@ -519,36 +476,6 @@ class Ledger:
         with self._storage.reading(anew=True) as seen:
             seen.prove_everybody()
             return seen.next_number - 1
-
-    def _admit(
-        self,
-        transaction: Transaction,
-        people: People,
-        newcomers: bool,
-        same_budgets: bool = True,
-    ) -> NDArray[np.intp]:
-        """Look up everybody's cohort, and let those join who are new."""
-        known, budgets = transaction.books, people.budgets
-        cohort = people.look_up(transaction)
-        if same_budgets:
-            refuse_who_left(known, cohort)
-            require_same_budgets(known, budgets, cohort, str(self))
-        new = cohort == 0
-        if known.n_owners and new.sum() > len(cohort) / 2 and not newcomers:
-            raise LedgerError(
-                f"{(~new).sum():,} of {len(cohort):,} owners are known to the ledger at {self}, which knows "
-                f"{known.n_owners:,}: is it another data set's? If they are new people, let them join "
-                "first (`collegium ledger change`, or newcomers=True); nothing was released"
-            )
-        for code, level in enumerate(budgets.group_names):
-            chosen = new & (budgets.owner_group == code)
-            if chosen.any():
-                ids, tags = people.ids_of(chosen), people.tags(chosen)
-                budget = budgets.groups[level]
-                cohort[chosen] = transaction.changes.join(level, budget, ids, tags)
-        if new.any():
-            transaction.write(books.JOIN, {"joined": int(new.sum())})
-        return cohort
 
 
 def _refuse_if_ended(release: Release) -> None:
