@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from collegium.budgets import Budget, Budgets
 from collegium.errors import CollegiumError, InputError, LedgerError, LedgerWarning
-from collegium.ledger import storage
+from collegium.ledger import transaction
 from collegium.ledger.chain import Key
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
@@ -244,7 +244,7 @@ def test_a_clock_that_runs_backwards(used, monkeypatch):
         def now(cls, tz: dt.tzinfo | None = None) -> "Yesterday":
             return cls(2020, 1, 1, tzinfo=tz)
 
-    monkeypatch.setattr(storage, "datetime", Yesterday)
+    monkeypatch.setattr(transaction, "datetime", Yesterday)
     with pytest.warns(LedgerWarning, match="the clock says 2020"):
         ask(used, "new", TWO, COSTS)
     times = [entry.at for entry in used.history()]
@@ -353,15 +353,15 @@ def test_a_connection_that_breaks_before_it_commits(server, tmp_path, monkeypatc
     made = ask(ledger, "a", TWO, COSTS)
     before = [entry.mac for entry in ledger.history()]
     steward = sa.create_engine(url.replace("://", "+psycopg://"), isolation_level="AUTOCOMMIT")
-    written = storage.Transaction._require_written
+    written = transaction.Transaction._require_written
 
-    def broken(self: storage.Transaction, number: int, mac: str) -> None:
+    def broken(self: transaction.Transaction, number: int, mac: str) -> None:
         written(self, number, mac)
         its = self._connection.scalar(sa.text("SELECT pg_backend_pid()"))
         with steward.connect() as connection:
             connection.execute(sa.text("SELECT pg_terminate_backend(:its, 60000)"), {"its": its})
 
-    monkeypatch.setattr(storage.Transaction, "_require_written", broken)
+    monkeypatch.setattr(transaction.Transaction, "_require_written", broken)
     for act in (lambda: made.settle(COSTS), lambda: ask(ledger, "b", TWO, COSTS)):
         with pytest.raises(LedgerError, match="cannot be used") as raised:
             act()
@@ -531,7 +531,7 @@ def test_making_one_is_all_or_nothing(tmp_path, monkeypatch):
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage.Transaction, "write", crash)
+    monkeypatch.setattr(transaction.Transaction, "write", crash)
     with pytest.raises(KeyboardInterrupt):
         Ledger.create(tmp_path / "people.ledger", delta_0_share=0.5)
     monkeypatch.undo()
@@ -592,7 +592,7 @@ def test_many_people_are_looked_up_as_few_are(used, monkeypatch):
     some = people({"ann": "high", "bob": "low"})
     few = used.left(some)
     for limit in ("_FEW_OWNERS", "_FEW_COHORTS"):
-        monkeypatch.setattr(storage, limit, 1)
+        monkeypatch.setattr(transaction, limit, 1)
         many = used.left(some)
         assert many.cohort.tolist() == few.cohort.tolist()
         assert many.mu_squared.tolist() == few.mu_squared.tolist()

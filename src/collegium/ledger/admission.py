@@ -9,7 +9,7 @@ from collegium.errors import LedgerError
 from collegium.ledger import books
 from collegium.ledger.people import People
 from collegium.ledger.refusals import refuse_who_left, require_same_budgets
-from collegium.ledger.storage import Transaction
+from collegium.ledger.transaction import Transaction
 
 
 def admit(

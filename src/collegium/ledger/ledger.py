@@ -25,7 +25,8 @@ from collegium.ledger.left import Left, left_of
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
 from collegium.ledger.people import People, alike, by_part, divide, in_order
 from collegium.ledger.refusals import refuse_who_left, require_affordable, require_same_budgets
-from collegium.ledger.storage import Storage, Transaction
+from collegium.ledger.storage import Storage
+from collegium.ledger.transaction import Transaction
 from collegium.ledger.versions import make_tables, require_newest
 
 

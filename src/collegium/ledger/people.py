@@ -12,7 +12,7 @@ from collegium.budgets import Budgets
 from collegium.errors import InputError
 from collegium.ledger.chain import Key
 from collegium.ledger.limits import Cost
-from collegium.ledger.storage import Transaction
+from collegium.ledger.transaction import Transaction
 from collegium.names import as_names
 
 
