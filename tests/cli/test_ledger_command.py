@@ -6,7 +6,7 @@ import pytest
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Policy
-from collegium.errors import LedgerError
+from collegium.errors import BudgetExceededError, LedgerError
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 
@@ -169,10 +169,29 @@ def test_a_program_that_is_gone_for_good(done, lost, how, left, told):
     assert standing.spent.mu_squared == left
     assert "not settled" not in done("show", place)
     assert f"count-1 was settled by hand {told}" in done("history", place)
-    for act in (lambda: made.settle([Cost(0.03)]), lambda: begin(place, again=True)):
+    if left:
+        assert begin(place, again=True).is_settled
+    else:
         with pytest.raises(LedgerError, match=r"by hand \(folder lost, says Ada\): nothing may be"):
-            act()
+            begin(place, again=True)
     assert Ledger(place).standings() == [standing]
+    made.settle([Cost(0.03)])  # it comes back all the same: what was drawn is charged
+    (standing,) = Ledger(place).standings()
+    assert standing.spent.mu_squared == 0.03
+
+
+def test_what_was_given_back_and_spent_otherwise_is_not_released(done, lost):
+    place, made = lost
+    done("settle", place, "count-1", "--nothing-was-drawn", "--reason", "it never began, says Ada")
+    ann = Policy({"high": 1.0}).assign(["high"], owners=["ann"])
+    costs = {"high": Cost(0.06)}
+    Ledger(place).reserve("2", "", ann, costs, neighbours=Neighbours.ANY_CHANGE).settle(costs)
+    with pytest.raises(
+        BudgetExceededError, match=r"never began.* more than 1 owners have left; do not"
+    ):
+        made.settle([Cost(0.03)])
+    bob, ann = sorted(one.spent.mu_squared for one in Ledger(place).standings())
+    assert bob == 0.03 and 0.09 <= ann < 0.091  # charged all the same
 
 
 @pytest.mark.parametrize(

@@ -210,8 +210,8 @@ def settle(
 ) -> None:
     """End a reservation whose program is gone for good. One that can go on settles by itself: run it again.
 
-    Where nobody knows what was drawn, all that was reserved may have been: it stays charged with
-    --as-reserved, which is always safe. A program that comes back afterwards is refused.
+    Where nobody knows what was drawn, all that was reserved may have been: as reserved, it stays charged,
+    which is always safe. What was given back is charged after all if the program comes back and drew noise.
 
     Example: collegium ledger settle people.ledger count-2026 --as-reserved
     --reason "its folder was lost, says the data steward"

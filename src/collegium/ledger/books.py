@@ -72,6 +72,11 @@ class Release:
         return self.closed is not None
 
     @property
+    def reserved(self) -> tuple[Cost, ...]:
+        """What it was to cost each part at most."""
+        return tuple(cost_from_json(cost) for _, _, cost in self.opened.body["parts"])
+
+    @property
     def ended_by_hand(self) -> str | None:
         """Why somebody ended it whose program was gone; None where it settled by itself, or is open."""
         return None if self.closed is None else self.closed.body.get("by_hand")
@@ -236,6 +241,15 @@ class Books:
             charged = self.charged.get(its.id, [])
             found += charged[: bisect_left(charged, before, key=_number)]
         return found
+
+    def overdrawn_by(self, release: str) -> int:
+        """Count the owners who paid a release, and have spent more than they grant."""
+        return sum(
+            its.members
+            for its in self.cohorts.values()
+            if any(id == release for _, id, _ in self._charged(its.id))
+            and not (standing := self.standing(its.id)).limit.allows(standing.spent)
+        )
 
     def account(self, cohort: int) -> Account:
         """Account of each owner of a cohort."""

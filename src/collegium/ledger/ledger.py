@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share
-from collegium.errors import InputError, LedgerError, LedgerWarning
+from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
 from collegium.ledger import books
 from collegium.ledger.admission import admit
 from collegium.ledger.books import Account, Books, Release, Standing, cost_as_json
@@ -265,7 +265,7 @@ class Ledger:
             raise LedgerError(
                 f"release {release.id!r} is in the ledger with other owners or other costs: begin a new one"
             )
-        _refuse_if_ended(release)
+        _refuse_if_given_back(release)
         if not again:
             raise LedgerError(
                 f"release {release.id!r} was {'made' if release.is_settled else 'begun'} before: a new draw "
@@ -278,27 +278,36 @@ class Ledger:
         with self._storage.writing() as transaction:
             transaction.require_entry(reservation.entry, reservation.mac, "that of this release")
             release = transaction.books.releases[reservation.id]
-            if release.is_settled and tuple(release.costs) == costs:
+            if release.is_settled and release.costs == costs:
                 return
-            _refuse_if_ended(release)
-            if release.is_settled:
+            reason = release.ended_by_hand
+            if release.is_settled and reason is None:
                 raise LedgerError(
                     f"release {release.id!r} was settled before, at other costs: nothing was changed"
                 )
-            if len(costs) != len(release.costs) or not all(
-                reserved.covers(cost) for reserved, cost in zip(release.costs, costs, strict=True)
+            reserved = release.reserved
+            if len(costs) != len(reserved) or not all(
+                most.covers(cost) for most, cost in zip(reserved, costs, strict=True)
             ):
                 raise LedgerError(
                     f"release {release.id!r} cost more than was reserved: nothing was changed"
                 )
             _close(transaction, release, costs, {"events": events})
+            overdrawn = 0 if reason is None else transaction.books.overdrawn_by(release.id)
+        if overdrawn:  # charged all the same: it was drawn
+            raise BudgetExceededError(
+                f"release {release.id!r} was given back by hand ({reason}), but noise was drawn: that is "
+                f"charged now, and is more than {overdrawn:,} owners have left; do not release it"
+            )
 
     def end(self, id: str, reason: str, *, nothing_was_drawn: bool = False) -> Release:
         """End a reservation whose program is gone for good.
 
         A program that can go on settles by itself: run it again instead. Settled as reserved, all of it
-        stays charged, which holds whatever the program drew. A program that comes back afterwards is refused:
-        it may not release.
+        stays charged, which holds whatever the program drew; should it come back, it still settles at what
+        it did cost. Where everything was given back, it may draw nothing more; what it says it drew is
+        charged after all, and where people cannot afford that any more, it may not release
+        (BudgetExceededError).
 
         Parameters
         ----------
@@ -479,11 +488,11 @@ class Ledger:
             return seen.next_number - 1
 
 
-def _refuse_if_ended(release: Release) -> None:
-    """Who was given up may not go on: what was reserved may belong to somebody else by now."""
-    if release.ended_by_hand is not None:
+def _refuse_if_given_back(release: Release) -> None:
+    """What was given back by hand may have been spent on something else by now."""
+    if release.ended_by_hand is not None and release.costs != release.reserved:
         raise LedgerError(
-            f"release {release.id!r} was settled by hand ({release.ended_by_hand}): nothing may be released "
+            f"release {release.id!r} was given back by hand ({release.ended_by_hand}): nothing may be drawn "
             "under it any more; begin a new one"
         )
 
