@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collegium.ledger.books import Standing
+    from collegium.ledger.books import Release, Standing
     from collegium.ledger.chain import Entry
 
 
@@ -46,6 +47,23 @@ def _share_left(standing: Standing) -> float:
     return standing.left.mu_squared / standing.limit.mu_squared
 
 
+def open_reservation(release: Release) -> str:
+    """Say in a line what is reserved, since when."""
+    since = datetime.fromisoformat(release.opened.at)
+    return (
+        f"Reserved and not settled: {release.name} ({release.id}), {release.n_owners:,} people, since "
+        f"{since:%Y-%m-%d %H:%M} UTC ({_age(datetime.now(UTC) - since)})."
+    )
+
+
+def _age(age: timedelta) -> str:
+    minutes = max(0, int(age.total_seconds())) // 60
+    for unit, length in (("day", 24 * 60), ("hour", 60), ("minute", 1)):
+        if number := minutes // length:
+            return f"{number:,} {unit}{'s' * (number != 1)}"
+    return "less than a minute"
+
+
 def what_happened(entry: Entry) -> str:
     """Say it in a line."""
     body = entry.body
@@ -63,6 +81,18 @@ def what_happened(entry: Entry) -> str:
             people = sum(part[0] for part in body["parts"])
             return f"{body['name']} ({body['release']}) reserved budgets of {people:,} people"
         case "settle":
-            return f"{body['release']} was released and settled"
+            return _how_it_was_settled(body)
         case other:
             return str(other)
+
+
+def _how_it_was_settled(body: dict[str, Any]) -> str:
+    from collegium.ledger.books import cost_from_json
+
+    drew = not all(cost_from_json(cost).is_nothing for cost in body["costs"])
+    if "by_hand" in body:
+        charged = "at all that was reserved" if drew else "at nothing, as nothing was drawn"
+        return f"{body['release']} was settled by hand {charged}: {body['by_hand']}"
+    if not drew:
+        return f"{body['release']} drew nothing, and gave back what it had reserved"
+    return f"{body['release']} was released and settled"

@@ -10,6 +10,7 @@ import numpy as np
 from collegium.accounting.neighbours import ROW, Arrangement, Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.errors import (
+    BudgetExceededError,
     CollegiumError,
     InputError,
     LedgerError,
@@ -154,7 +155,8 @@ class StudyLedger:
                 f"the ledger {self.place} does not know this release, which was entered there: it is an "
                 "older copy, so restore its newest backup; nothing was asked"
             )
-        if known is not None and known.is_settled and not folder.voting_has_ended():
+        by_hand = known is not None and known.ended_by_hand is not None
+        if known is not None and known.is_settled and not by_hand and not folder.voting_has_ended():
             raise StudyMismatchError(
                 f"the ledger {self.place} knows this release as ended, and {folder.path} does not: the "
                 "folder is an older copy, so restore its newest backup; nothing was asked"
@@ -185,6 +187,8 @@ class StudyLedger:
             return
         try:
             self.spending.settle(released, neighbours)
+        except BudgetExceededError:
+            raise  # given back by hand, and drawn all the same: people cannot afford it
         except CollegiumError as error:
             tell.note(
                 f"the ledger {self.place} keeps all that was reserved, which is more than was spent, until "
