@@ -170,7 +170,9 @@ class ColumnTypes:
         if other == TEXT and kind == TEXT and column in self.unlike_numbers:
             given = values.dropna()
             looks = (given.iloc[:100], given)  # nearly always the first cells tell, and soon
-            if len(given) and all(np.isfinite(numbers_of(one, self.decimal)).all() for one in looks):
+            if len(given) and all(
+                np.isfinite(numbers_of(one, self.decimal)).all() for one in looks
+            ):
                 other = NUMBER
         if other != kind and not (len(values) and bool(values.isna().all())):
             raise _other_kind(column, kind, name, other)

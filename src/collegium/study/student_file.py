@@ -102,7 +102,7 @@ def _find_student(path: Path) -> Path:
 
 
 @cache
-def _skops() -> Any:
+def skops_io() -> Any:
     """Import skops without what it would import on its walk through scikit-learn, in a second and more."""
     others = (f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy"))
     absent = [name for name in others if name not in sys.modules]
@@ -123,9 +123,9 @@ def read_student(
     """
     try:
         content, inputs = _harmless(path.read_bytes() if content is None else content)
-        strange = sorted(set(_skops().get_untrusted_types(data=content)) - TRUSTED - set(trust))
+        strange = sorted(set(skops_io().get_untrusted_types(data=content)) - TRUSTED - set(trust))
         if not strange:
-            student = _skops().loads(content, trusted=[*TRUSTED, *trust])
+            student = skops_io().loads(content, trusted=[*TRUSTED, *trust])
             _check(student)
             return StoredStudent(student, inputs)
     except OSError:
@@ -151,8 +151,8 @@ def student_bytes(student: Any, inputs: dict[str, Any]) -> bytes:
     Raises InputError if it holds what cannot be written without pickling.
     """
     try:
-        content = _in_order(_skops().dumps(student), inputs)
-        _check(_skops().loads(content, trusted=[*TRUSTED, *types_beyond(content)]))
+        content = _in_order(skops_io().dumps(student), inputs)
+        _check(skops_io().loads(content, trusted=[*TRUSTED, *types_beyond(content)]))
     except Exception as error:  # of whatever it consists of
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise InputError(
@@ -163,7 +163,7 @@ def student_bytes(student: Any, inputs: dict[str, Any]) -> bytes:
 
 def types_beyond(content: bytes) -> list[str]:
     """List the types in a student's file that its readers have to name before they can load it."""
-    return sorted(set(_skops().get_untrusted_types(data=content)) - TRUSTED)
+    return sorted(set(skops_io().get_untrusted_types(data=content)) - TRUSTED)
 
 
 def _check(student: Any) -> None:
