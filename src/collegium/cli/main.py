@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any, NoReturn
 
 import typer
+from typer.main import get_command
 
 from collegium.cli import (
     account,
@@ -91,7 +93,7 @@ def run(commands: typer.Typer, ends_process: bool = False) -> NoReturn:
 
 def _run(commands: typer.Typer, interrupts: Interrupts) -> NoReturn:
     try:
-        code = commands(standalone_mode=False)
+        code = _built(commands)(standalone_mode=False)
     except CollegiumError as error:
         _fail(str(error))
     except OSError as error:
@@ -107,6 +109,12 @@ def _run(commands: typer.Typer, interrupts: Interrupts) -> NoReturn:
     if code == INTERRUPTED:
         _end_interrupted(interrupts)
     sys.exit(code or 0)
+
+
+@cache
+def _built(commands: typer.Typer) -> Any:
+    """Build commands of their functions, once in a process that runs several."""
+    return get_command(commands)
 
 
 def _end_interrupted(interrupts: Interrupts) -> NoReturn:
