@@ -162,6 +162,8 @@ def begun(tables, tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.delenv("COLLEGIUM_LEDGER", raising=False)
                 state(patch, study(place), place / "out")
+            for path in place.glob("people.ledger*"):  # a copy beside its original is refused
+                path.rename(place / f"put-away-{path.name}")
             made[state] = place
         return made[state]
 
@@ -172,9 +174,11 @@ def begun(tables, tmp_path_factory):
 def at(begun, folder):
     """Make a copy of a study in a certain state."""
 
-    def copied(state):
-        shutil.copytree(begun(state), folder, dirs_exist_ok=True)
-        return study(folder), folder / "out"
+    def copied(state, place=folder):
+        shutil.copytree(begun(state), place, dirs_exist_ok=True)
+        for path in place.glob("put-away-*"):
+            path.rename(place / path.name.removeprefix("put-away-"))
+        return study(place), place / "out"
 
     return copied
 
@@ -241,15 +245,12 @@ def test_teachers_and_votes_are_those_of_a_study_that_never_had_the_person(at, f
 
 
 def test_cut_off_before_any_write_the_same_command_ends_it(at, folder, monkeypatch):
-    at(half_asked)
-    shutil.copytree(folder, folder / "whole")
-    whole = study(folder / "whole"), folder / "whole/out"
+    whole = at(half_asked, folder / "whole")
     leave(ANN, *whole)
     reached = 0
     for call in range(1, 30):
         place = folder / f"{call}"
-        shutil.copytree(folder, place, ignore=lambda *_: ["whole", *map(str, range(30))])
-        again = study(place), place / "out"
+        again = at(half_asked, place)
         restore = stop_at(monkeypatch, durable, "writing_durably", call)
         try:
             leave(ANN, *again)

@@ -34,8 +34,9 @@ def require_same_budgets(
             count = int(((cohort == old) & (budgets.owner_group == code)).sum())
             raise LedgerError(
                 f"{count:,} owners grant ε = {its.epsilon:g} (δ = {its.delta:g}) in the ledger at "
-                f"{place}, but ε = {given.epsilon:g} (δ = {given.delta:g}) here: if they changed their "
-                "mind, say so with `collegium ledger change`; nothing was released"
+                f"{place}, but ε = {given.epsilon:g} (δ = {given.delta:g}) here, and a person has one budget "
+                "over all releases: give that one in every policy, or, if they changed their mind, say so "
+                "with `collegium ledger change`; nothing was released"
             )
 
 
@@ -44,7 +45,7 @@ def require_charged(known: Books, release: Release, cohort: NDArray[np.intp]) ->
     charged = [
         one
         for one in set(cohort.tolist()) - {0}
-        if any(charge.release is release for charge in known.charges_of(one))
+        if any(charge.release.id == release.id for charge in known.charges_of(one))
     ]
     if count := int((~np.isin(cohort, charged)).sum()):
         raise LedgerError(

@@ -423,6 +423,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     run.price.name,
                 ),
                 run.arrangement,
+                recipe.account.guarantee,
                 # Judged with those who have nothing left: who takes part may be new people for the most part.
                 newcomers=bool((left.cohort > 0).mean() >= 0.5),
             )
