@@ -9,12 +9,16 @@ import pandas as pd
 import pytest
 
 from collegium import durable
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budget, Budgets
 from collegium.errors import CollegiumError, InputError, PrivacyWarning
 from collegium.ledger.ledger import Ledger
+from collegium.ledger.limits import Cost
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.forgetting import forget
 from collegium.study.leavers import Leavers
+from collegium.study.on_ledger import StudyLedger
 from collegium.study.sealing import sealed_content
 from collegium.study.stages import run_study
 from collegium.study.verifying import examine
@@ -377,6 +381,42 @@ def test_who_granted_nothing_leaves_a_file_and_no_teacher(folder):
     assert ANN not in set(pd.read_csv(folder / "private.csv")["who"])
     assert files(folder / "out") == before
     run(config, folder / "out")
+
+
+def test_who_had_nothing_left_leaves_a_file_and_no_teacher(folder):
+    ledger = Ledger.create(folder / "people.ledger")
+    used = Budgets({"low": Budget(3.0)}, [0], [ANN])
+    mu_squared = ledger.left(used).mu_squared[0]
+    ledger.reserve("1", "other", used, {"low": Cost(mu_squared)}, neighbours=Neighbours.ANY_CHANGE)
+    counted = {"privacy": {"price": "histogram"}, "ledger": {"newcomers": True}}
+    config, out = study(folder, **counted), folder / "out"
+    run(config, out)
+    before, codes = files(out), np.load(out / "vault/left.npy")
+    assert codes[10] == -1 and (np.delete(codes, 10) >= 0).all()
+    done = leave(ANN, config, out)
+    assert (done.records, done.teachers, done.is_known) == (2, 0, True)
+    assert files(out) == before and len(np.load(out / "vault/left.npy")) == len(codes) - 1
+    run(config, out)
+
+
+def test_a_reservation_that_the_folder_does_not_know_yet_is_kept(folder, monkeypatch):
+    config, out = study(folder), folder / "out"
+    restore = stop_at(monkeypatch, StudyLedger, "_keep")
+    with pytest.raises(CutOff):
+        run(config, out)
+    restore()
+    assert kinds(folder).count("reserve") == 1
+    leave(ANN, config, out)
+    run(config, out)
+    assert kinds(folder).count("reserve") == kinds(folder).count("settle") == 1
+
+
+def test_who_left_is_not_forgotten_by_the_folder(at):
+    config, out = at(trained)
+    leave(ANN, config, out)
+    (out / "vault/leavers.json").unlink()
+    with pytest.raises(CollegiumError, match=r"leavers\.json is gone"):
+        run(config, out)
 
 
 def test_a_class_that_only_the_person_had_is_refused(folder):
