@@ -378,7 +378,11 @@ def test_the_last_of_a_group_leaves_and_the_plan_stays(folder):
     )
     out = folder / "out"
     first = run(config, out)
-    leave(ANN, config, out)
+    assert leave(ANN, config, out).teachers == first.plan.groups["ε=0.5"].duplicates == 1
+    before = files(out)
+    done = leave(BOB, config, out)
+    assert done.teachers == first.plan.groups["ε=2"].duplicates > 1
+    assert sum(files(out)[name] != content for name, content in before.items()) == done.teachers
     assert run(config, out).plan == first.plan
 
 
