@@ -10,7 +10,6 @@ import typer
 
 from collegium.cli.console import err, out, print_json
 from collegium.cli.options import PATH_OPTION
-from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def forget(
         list[Path],
         typer.Argument(
             help="The study's TOML file; of several that were made of one file of records, all.",
-            metavar="STUDY...",
+            metavar="STUDY",
             show_default=False,
         ),
     ],
@@ -45,7 +44,6 @@ def forget(
             "say how many there are.",
         ),
     ] = False,
-    data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
     """Let somebody leave: remove the records, train again whoever learnt from them, tell the ledger.
@@ -60,10 +58,7 @@ def forget(
 
     if out_folder is not None and len(studies) > 1:
         raise InputError("--out names one folder: with several studies, leave it out")
-    given = [
-        (with_data_dir(read_config(study), data_dir), out_folder or study.with_suffix(""))
-        for study in studies
-    ]
+    given = [(read_config(study), out_folder or study.with_suffix("")) for study in studies]
     if err.is_terminal and not as_json:
         with ProgressObserver() as observer:
             done = forget_in(owner, given, remove_records=remove_records, observer=observer)
