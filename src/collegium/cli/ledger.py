@@ -240,7 +240,7 @@ def forget(
 ) -> None:
     """Remember that somebody has left: no release may use that name any more.
 
-    Records in files, and models that learnt from them, are not touched: delete them, and train again.
+    Records in files, and models that learnt from them, are not touched: `collegium forget` sees to a study.
 
     Example: collegium ledger forget people.ledger patient-17
     """

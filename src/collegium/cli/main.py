@@ -12,6 +12,7 @@ from typer.main import get_command
 from collegium.cli import (
     account,
     audit,
+    forget,
     ledger,
     policy,
     predict,
@@ -49,6 +50,7 @@ app.command("label")(votes.label)
 app.command("account")(account.account)
 app.command("statement")(statement.statement)
 app.command("verify")(verify.verify)
+app.command("forget")(forget.forget)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(policy.app, name="policy")

@@ -26,7 +26,12 @@ from collegium.ledger.database import Database
 from collegium.ledger.left import Left, left_of
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
 from collegium.ledger.people import People, alike, by_part, divide, in_order
-from collegium.ledger.refusals import refuse_who_left, require_affordable, require_same_budgets
+from collegium.ledger.refusals import (
+    refuse_who_left,
+    require_affordable,
+    require_charged,
+    require_same_budgets,
+)
 from collegium.ledger.storage import Storage
 from collegium.ledger.transaction import Transaction
 from collegium.ledger.versions import make_tables, require_newest
@@ -258,6 +263,35 @@ class Ledger:
             release = transaction.books.releases[id]
             # Who cannot afford it undoes all of this transaction.
             require_affordable(transaction.books, release, (cohort for cohort, _ in charges))
+        return Reservation(self, release, budgets.group_names)
+
+    def reservation(self, id: str, budgets: Budgets) -> Reservation:
+        """Give the reservation of a release that is in the ledger, after a crash, or after somebody has left.
+
+        As ``reserve(…, again=True)``, and **only where all that was drawn under it is kept**; but of those
+        whom it was made for, some may be missing in ``budgets``.
+
+        Parameters
+        ----------
+        id : str
+            Of the release.
+        budgets : Budgets
+            Whose records it still uses.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger does not know the release, or anybody of these has left, or is new.
+        """
+        people = People(self._storage.key, budgets)
+        with self._storage.reading() as seen:
+            release = seen.books.releases.get(id)
+            if release is None:
+                raise LedgerError(f"release {id!r} is not in the ledger at {self}: begin a new one")
+            _refuse_if_given_back(release)
+            cohort = people.look_up(seen)
+            refuse_who_left(seen.books, cohort)
+            require_charged(seen.books, release, cohort)
         return Reservation(self, release, budgets.group_names)
 
     def _again(

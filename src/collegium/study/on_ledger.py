@@ -102,6 +102,13 @@ class StudyLedger:
             f"ledger {self.place}: this release may use what people have left, and leaves the rest"
         )
 
+    def was_just_entered(self) -> bool:
+        """Tell whether its ledger knows it, and its folder does not know that: a crash came between."""
+        if self._kept is None or self._kept["entry"] is not None:
+            return False
+        ledger = self.place.opened()
+        return ledger is not None and self._kept["release"] in ledger.contents().releases
+
     def keep(self, folder: StudyFolder) -> None:
         """Write into the vault what the run may use, before anything is learnt; once."""
         if self._kept is not None:
@@ -161,6 +168,9 @@ class StudyLedger:
                 f"the ledger {self.place} knows this release as ended, and {folder.path} does not: the "
                 "folder is an older copy, so restore its newest backup; nothing was asked"
             )
+        if entry is not None:  # whoever has left since
+            self.spending.go_on(ledger)
+            return
         reservation = self.spending.reserve(
             ledger,
             name,
@@ -203,6 +213,22 @@ class StudyLedger:
         if changed != self._kept:
             self._kept = changed
             folder.write_json(folder.path / KEPT_ALLOWANCE, changed)
+
+
+def ledger_of(config: StudyConfig, folder: StudyFolder) -> Ledger | None:
+    """Open the ledger that remembers a study that was begun, or at least these people; None if there is none.
+
+    Raises LedgerError if it is not the one with which the study was begun.
+    """
+    place, path = place_of(config), folder.path / KEPT_ALLOWANCE
+    ledger = None if place is None else place.opened()
+    begun_on = read_json(path, _KEPT)["ledger"] if path.exists() else ""
+    if begun_on and (ledger is None or ledger.id != begun_on):
+        raise LedgerError(
+            f"{folder.path} was begun on another ledger than {place or NONE}: name its own in ledger.url; "
+            "nothing was changed"
+        )
+    return ledger
 
 
 def on_ledger(
