@@ -59,6 +59,14 @@ class Database:
         with self.reading() as connection:
             return bool(sa.inspect(connection).has_table("alembic_version"))
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is in it: it is not there, or somebody was cut off who made it."""
+        if self.file is None or not self.file.is_file():
+            return not self.exists
+        with self.reading() as connection:
+            return not connection.scalar(sa.text("SELECT count(*) FROM sqlite_master"))
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """See one state of everything."""
@@ -93,10 +101,11 @@ class Database:
             )
 
     def make_private(self) -> None:
-        """Make a new SQLite file for its owner's eyes only."""
+        """Make a SQLite file for its owner's eyes only."""
         if self.file is not None:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
+            self.file.chmod(0o600)
 
     @contextlib.contextmanager
     def _failures_in_one_line(self) -> Iterator[None]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.errors import LedgerError
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -40,6 +41,8 @@ class Place:
             return None
         from collegium.ledger.ledger import Ledger  # a database comes with it
 
+        if not self.is_asked_for and Ledger.is_to_be_made(self.url, self.key):
+            return None
         return Ledger(self.url, self.key)
 
     def made(self, neighbours: Neighbours) -> Ledger:
@@ -47,7 +50,15 @@ class Place:
         from collegium.ledger.ledger import Ledger
 
         known = self.opened()
-        return Ledger.create(self.url, self.key, neighbours=neighbours) if known is None else known
+        if known is not None:
+            return known
+        try:
+            return Ledger.create(self.url, self.key, neighbours=neighbours)
+        except LedgerError:  # somebody else may have made it meanwhile
+            known = self.opened()
+            if known is None:
+                raise
+            return known
 
 
 def find_place(
