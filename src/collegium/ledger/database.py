@@ -113,8 +113,8 @@ class Database:
             yield
         except DBAPIError as error:
             raise LedgerError(
-                f"the ledger at {self} cannot be used ({_in_short(error)}): nothing was released; mend that, "
-                "and run again"
+                f"the ledger at {self} cannot be used ({_in_short(error)}): nothing is released that is not "
+                "entered there; mend that, and run again"
             ) from None
 
 

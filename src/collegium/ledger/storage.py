@@ -203,9 +203,15 @@ class Storage:
     def _open(
         self, connected: Callable[[], AbstractContextManager[sa.Connection]], writes: bool
     ) -> Iterator[Transaction]:
-        with self._anchor.held():
-            # Before the state is read: an entry that comes in between makes it no older copy.
-            seen = self._anchor.read()
+        try:
+            with self._anchor.held():
+                # Before the state is read: an entry that comes in between makes it no older copy.
+                seen = self._anchor.read()
+        except OSError as error:
+            raise LedgerError(
+                f"{self._anchor.path} cannot be used ({error.strerror}): nothing is released that is not "
+                f"entered in the ledger at {self.database}; mend that, and run again"
+            ) from None
         with connected() as connection:
             transaction = self._transaction(connection, seen, writes)
             yield transaction
