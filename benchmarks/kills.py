@@ -155,6 +155,12 @@ class Killer:
 
 def write_study(folder: Path, kind: str, n_public: int = 120) -> Path:
     """Write tables and the TOML file of a study of this kind."""
+    write_tables(folder, n_public)
+    return write_settings(folder / "study.toml", KINDS[kind])
+
+
+def write_tables(folder: Path, n_public: int = 120) -> None:
+    """Write private, public and test records of a study into a new folder."""
     folder.mkdir()
     for name, n, seed in (("private", 240, 1), ("public", n_public, 2), ("test", 60, 3)):
         generator = np.random.default_rng(seed)
@@ -168,6 +174,10 @@ def write_study(folder: Path, kind: str, n_public: int = 120) -> Path:
             table["privacy"] = np.array(["high", "low"])[(np.arange(n) // 2) % 2]
         table.to_csv(folder / f"{name}.csv", index=False)
         table.to_parquet(folder / f"{name}.parquet", index=False)
+
+
+def write_settings(path: Path, *changes: dict[str, dict[str, Any]]) -> Path:
+    """Write the TOML file of a study about these tables."""
     sections: dict[str, dict[str, Any]] = {
         "data": {
             "private": "private.csv",
@@ -183,12 +193,12 @@ def write_study(folder: Path, kind: str, n_public: int = 120) -> Path:
         "student": {"model": "sklearn.naive_bayes.GaussianNB"},
         "run": {"n_jobs": 1},
     }
-    for section, keys in KINDS[kind].items():
-        sections[section] = {**sections.get(section, {}), **keys}
+    for change in changes:
+        for section, keys in change.items():
+            sections[section] = {**sections.get(section, {}), **keys}
     text = ""
     for section, keys in sections.items():
         text += f"[{section}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in keys.items())
-    path = folder / "study.toml"
     path.write_text(text, "utf-8")
     return path
 

@@ -287,6 +287,18 @@ def test_read_only(used):
         ask(used, "new", TWO, COSTS)
 
 
+def test_an_anchor_that_cannot_be_locked(used):
+    reservation = ask(used, "new", TWO, COSTS)
+    lock = Path(f"{used}.key.anchor.lock")
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    for use in (used.standings, lambda: reservation.settle(reservation.costs)):
+        with pytest.raises(LedgerError, match=r"anchor cannot be used .*not entered"):
+            use()
+    lock.rmdir()
+    reservation.settle(reservation.costs)
+
+
 def test_a_server_that_stops_in_the_middle(server, tmp_path):
     url, key = server.new_database(), tmp_path / "key"
     ledger = Ledger.create(url, key)

@@ -154,7 +154,7 @@ class Ledger:
         Parameters
         ----------
         place, key
-            As for the class; both must be new.
+            As for the class; both must be new, or left by one who was cut off here.
         delta_0_share : float, default=0.01
             Share of every δ that is set aside for mechanisms that need a δ₀; it cannot be changed later.
         neighbours : Neighbours, optional
@@ -168,15 +168,30 @@ class Ledger:
         """
         check_share("delta_0_share", delta_0_share)
         database, key_file, anchor = _where(place, key)
-        if database.exists:
-            raise LedgerError(f"{database} holds a ledger already: nothing was changed")
         _warn_of_neighbour(key_file)
-        storage = Storage(database, Key.make(key_file), anchor)
-        database.make_private()
-        storage.begin(
-            {"delta_0_share": float(delta_0_share), "neighbours": neighbours.value}, make_tables
-        )
+        key_file.parent.mkdir(parents=True, exist_ok=True)
+        with anchor.held():  # others who find none meanwhile find this one then
+            if not database.is_blank:
+                raise LedgerError(f"{database} holds a ledger already: nothing was changed")
+            storage = Storage(database, Key.make(key_file, anchor), anchor)
+            database.make_private()
+            storage.begin(
+                {"delta_0_share": float(delta_0_share), "neighbours": neighbours.value}, make_tables
+            )
         return cls(place, key)
+
+    @staticmethod
+    def is_to_be_made(place: str | Path, key: str | Path | None = None) -> bool:
+        """Whether there is none yet, or what somebody left who was cut off when making it.
+
+        Parameters
+        ----------
+        place, key
+            As for the class.
+        """
+        database, _, anchor = _where(place, key)
+        with anchor.held():
+            return database.is_blank and not anchor.path.exists()
 
     def __str__(self) -> str:
         return str(self._storage.database)

@@ -54,9 +54,15 @@ class Storage:
         writes: bool,
         anew: bool = False,
     ) -> Iterator[Transaction]:
-        with self._anchor.held():
-            # Before the state is read: an entry that comes in between makes it no older copy.
-            seen = self._anchor.read()
+        try:
+            with self._anchor.held():
+                # Before the state is read: an entry that comes in between makes it no older copy.
+                seen = self._anchor.read()
+        except OSError as error:
+            raise LedgerError(
+                f"{self._anchor.path} cannot be used ({error.strerror}): nothing is released that is not "
+                f"entered in the ledger at {self.database}; mend that, and run again"
+            ) from None
         # Taken by one transaction at a time, and put back only where all that it wrote is durable.
         proven, self._proven = (None, self._proven) if anew else (self._proven, None)
         with connected() as connection:
