@@ -203,15 +203,9 @@ class Storage:
     def _open(
         self, connected: Callable[[], AbstractContextManager[sa.Connection]], writes: bool
     ) -> Iterator[Transaction]:
-        try:
-            with self._anchor.held():
-                # Before the state is read: an entry that comes in between makes it no older copy.
-                seen = self._anchor.read()
-        except OSError as error:
-            raise LedgerError(
-                f"{self._anchor.path} cannot be used ({error.strerror}): nothing is released that is not "
-                f"entered in the ledger at {self.database}; mend that, and run again"
-            ) from None
+        with self._anchor.held():
+            # Before the state is read: an entry that comes in between makes it no older copy.
+            seen = self._anchor.read()
         with connected() as connection:
             transaction = self._transaction(connection, seen, writes)
             yield transaction
@@ -224,10 +218,10 @@ class Storage:
         try:
             with self._anchor.held():
                 self._anchor.advance(transaction.ledger, last.number, last.mac)
-        except OSError as error:  # it was committed all the same
+        except (OSError, LedgerError) as error:  # it was committed all the same
             warnings.warn(
-                f"{self._anchor.path} cannot be written ({error.strerror}): an older copy of the ledger "
-                "would not be noticed",
+                f"{self._anchor.path} cannot be written ({getattr(error, 'strerror', error)}): an older copy "
+                "of the ledger would not be noticed",
                 LedgerWarning,
                 stacklevel=5,
             )
