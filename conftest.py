@@ -12,6 +12,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 # Tests make studies about the same people again and again: those of ledgers name theirs.
 os.environ["COLLEGIUM_LEDGER"] = "none"
+os.environ["XDG_STATE_HOME"] = os.devnull
 
 if sys.dont_write_bytecode:
     # Dozens of processes import the package or the tests: the first one compiles for all.

@@ -61,9 +61,11 @@ SERVER = """
 import json, os, signal, sys, threading, time
 from pathlib import Path
 import jinja2, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
-import sklearn.naive_bayes, skops.io
+import sklearn.naive_bayes
 import collegium.study.stages, collegium.study.streaming
 from collegium.cli.main import main
+from collegium.study.student_file import skops_io
+skops_io()
 sys.path.insert(0, BENCHMARKS)
 from kills import rank, stage_of
 

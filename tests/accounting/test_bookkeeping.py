@@ -121,6 +121,11 @@ def test_a_million_charges_are_counted_without_charging(kind):
     many = new().how_many(cost)
     assert isinstance(many, int)
     assert many > 2000
+    assert [new().how_many(cost, most) for most in (1, many, many + 1)] == [
+        math.inf,
+        math.inf,
+        many,
+    ]
     full, account = new(), new()
     full._total = add_repeatedly(full._total, full._checked(cost), many)
     assert not full.affords(cost)

@@ -16,7 +16,8 @@ from collegium.accounting.statement import (
     PrivacyStatement,
     ceil_decimals,
     floor_decimals,
-    percent,
+    percent_left,
+    percent_spent,
     statement,
 )
 from collegium.budgets import Budget
@@ -84,7 +85,8 @@ def test_numbers_are_written_shortly(value, decimals, up, down):
 
 
 def test_shares_are_percentages():
-    assert percent([0.5, math.nan, 1.0]) == ["50.0 %", "—", "100.0 %"]
+    assert [percent_spent(share) for share in (0.5, math.nan, 1.0)] == ["50.0 %", "—", "100.0 %"]
+    assert (percent_spent(0.12341), percent_left(0.12349)) == ("12.4 %", "12.3 %")
     assert made().groups[0].share == pytest.approx(SPENT["high"])
     assert math.isnan(GroupSpending("x", 1, Budget(math.inf), 3.0).share)
 

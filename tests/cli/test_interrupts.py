@@ -18,6 +18,8 @@ import joblib, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.st
 import collegium.study.stages
 from collegium.cli import progress
 from collegium.cli.main import main
+from collegium.study.student_file import skops_io
+skops_io()
 for line in sys.stdin:
     said, *argv = line.split()
     child = os.fork()

@@ -6,6 +6,7 @@ import pytest
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Policy
+from collegium.errors import BudgetExceededError, LedgerError
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 
@@ -79,6 +80,7 @@ def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
     ]  # fmt: skip
     table = done("show", place)
     assert "has left" in table and "0.0 %" in table
+    assert "98.0 %" in table  # 1 − 0.01/0.5166, rounded down
     lines = done("history", place).splitlines()
     assert len(lines) == 6
     assert "reserved budgets of 3 people" in lines[2] and "2 people changed" in lines[4]
@@ -135,3 +137,83 @@ def test_somebody_with_two_levels(done, refused, tmp_path, consent):
     done("init", place)
     error = refused("change", place, consent("1,high", "1,low"), *LEVELS)
     assert "two budgets" in error
+
+
+@pytest.fixture
+def lost(done, tmp_path):
+    """A ledger with a reservation whose program is gone."""
+    place = str(tmp_path / "people.ledger")
+    done("init", place)
+    return place, begin(place)
+
+
+def begin(place, **options):
+    people = Policy({"high": 1.0}).assign(["high", "high"], owners=["ann", "bob"])
+    about = {"neighbours": Neighbours.ANY_CHANGE, **options}
+    return Ledger(place).reserve("count-1", "a count", people, {"high": Cost(0.04)}, **about)
+
+
+@pytest.mark.parametrize(
+    ("how", "left", "told"),
+    [
+        ("--as-reserved", 0.04, "at all that was reserved: folder lost, says Ada"),
+        ("--nothing-was-drawn", 0.0, "at nothing, as nothing was drawn: folder lost, says Ada"),
+    ],
+)
+def test_a_program_that_is_gone_for_good(done, lost, how, left, told):
+    place, made = lost
+    assert "a count (count-1), 2 people, since 20" in done("show", place)
+    (shown,) = json.loads(done("show", place, "--json"))["reservations"]
+    assert (shown["release"], shown["people"], shown["settled_at"]) == ("count-1", 2, None)
+    done("settle", place, "count-1", how, "--reason", "folder lost, says Ada")
+    (standing,) = Ledger(place).standings()
+    assert standing.spent.mu_squared == left
+    assert "not settled" not in done("show", place)
+    assert f"count-1 was settled by hand {told}" in done("history", place)
+    if left:
+        assert begin(place, again=True).is_settled
+    else:
+        with pytest.raises(LedgerError, match=r"by hand \(folder lost, says Ada\): nothing may be"):
+            begin(place, again=True)
+    assert Ledger(place).standings() == [standing]
+    made.settle([Cost(0.03)])  # it comes back all the same: what was drawn is charged
+    (standing,) = Ledger(place).standings()
+    assert standing.spent.mu_squared == 0.03
+
+
+def test_what_was_given_back_and_spent_otherwise_is_not_released(done, lost):
+    place, made = lost
+    done("settle", place, "count-1", "--nothing-was-drawn", "--reason", "it never began, says Ada")
+    ann = Policy({"high": 1.0}).assign(["high"], owners=["ann"])
+    costs = {"high": Cost(0.06)}
+    Ledger(place).reserve("2", "", ann, costs, neighbours=Neighbours.ANY_CHANGE).settle(costs)
+    with pytest.raises(
+        BudgetExceededError, match=r"never began.* more than 1 owners have left; do not"
+    ):
+        made.settle([Cost(0.03)])
+    bob, ann = sorted(one.spent.mu_squared for one in Ledger(place).standings())
+    assert bob == 0.03 and 0.09 <= ann < 0.091  # charged all the same
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["count-1", "--reason", "x"], "say what to charge"),
+        (
+            ["count-1", "--reason", "x", "--as-reserved", "--nothing-was-drawn"],
+            "say what to charge",
+        ),
+        (["count-1", "--reason", " ", "--as-reserved"], "not ended without a reason"),
+        (["count-2", "--reason", "x", "--as-reserved"], "has no release 'count-2'"),
+        (["done", "--reason", "x", "--nothing-was-drawn"], "release 'done' was settled on"),
+    ],
+)
+def test_what_cannot_be_settled_by_hand(refused, lost, arguments, message):
+    place, _ = lost
+    people = Policy({"high": 1.0}).assign(["high"], owners=["ann"])
+    costs = {"high": Cost(0.01)}
+    made = Ledger(place).reserve("done", "", people, costs, neighbours=Neighbours.ANY_CHANGE)
+    made.settle(costs)
+    before = Ledger(place).history()
+    assert message in refused("settle", place, *arguments)
+    assert Ledger(place).history() == before

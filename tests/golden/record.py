@@ -21,6 +21,7 @@ from unittest import mock
 import numpy as np
 from cases import CASES, COMMANDS, Case, CommandCase, Society, society
 from drivers import DRIVERS, Entry
+from remembered import remembered
 from threadpoolctl import threadpool_limits
 
 RECORD = Path(__file__).with_name("record.json")
@@ -43,8 +44,8 @@ def run(driver: str, case: Any, records: Society) -> Entry:
 
 @contextmanager
 def quickly() -> Iterator[None]:
-    """Use one thread, and do not wait for the disk: results depend on neither."""
-    with threadpool_limits(1), mock.patch("os.fsync", lambda descriptor: None):
+    """Use one thread, do not wait for the disk, compute once: results depend on none of it."""
+    with threadpool_limits(1), mock.patch("os.fsync", lambda descriptor: None), remembered():
         yield
 
 

@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import collegium as cg
 from collegium.accounting import Composition, Gaussian, Laplace, PoissonGaussian
-from collegium.ledger import Cost, Ledger, storage
+from collegium.ledger import Cost, Ledger, transaction
 from collegium.ledger.export import as_json
 
 dp = pytest.importorskip("dp_accounting")
@@ -56,7 +56,7 @@ def told(tmp_path_factory):
     """The ledger after two years, and what it exports."""
     clock = Clock()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storage, "datetime", clock)
+        patch.setattr(transaction, "datetime", clock)
         clock.set(2024, 1, 10)
         ledger = Ledger.create(tmp_path_factory.mktemp("story") / "people.ledger")
         live(ledger, clock)

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from collegium.budgets import Budget, Budgets
 from collegium.errors import CollegiumError, InputError, LedgerError, LedgerWarning
-from collegium.ledger import storage
+from collegium.ledger import transaction
+from collegium.ledger.chain import Key
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 from tests.ledger.conftest import ask, people
@@ -102,12 +104,40 @@ def test_another_branch_is_noticed(used, tmp_path):
     branch = tmp_path / "branch.ledger"
     for ending in ("", ".key", ".key.anchor"):
         shutil.copy(f"{used}{ending}", f"{branch}{ending}")
+    Path(f"{branch}.key.anchor").unlink()  # as on another machine
     ask(Ledger(branch), "there", TWO, COSTS)
     ask(used, "here", TWO, COSTS)
     sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(branch, str(used))
     with pytest.raises(LedgerError, match="another branch"):
         used.standings()
+
+
+def test_a_copy_beside_the_ledger_does_not_go_on(used, tmp_path):
+    """With its key and its anchor, a copy is a whole ledger: with it, everybody could spend again."""
+    sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
+    copy = tmp_path / "elsewhere" / "copy.ledger"
+    copy.parent.mkdir()
+    for ending in ("", ".key", ".key.anchor"):
+        shutil.copy(f"{used}{ending}", f"{copy}{ending}")
+    copied = Ledger(copy)
+    assert copied.verify() == 5
+    for act in (lambda: ask(copied, "new", TWO, COSTS), lambda: copied.forget("ann")):
+        with pytest.raises(
+            LedgerError, match=r"copy\.ledger is a copy of .*, which is still there"
+        ):
+            act()
+    ask(used, "new", TWO, COSTS)
+    Path(str(used)).rename(tmp_path / "put-away")
+    ask(copied, "new", TWO, COSTS)
+    sql(copied, "PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(copy, str(used))  # from now on, the copy's place is the known one
+    ask(copied, "newer", TWO, COSTS)
+
+
+def test_a_second_ledger_beside_another(used, tmp_path):
+    with pytest.warns(LedgerWarning, match=r"people\.ledger is a ledger, too: .* use that one"):
+        Ledger.create(tmp_path / "more.ledger")
 
 
 def test_keys(used, tmp_path):
@@ -215,7 +245,7 @@ def test_a_clock_that_runs_backwards(used, monkeypatch):
         def now(cls, tz: dt.tzinfo | None = None) -> "Yesterday":
             return cls(2020, 1, 1, tzinfo=tz)
 
-    monkeypatch.setattr(storage, "datetime", Yesterday)
+    monkeypatch.setattr(transaction, "datetime", Yesterday)
     with pytest.warns(LedgerWarning, match="the clock says 2020"):
         ask(used, "new", TWO, COSTS)
     times = [entry.at for entry in used.history()]
@@ -293,12 +323,128 @@ def test_a_server_that_stops_in_the_middle(server, tmp_path):
     assert ledger.standings()[0].spent == COSTS[0]
 
 
+def test_a_role_with_bad_defaults(server, tmp_path):
+    """What a transaction needs is said in each of them, and not taken from a role's defaults."""
+    url, key = server.new_database(), tmp_path / "key"
+    steward = sa.create_engine(url.replace("://", "+psycopg://"), isolation_level="AUTOCOMMIT")
+    with steward.connect() as connection:
+        for setting in (
+            "default_transaction_isolation = 'serializable'",
+            "default_transaction_read_only = on",
+            "synchronous_commit = off",
+            "statement_timeout = '5s'",
+            "lock_timeout = 1",
+            "idle_in_transaction_session_timeout = '5s'",
+        ):
+            connection.exec_driver_sql(f"ALTER ROLE steward SET {setting}")
+    try:
+        ledger = Ledger.create(url, key)
+        ask(ledger, "a", TWO, COSTS).settle(COSTS)
+        database = ledger._storage.database
+        for connected, isolation, read_only in (
+            (database.reading, "repeatable read", "on"),
+            (database.writing, "read committed", "off"),
+        ):
+            with connected() as connection:
+                for name, value in {
+                    "transaction_isolation": isolation,
+                    "transaction_read_only": read_only,
+                    "synchronous_commit": "on",
+                    "statement_timeout": "0",
+                    "lock_timeout": "10min",
+                    "idle_in_transaction_session_timeout": "10min",
+                }.items():
+                    assert connection.scalar(sa.text(f"SHOW {name}")) == value, name
+    finally:
+        with steward.connect() as connection:
+            connection.exec_driver_sql("SET default_transaction_read_only = off")
+            connection.exec_driver_sql("ALTER ROLE steward RESET ALL")
+
+
+def test_a_connection_that_breaks_before_it_commits(server, tmp_path, monkeypatch):
+    url, key = server.new_database(), tmp_path / "key"
+    ledger = Ledger.create(url, key)
+    made = ask(ledger, "a", TWO, COSTS)
+    before = [entry.mac for entry in ledger.history()]
+    steward = sa.create_engine(url.replace("://", "+psycopg://"), isolation_level="AUTOCOMMIT")
+    written = transaction.Transaction._require_written
+
+    def broken(self: transaction.Transaction, number: int, mac: str) -> None:
+        written(self, number, mac)
+        its = self._connection.scalar(sa.text("SELECT pg_backend_pid()"))
+        with steward.connect() as connection:
+            connection.execute(sa.text("SELECT pg_terminate_backend(:its, 60000)"), {"its": its})
+
+    monkeypatch.setattr(transaction.Transaction, "_require_written", broken)
+    for act in (lambda: made.settle(COSTS), lambda: ask(ledger, "b", TWO, COSTS)):
+        with pytest.raises(LedgerError, match="cannot be used") as raised:
+            act()
+        assert "\n" not in str(raised.value)
+    monkeypatch.undo()
+    assert [entry.mac for entry in ledger.history()] == before
+    made.settle(COSTS)
+    ask(ledger, "b", TWO, COSTS)
+    assert Ledger(url, key).verify() == len(before) + 2
+
+
 def test_no_password_is_shown(tmp_path):
     key = tmp_path / "key"
     key.write_bytes(bytes(32))
     with pytest.raises(LedgerError) as raised:
         Ledger(f"postgresql://steward:secret@/people?host={tmp_path}", key)
     assert "secret" not in str(raised.value)
+
+
+def lower(ledger: Ledger) -> None:
+    """ann and bob grant less than was spent, and then are asked for more."""
+    less = {"high": 0.1, "low": 0.1}
+    ledger.change(people({"ann": "high", "bob": "low"}, less))
+    ask(ledger, "new", people({"ann": "high", "bob": "low"}, less), COSTS)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        pytest.param(
+            lambda used: ask(used, "new", people(dict.fromkeys("cdef", "high")), COSTS),
+            "0 of 4 owners are known .* is it another data set's",
+            id="another data set",
+        ),
+        pytest.param(
+            lambda used: ask(
+                used, "new", people({"ann": "high"}, {"high": 2.0, "low": 3.0}), COSTS
+            ),
+            r"1 owners grant ε = 1 .*, but ε = 2 .* one budget over all releases: give that one in every",
+            id="the same words in two policies",
+        ),
+        pytest.param(
+            lambda used: used.left(Budgets({"high": Budget(1.0, 1e-6)}, [0], ["ann"])),
+            r"grant ε = 1 \(δ = 1e-05\) .*, but ε = 1 \(δ = 1e-06\) here",
+            id="another delta",
+        ),
+        pytest.param(
+            lambda used: used.left(Budgets(TWO.groups, [0, 1], ["ann", "ann"])),
+            "two budgets, .* all records of one owner need the same level",
+            id="two levels at once",
+        ),
+        pytest.param(lower, r"'high' \(ε = 0\.1 .* have μ = 0 left", id="less than was spent"),
+        pytest.param(
+            lambda used: Ledger(str(used), f"{Ledger.create(f'{used}-2')}.key"),
+            "entry 1 .* was not written with this key",
+            id="the key of another",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_bad_input_is_one_line_and_loses_nothing(used, act, message):
+    before = [entry.mac for entry in used.history()]
+    with pytest.raises(CollegiumError, match=message) as raised:
+        act(used)
+    assert "\n" not in str(raised.value)
+    after = used.history()
+    assert [entry.mac for entry in after[: len(before)]] == before
+    assert {entry.kind for entry in after[len(before) :]} <= {"change"}
+    used.verify()
 
 
 @pytest.mark.parametrize("parts", [[0], [0, 2], [0, -1], [[0, 1]]])
@@ -332,6 +478,8 @@ def test_the_tables_are_those_of_the_migrations(anywhere):
                 assert made.rstrip().endswith("STRICT")
             assert connection.scalar(sa.text("PRAGMA journal_mode")) == "wal"
             assert connection.scalar(sa.text("PRAGMA foreign_keys")) == 1
+            assert connection.scalar(sa.text("PRAGMA synchronous")) == 2  # FULL
+            assert connection.scalar(sa.text("PRAGMA busy_timeout")) == 600_000
 
 
 def test_entries_are_json_that_anybody_can_read(used):
@@ -397,7 +545,7 @@ def test_making_one_is_all_or_nothing(tmp_path, monkeypatch):
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(storage.Transaction, "write", crash)
+    monkeypatch.setattr(transaction.Transaction, "write", crash)
     with pytest.raises(KeyboardInterrupt):
         Ledger.create(tmp_path / "people.ledger", delta_0_share=0.5)
     monkeypatch.undo()
@@ -438,3 +586,32 @@ def test_no_entry_tells_the_number_of_a_person(ledger):
     key = ledger._storage.key
     tags = {f"{key.members([key.owner(f'p{number}')]):032x}" for number in range(4)}
     assert len(set(proofs)) == 4 and not set(proofs) & tags
+
+
+def test_a_program_proves_each_entry_once_and_takes_in_those_of_others(used, monkeypatch):
+    other = Ledger(str(used))
+    ask(other, "new", TWO, COSTS)
+    prove, proven = Key.entry, []
+    monkeypatch.setattr(
+        Key, "entry", lambda key, *line: proven.append(line[1]) or prove(key, *line)
+    )
+    assert used.standings() == other.standings()
+    assert proven == [6]
+    assert used.verify() == 6
+    assert proven == [6, 1, 2, 3, 4, 5, 6]
+
+
+def test_many_people_are_looked_up_as_few_are(used, monkeypatch):
+    ask(used, "one", people({"ann": "high"}), COSTS)
+    some = people({"ann": "high", "bob": "low"})
+    few = used.left(some)
+    for limit in ("_FEW_OWNERS", "_FEW_COHORTS"):
+        monkeypatch.setattr(transaction, limit, 1)
+        many = used.left(some)
+        assert many.cohort.tolist() == few.cohort.tolist()
+        assert many.mu_squared.tolist() == few.mu_squared.tolist()
+        sql(used, "UPDATE owner SET cohort = 3 - cohort")
+        with pytest.raises(LedgerError, match="moved, added or taken out"):
+            used.left(some)
+        sql(used, "UPDATE owner SET cohort = 3 - cohort")
+        monkeypatch.undo()

@@ -195,6 +195,26 @@ def test_asking_again_after_a_crash_reserves_nothing_twice(ledger):
         ask(ledger, "a", two, at_most, again=True)
 
 
+def test_a_reservation_outlives_those_who_left_and_is_for_nobody_else(ledger):
+    bob = people({"bob": "low"})
+    ask(ledger, "a", people({"ann": "high", "bob": "low"}), [Cost(0.04), Cost(0.36)])
+    ledger.forget("ann")
+    ask(ledger, "b", people({"cid": "low"}), [Cost(0.0), Cost(0.1)], newcomers=True)
+    again = ledger.reservation("a", bob)
+    assert (again.entry, again.costs, again.is_settled) == (3, (Cost(0.04), Cost(0.36)), False)
+    for others, words in (
+        ({"ann": "high", "bob": "low"}, "1 of 2 owners have left"),
+        ({"bob": "low", "cid": "low"}, "not reserved for 1 of 2 owners"),
+        ({"bob": "low", "new": "low"}, "not reserved for 1 of 2 owners"),
+    ):
+        with pytest.raises(LedgerError, match=words):
+            ledger.reservation("a", people(others))
+    with pytest.raises(LedgerError, match="is not in the ledger"):
+        ledger.reservation("c", bob)
+    again.settle([Cost(0.01), Cost(0.02)])
+    assert ledger.account_of("ann").standing.spent == Cost(0.01)
+
+
 def test_costs_are_tied_to_levels_by_name(ledger):
     one = Budgets({"low": Budget(3.0), "high": Budget(1.0)}, [1], ["ann"])
     costs = {"high": Cost(0.01), "low": Cost(0.05)}

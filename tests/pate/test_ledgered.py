@@ -235,6 +235,8 @@ def test_the_first_release_of_all_is_as_without_a_ledger_and_takes_everything(le
     for row in made.privacy_.groups:
         assert row.budget == POLICY.levels[row.group]
     assert made.privacy_.price == ("labels" if settings in WHOLE[2:] else "histogram")
+    (release,) = ledger.contents().releases.values()
+    assert release.about["guarantee"] == made.privacy_.guarantee  # a receipt says so
     assert [round(one.epsilon_spent, 9) for one in ledger.standings()] == [
         POLICY.levels[one.level].epsilon for one in ledger.standings()
     ]

@@ -199,12 +199,23 @@ def require_same_bits(found, expected):
 
 
 @pytest.mark.parametrize(
-    "aggregator", [*AGGREGATORS.values(), LABELS], ids=[*AGGREGATORS, "gnmax's labels"]
+    ("personalisation", "aggregator"),
+    [
+        ("uniform", "gnmax"),
+        ("upsampling", "interactive"),
+        ("weighting", "confident"),
+        ("vanishing", "lnmax"),
+        ("weighting", "pfmax"),
+        ("uniform", "expmax"),
+        ("upsampling", "gnmax's labels"),
+        ("vanishing", "gnmax's labels"),
+    ],
 )
-@pytest.mark.parametrize("personalisation", list(PERSONALISATIONS))
 def test_a_study_and_the_estimator_give_the_same_bits(
     folder, tmp_path, personalisation, aggregator
 ):
+    """Each of both once; the golden record holds the estimator against the study in all combinations."""
+    aggregator = AGGREGATORS.get(aggregator, LABELS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         expected = from_toml(folder, tmp_path / "study", personalisation, aggregator)

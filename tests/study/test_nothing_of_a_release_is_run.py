@@ -258,7 +258,7 @@ def test_a_student_of_an_earlier_version_is_never_unpickled(study, collegium):
     assert (release / "student.skops").read_bytes() == now  # made again of what was released
 
 
-def test_no_pickle_is_opened_when_a_student_is_asked(study):
+def test_no_pickle_is_opened_when_a_student_is_asked_and_nothing_heavy_is_imported(study):
     script = f"""
         import sys
         sys.argv = ["collegium", "predict", {str(study / "study")!r}, {str(study / "test.csv")!r}]
@@ -274,6 +274,7 @@ def test_no_pickle_is_opened_when_a_student_is_asked(study):
                 main()
             except SystemExit as ended:
                 assert not ended.code and not found, found
+        assert not {{"torch", "dask"}} & set(sys.modules)
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True

@@ -49,6 +49,7 @@ def tables(tmp_path_factory):
 @pytest.fixture
 def folder(tables, tmp_path, monkeypatch):
     monkeypatch.delenv("COLLEGIUM_LEDGER")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for path in tables.iterdir():
         shutil.copy(path, tmp_path)
     return tmp_path
@@ -180,6 +181,37 @@ def test_the_same_people_in_another_file_are_known(folder):
     rows.to_csv(folder / "new.csv", index=False)
     with pytest.raises(BudgetExceededError):
         run(study(folder, data={"private": "new.csv"}), folder / "second")
+
+
+def test_the_same_people_in_another_folder_are_found_and_asked_about(folder):
+    run(study(folder, **MU), folder / "first")
+    moved = folder / "moved"
+    moved.mkdir()
+    rows = pd.read_csv(folder / "private.csv")
+    rows[rows["who"] != "p0"].to_csv(moved / "private.csv", index=False)
+    shutil.copy(folder / "public.csv", moved)
+    with pytest.raises(
+        InputError, match=r"149 of 149 people are known to another ledger, .*people\.ledger"
+    ):
+        run(study(moved, **MU), moved / "out")
+    assert not (moved / "people.ledger").exists()
+    run(study(moved, **MU, ledger={"url": str(folder / "people.ledger")}), moved / "out")
+    assert len(ledger_of(folder).contents().releases) == 2
+    run(study(moved, **MU, ledger={"newcomers": True}), moved / "others")
+    assert len(ledger_of(moved).contents().releases) == 1
+    run(study(moved, **MU), moved / "again")  # asked once
+
+
+def test_a_list_of_ledgers_that_cannot_be_kept_or_read_stops_nothing(folder, monkeypatch):
+    (folder / "state").mkdir()
+    (folder / "state/collegium").write_text("no folder")
+    run(study(folder, **MU), folder / "out")
+    (folder / "state/collegium").unlink()
+    (folder / "state/collegium").mkdir()
+    (folder / "state/collegium/ledgers.json").write_text("[1, 2")
+    run(study(folder, **MU), folder / "second")
+    (folder / "state/collegium/ledgers.json").write_text('[["/nowhere/x.ledger", null]]')
+    run(study(folder, data={"private": "private.parquet"}, **MU), folder / "third")
 
 
 class CutOff(Exception):  # noqa: N818
@@ -369,7 +401,7 @@ def test_a_label_job_may_take_everything_and_is_finished_only_once(ballots, coll
     for _ in range(2):
         code, said, wrong = label(collegium, ballots, "one", *named)
         assert code == 0, wrong
-    assert "takes the whole of their budgets" in said
+    assert "takes the whole of these people's budgets" in said
     assert len(ledger_of(ballots).contents().releases) == 1
     code, _, wrong = label(
         collegium, ballots, "two", "--people", ballots / "people.csv", "--sigma", 9

@@ -195,31 +195,39 @@ class Accountant(ABC):
         """What is left to the owners of each cohort; changes nothing. Sensitive like the account."""
         return Remaining(left_over(self.epsilon, self.epsilon_spent()), None)
 
-    def how_many(self, cost: Cost) -> int | float:
+    def how_many(self, cost: Cost, most: int = MOST_CHARGES) -> int | float:
         """How often a cost can be charged until some cohort refuses; changes nothing.
 
         Sensitive like the account.
+
+        Parameters
+        ----------
+        cost : Event or SensitiveCurve
+            As for :meth:`charge`.
+        most : int, default=2**53
+            Count no further: a larger answer is not told from ``inf``.
 
         Returns
         -------
         int or float
             Exactly as often as :meth:`charge` would succeed in a row, rounding included; ``inf`` if it
-            never refuses (or not within 2⁵³ times).
+            never refuses (or not within ``most`` times).
         """
         part = self._checked(cost)
         if not (self._touched(part) & np.isfinite(self.epsilon)).any():
             return math.inf
-        low, high = 0, 1
-        while not self._over(add_repeatedly(self._total, part, high), part).any():
-            if high == MOST_CHARGES:
+        low, at_low, high = 0, self._total, 1
+        while not self._over(after := add_repeatedly(at_low, part, high - low), part).any():
+            if high >= most:
                 return math.inf
-            low, high = high, 2 * high
+            low, at_low, high = high, after, min(2 * high, most)
         while high - low > 1:
             middle = (low + high) // 2
-            if self._over(add_repeatedly(self._total, part, middle), part).any():
+            after = add_repeatedly(at_low, part, middle - low)
+            if self._over(after, part).any():
                 high = middle
             else:
-                low = middle
+                low, at_low = middle, after
         return low
 
     def state(self) -> dict[str, Any]:

@@ -16,6 +16,8 @@ Differential Privacy. AISTATS 2020; arXiv 1905.09982v2, Theorem 21.
 """
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from typing import Final
 
@@ -257,7 +259,7 @@ def rdp_to_epsilon(
         )
     if (costs < 0).any():
         raise InputError("rdp must be at least 0; a negative cost is a bug where it was computed.")
-    candidates = _epsilon_by_order(costs, grid, delta, conversion)
+    candidates = _conversion(grid, delta, conversion)(costs)
     best = np.argmin(candidates, axis=-1, keepdims=True)
     epsilon = np.maximum(np.take_along_axis(candidates, best, axis=-1)[..., 0], 0.0)
     best_order = np.where(np.isinf(epsilon), np.nan, grid[best[..., 0]])
@@ -285,7 +287,13 @@ def affordable_rdp(
     array([0.603])
     """
     budget, delta = as_extended_scalar("epsilon", epsilon), as_delta(delta)
-    grid = validate_orders(orders)
+    return _affordable(budget, validate_orders(orders).tobytes(), delta, conversion).copy()
+
+
+@lru_cache(maxsize=1024)  # thousands of teachers' accounts have few budgets
+def _affordable(budget: float, orders: bytes, delta: float, conversion: str) -> FloatArray:
+    grid = np.frombuffer(orders)
+    epsilon_of = _conversion(grid, delta, conversion)
     free = _indistinguishable(delta)
     # Non-negative floats are ordered as their bits are, so this bisects to neighbouring floats.
     low = np.zeros(grid.size, dtype=np.int64)
@@ -294,16 +302,19 @@ def affordable_rdp(
         middle = low + (high - low) // 2
         costs = middle.view(np.float64)
         with np.errstate(over="ignore"):
-            allowed = _epsilon_by_order(costs, grid, delta, conversion) <= budget
+            allowed = epsilon_of(costs) <= budget
         allowed |= costs <= free
         low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
     return low.view(np.float64)
 
 
-def _epsilon_by_order(
-    costs: FloatArray, grid: FloatArray, delta: float, conversion: str
-) -> FloatArray:
-    """Epsilon at each order, rounded up; may be negative. No formula of it falls as costs grow."""
+def _conversion(
+    grid: FloatArray, delta: float, conversion: str
+) -> Callable[[FloatArray], FloatArray]:
+    """Make the function from costs to epsilon at each order, rounded up; may be negative.
+
+    No formula of it falls as costs grow.
+    """
     if conversion not in CONVERSIONS:
         raise InputError(f"conversion {conversion!r} is unknown; use one of {CONVERSIONS}.")
     if conversion == "mironov":
@@ -312,8 +323,13 @@ def _epsilon_by_order(
     else:
         shift = np.log1p(-1 / grid)
         tail = -(math.log(delta) + np.log(grid)) / (grid - 1)
-    rounding = _ROUND_UP * (costs + np.abs(shift) + (np.log(grid) - math.log(delta)) / (grid - 1))
-    return np.asarray(costs + (shift + tail) + rounding, dtype=np.float64)
+    added, away, beyond = shift + tail, np.abs(shift), (np.log(grid) - math.log(delta)) / (grid - 1)
+
+    def epsilon(costs: FloatArray) -> FloatArray:
+        rounding = _ROUND_UP * (costs + away + beyond)
+        return np.asarray(costs + added + rounding, dtype=np.float64)
+
+    return epsilon
 
 
 def _indistinguishable(delta: float) -> float:

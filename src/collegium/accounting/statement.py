@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
@@ -502,9 +502,23 @@ def _rounded(value: float, decimals: int, direction: str) -> str:
     return shown.rstrip("0").rstrip(".") if "." in shown else shown
 
 
-def percent(values: Sequence[float]) -> list[str]:
-    """Write shares that were spent as percentages with one decimal, rounded up; '—' where there is none."""
-    return [
-        f"{math.ceil(1000 * value - 1e-9) / 10:.1f} %" if math.isfinite(value) else "—"
-        for value in values
-    ]
+def percent_spent(share: float) -> str:
+    """Write a share that was spent as a percentage with one decimal, rounded up; '—' where there is none.
+
+    Examples
+    --------
+    >>> percent_spent(0.0301), percent_spent(1.0), percent_spent(math.nan)
+    ('3.1 %', '100.0 %', '—')
+    """
+    return f"{math.ceil(1000 * share - 1e-9) / 10:.1f} %" if math.isfinite(share) else "—"
+
+
+def percent_left(share: float) -> str:
+    """Write a share that is left as a percentage with one decimal, rounded down.
+
+    Examples
+    --------
+    >>> percent_left(0.9699), percent_left(1.0)
+    ('96.9 %', '100.0 %')
+    """
+    return f"{math.floor(1000 * share + 1e-9) / 10:.1f} %"

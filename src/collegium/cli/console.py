@@ -150,7 +150,7 @@ def print_statement(sentences: Iterable[str]) -> None:
 
 def privacy_table(privacy: PrivacyStatement) -> Table:
     """Tabulate level, people, budget, spent and guarantee."""
-    from collegium.accounting.statement import percent
+    from collegium.accounting.statement import percent_spent
 
     one, many, unit = MEMBERS[privacy.unit]
     table = Table(title=f"What each {one} granted, and paid", title_justify="left", box=SIMPLE_HEAD)
@@ -161,7 +161,7 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
     table.add_column("spent ε", justify="right")
     table.add_column("of budget", justify="right")
     table.add_column("guarantee")
-    for row, share in zip(privacy.groups, percent([g.share for g in privacy.groups]), strict=True):
+    for row in privacy.groups:
         hidden = not privacy.may_publish_spending
         granted, spent = privacy.in_digits(row)
         table.add_row(
@@ -170,7 +170,7 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
             granted,
             f"{row.budget.delta:g}",
             spent,
-            "in vault" if hidden else share,
+            "in vault" if hidden else percent_spent(row.share),
             "none: ε = ∞" if row.budget.is_unlimited else privacy.title,
         )
     table.caption = f"ε and δ per {unit}; neighbouring data sets: {privacy.adjacency}"

@@ -12,6 +12,8 @@ from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from collegium.ledger.ledger import Ledger
 
 app = typer.Typer(
@@ -69,18 +71,32 @@ def show(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
 
     Example: collegium ledger show people.ledger
     """
-    from collegium.cli.ledger_tables import standings_table
-    from collegium.ledger.export import standing_as_json
+    from collegium.cli.ledger_tables import open_reservation, standings_table
+    from collegium.ledger.export import reservation_as_json, standing_as_json
 
     ledger = opened(place, key)
-    standings = ledger.standings()
+    standings, reservations = ledger.standings(), ledger.reservations()
     if as_json:
-        print_json({"ledger": ledger.id, "standings": [standing_as_json(one) for one in standings]})
+        print_json(
+            {
+                "ledger": ledger.id,
+                "standings": [standing_as_json(one) for one in standings],
+                "reservations": [reservation_as_json(one) for one in reservations],
+            }
+        )
         return
     if not standings:
         out.print("The ledger knows nobody yet.")
         return
     out.print(standings_table(standings))
+    for one in reservations:
+        out.print(open_reservation(one), soft_wrap=True)
+    if reservations:
+        out.print(
+            "What is reserved counts in full until its program settles it: let it go on, or run it again. If "
+            "it is gone for good: `collegium ledger settle`.",
+            soft_wrap=True,
+        )
 
 
 @app.command()
@@ -153,10 +169,7 @@ def change(
     policy = parse_policy(level, delta)
     rows = read_table(table, as_text=True)
     for column in (owner, level_column):
-        if column not in rows.columns:
-            raise InputError(
-                f"{table} has no column {column!r}: it has {', '.join(map(str, rows.columns))}"
-            )
+        require_column(rows, column, table)
     done = opened(place, key).change(policy.assign(rows[level_column], owners=rows[owner]))
     out.print(
         f"{done['joined']:,} joined, {done['raised']:,} raised and {done['lowered']:,} lowered theirs."
@@ -170,6 +183,56 @@ def change(
 
 
 @app.command()
+def settle(
+    place: Place,
+    release: Annotated[
+        str, typer.Argument(help="The release's id, as `show` names it.", show_default=False)
+    ],
+    reason: Annotated[
+        str,
+        typer.Option(
+            help="How that is known, and who says so; it stands in the history.",
+            show_default=False,
+        ),
+    ],
+    as_reserved: Annotated[
+        bool, typer.Option("--as-reserved", help="All that was reserved stays charged.")
+    ] = False,
+    nothing_was_drawn: Annotated[
+        bool,
+        typer.Option(
+            "--nothing-was-drawn",
+            help="Give all back: only if the program never drew any noise, seen by anybody or not.",
+        ),
+    ] = False,
+    key: KeyFile = None,
+) -> None:
+    """End a reservation whose program is gone for good. One that can go on settles by itself: run it again.
+
+    Where nobody knows what was drawn, all that was reserved may have been: as reserved, it stays charged,
+    which is always safe. What was given back is charged after all if the program comes back and drew noise.
+
+    Example: collegium ledger settle people.ledger count-2026 --as-reserved
+    --reason "its folder was lost, says the data steward"
+    """
+    if as_reserved == nothing_was_drawn:
+        raise InputError(
+            "say what to charge: --as-reserved (always safe), or --nothing-was-drawn (only if no noise was "
+            "ever drawn)"
+        )
+    ended = opened(place, key).end(release, reason, nothing_was_drawn=nothing_was_drawn)
+    out.print(
+        f"{ended.name} ({ended.id}) is settled: "
+        + (
+            "all that was reserved is given back, as nothing was drawn."
+            if nothing_was_drawn
+            else "all that was reserved stays charged."
+        ),
+        soft_wrap=True,
+    )
+
+
+@app.command()
 def forget(
     place: Place,
     owner: Annotated[str, typer.Argument(help="Whose name.", show_default=False)],
@@ -177,7 +240,7 @@ def forget(
 ) -> None:
     """Remember that somebody has left: no release may use that name any more.
 
-    Records in files, and models that learnt from them, are not touched: delete them, and train again.
+    Records in files, and models that learnt from them, are not touched: `collegium forget` sees to a study.
 
     Example: collegium ledger forget people.ledger patient-17
     """
@@ -189,32 +252,9 @@ def forget(
     )
 
 
-def receipt(
-    owner: Annotated[str, typer.Argument(help="Whose name.", show_default=False)],
-    place: Annotated[
-        str,
-        typer.Option(
-            "--ledger", help="A file, or postgresql://USER@HOST/DATABASE.", show_default=False
-        ),
-    ],
-    key: KeyFile = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Write a page instead of text.", **PATH_OPTION),
-    ] = None,
-) -> None:
-    """Tell one person what was chosen, what used the records, what is left, and what it means.
-
-    Example: collegium receipt patient-17 --ledger people.ledger --html receipt.html
-    """
-    from collegium.durable import write_durably
-    from collegium.report.receipt import receipt_of
-
-    ledger = opened(place, key)
-    written = receipt_of(owner, ledger.account_of(owner), ledger.neighbours)
-    if html is None:
-        for line in written.as_text().splitlines():
-            out.print(line, soft_wrap=True)
-        return
-    write_durably(html, written.as_html().encode(), private=True)
-    out.print(f"Wrote {html}.", soft_wrap=True)
+def require_column(rows: pd.DataFrame, column: str, table: Path) -> None:
+    """Refuse a table that lacks a column."""
+    if column not in rows.columns:
+        raise InputError(
+            f"{table} has no column {column!r}: it has {', '.join(map(str, rows.columns))}"
+        )

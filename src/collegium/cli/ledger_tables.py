@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collegium.ledger.books import Standing
+    from collegium.ledger.books import Release, Standing
     from collegium.ledger.chain import Entry
 
 
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Tabulate level, people, budget, what was spent and what is left: one row for each history."""
-    from collegium.accounting.statement import budget_and_cost, percent
+    from collegium.accounting.statement import budget_and_cost, percent_left
 
     table = Table(
         title="What each person granted, spent, and has left",
@@ -26,8 +27,7 @@ def standings_table(standings: Sequence[Standing]) -> Table:
     )
     for name in ("level", "people", "releases", "budget ε", "δ", "spent ε", "left"):
         table.add_column(name, justify="left" if name == "level" else "right")
-    shares = percent([_share_left(one) for one in standings])
-    for one, share in zip(standings, shares, strict=True):
+    for one in standings:
         granted, spent = budget_and_cost(one.budget.epsilon, one.epsilon_spent)
         table.add_row(
             one.level,
@@ -36,7 +36,7 @@ def standings_table(standings: Sequence[Standing]) -> Table:
             granted,
             f"{one.budget.delta:g}",
             spent,
-            "has left" if one.has_left else share,
+            "has left" if one.has_left else percent_left(_share_left(one)),
         )
     return table
 
@@ -45,6 +45,23 @@ def _share_left(standing: Standing) -> float:
     if standing.budget.is_unlimited:
         return 1.0
     return standing.left.mu_squared / standing.limit.mu_squared
+
+
+def open_reservation(release: Release) -> str:
+    """Say in a line what is reserved, since when."""
+    since = datetime.fromisoformat(release.opened.at)
+    return (
+        f"Reserved and not settled: {release.name} ({release.id}), {release.n_owners:,} people, since "
+        f"{since:%Y-%m-%d %H:%M} UTC ({_age(datetime.now(UTC) - since)})."
+    )
+
+
+def _age(age: timedelta) -> str:
+    minutes = max(0, int(age.total_seconds())) // 60
+    for unit, length in (("day", 24 * 60), ("hour", 60), ("minute", 1)):
+        if number := minutes // length:
+            return f"{number:,} {unit}{'s' * (number != 1)}"
+    return "less than a minute"
 
 
 def what_happened(entry: Entry) -> str:
@@ -64,6 +81,18 @@ def what_happened(entry: Entry) -> str:
             people = sum(part[0] for part in body["parts"])
             return f"{body['name']} ({body['release']}) reserved budgets of {people:,} people"
         case "settle":
-            return f"{body['release']} was released and settled"
+            return _how_it_was_settled(body)
         case other:
             return str(other)
+
+
+def _how_it_was_settled(body: dict[str, Any]) -> str:
+    from collegium.ledger.books import cost_from_json
+
+    drew = not all(cost_from_json(cost).is_nothing for cost in body["costs"])
+    if "by_hand" in body:
+        charged = "at all that was reserved" if drew else "at nothing, as nothing was drawn"
+        return f"{body['release']} was settled by hand {charged}: {body['by_hand']}"
+    if not drew:
+        return f"{body['release']} drew nothing, and gave back what it had reserved"
+    return f"{body['release']} was released and settled"

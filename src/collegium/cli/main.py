@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any, NoReturn
 
 import typer
+from typer.main import get_command
 
-from collegium.cli import account, audit, ledger, predict, statement, studies, verify
+from collegium.cli import (
+    account,
+    audit,
+    forget,
+    ledger,
+    policy,
+    predict,
+    receipt,
+    statement,
+    studies,
+    verify,
+)
 from collegium.cli import label as votes
 from collegium.cli.console import err, say, show_warnings
 from collegium.cli.interrupts import INTERRUPTED, SAID, Interrupts
@@ -37,9 +50,11 @@ app.command("label")(votes.label)
 app.command("account")(account.account)
 app.command("statement")(statement.statement)
 app.command("verify")(verify.verify)
+app.command("forget")(forget.forget)
 app.command("audit")(audit.audit)
 app.add_typer(ledger.app, name="ledger")
-app.command("receipt")(ledger.receipt)
+app.add_typer(policy.app, name="policy")
+app.command("receipt")(receipt.receipt)
 
 
 @app.callback(invoke_without_command=True)
@@ -80,7 +95,7 @@ def run(commands: typer.Typer, ends_process: bool = False) -> NoReturn:
 
 def _run(commands: typer.Typer, interrupts: Interrupts) -> NoReturn:
     try:
-        code = commands(standalone_mode=False)
+        code = _built(commands)(standalone_mode=False)
     except CollegiumError as error:
         _fail(str(error))
     except OSError as error:
@@ -96,6 +111,12 @@ def _run(commands: typer.Typer, interrupts: Interrupts) -> NoReturn:
     if code == INTERRUPTED:
         _end_interrupted(interrupts)
     sys.exit(code or 0)
+
+
+@cache
+def _built(commands: typer.Typer) -> Any:
+    """Build commands of their functions, once in a process that runs several."""
+    return get_command(commands)
 
 
 def _end_interrupted(interrupts: Interrupts) -> NoReturn:

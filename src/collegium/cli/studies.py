@@ -178,7 +178,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     if most is not None:
         bound = "at least " if most == MOST else ""
         out.print(f"The budgets pay for {bound}{most:,} answers if every query is answered.")
-    if planned.price.why:
+    if planned.price.why and (ledger is None or ledger.spending.allowance.whole):
         out.print(planned.price.why, soft_wrap=True)
     if ledger is not None:
         out.print(ledger.in_words, soft_wrap=True)

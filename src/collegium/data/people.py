@@ -57,8 +57,9 @@ def _may_be_a_person(column: pd.Series, owner: pd.Series | None) -> bool:
         return False
     numbers = pd.api.types.is_numeric_dtype(values.dtype)
     if not numbers:  # of a CSV file, whose cells are characters
-        reads = (numbers_of(values), numbers_of(values, ","))
-        read = max(reads, key=lambda read: int(np.isfinite(read).sum()))
+        read = numbers_of(values)
+        if not np.isfinite(read).all():
+            read = max(read, numbers_of(values, ","), key=lambda read: int(np.isfinite(read).sum()))
         there = np.isfinite(read)
         if there.mean() > _MOSTLY:
             values, numbers = pd.Series(read[there]), True

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
@@ -20,6 +21,8 @@ from collegium.errors import LedgerError
 from collegium.json_files import number_as_json
 from collegium.ledger.chain import Entry, Key, add_members
 from collegium.ledger.limits import Cost, Limit, epsilon_of
+
+_limit_of = lru_cache(maxsize=1000)(Limit.of)  # thousands of cohorts have a few budgets
 
 BEGIN, JOIN, CHANGE, LEAVE = "begin", "join", "change", "leave"
 RESERVE, SETTLE = "reserve", "settle"
@@ -51,7 +54,7 @@ class Cohort:
         return Budget(self.epsilon, self.delta)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Release:
     """One release: what it may cost each part of its owners, or did cost, once it is settled."""
 
@@ -59,13 +62,24 @@ class Release:
     name: str
     about: Any
     opened: Entry
-    costs: list[Cost]
+    costs: tuple[Cost, ...]
     closed: Entry | None = None
+    n_owners: int = 0
 
     @property
     def is_settled(self) -> bool:
         """Whether it has ended."""
         return self.closed is not None
+
+    @property
+    def reserved(self) -> tuple[Cost, ...]:
+        """What it was to cost each part at most."""
+        return tuple(cost_from_json(cost) for _, _, cost in self.opened.body["parts"])
+
+    @property
+    def ended_by_hand(self) -> str | None:
+        """Why somebody ended it whose program was gone; None where it settled by itself, or is open."""
+        return None if self.closed is None else self.closed.body.get("by_hand")
 
 
 @dataclass(frozen=True)
@@ -158,6 +172,19 @@ class Account:
     standing: Standing
     limits: list[Limit]
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether all releases are settled."""
+        return all(charge.release.is_settled for charge in self.charges)
+
+
+class _Charged(NamedTuple):
+    """Beginning of a charge; one for all cohorts that a part of a release has."""
+
+    number: int  # of the release's entry
+    release: str
+    part: int
+
 
 @dataclass
 class Books:
@@ -167,7 +194,7 @@ class Books:
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
     cohorts: dict[int, Cohort] = field(default_factory=dict)
     releases: dict[str, Release] = field(default_factory=dict)
-    charges: dict[int, list[Charge]] = field(default_factory=lambda: defaultdict(list))
+    charged: dict[int, list[_Charged]] = field(default_factory=dict)
     times: dict[int, str] = field(default_factory=dict)
 
     def take(self, entry: Entry) -> None:
@@ -186,15 +213,23 @@ class Books:
             self.share = float(body["delta_0_share"])
             self.neighbours = Neighbours(body["neighbours"])
         if entry.kind == RESERVE:
-            costs = [cost_from_json(cost) for _, _, cost in body["parts"]]
-            release = Release(body["release"], body["name"], body["about"], entry, costs)
+            costs = tuple(cost_from_json(cost) for _, _, cost in body["parts"])
+            n_owners = sum(
+                people
+                for (people, _, _), cost in zip(body["parts"], costs, strict=True)
+                if not cost.is_nothing
+            )
+            release = Release(
+                body["release"], body["name"], body["about"], entry, costs, n_owners=n_owners
+            )
             self.releases[release.id] = release
+            of_part = [_Charged(entry.number, release.id, part) for part in range(len(costs))]
             for cohort_id, part in body["charges"]:
-                self.charges[cohort_id].append(Charge(release, part))
+                self.charged.setdefault(cohort_id, []).append(of_part[part])
         if entry.kind == SETTLE:
             release = self.releases[body["release"]]
-            release.costs = [cost_from_json(cost) for cost in body["costs"]]
-            release.closed = entry
+            costs = tuple(cost_from_json(cost) for cost in body["costs"])
+            self.releases[release.id] = replace(release, costs=costs, closed=entry)
 
     @property
     def n_owners(self) -> int:
@@ -203,14 +238,22 @@ class Books:
 
     def charges_of(self, cohort: int) -> list[Charge]:
         """Collect all that the owners of a cohort were charged, also in cohorts before, oldest first."""
-        return sorted(
-            (
-                charge
-                for ancestor, before in self.lineage(cohort)
-                for charge in self.charges[ancestor.id]
-                if charge.release.opened.number < before
-            ),
-            key=lambda charge: charge.release.opened.number,
+        return [Charge(self.releases[id], part) for _, id, part in self._charged(cohort)]
+
+    def _charged(self, cohort: int) -> list[_Charged]:
+        found: list[_Charged] = []
+        for its, before in reversed(list(self.lineage(cohort))):
+            charged = self.charged.get(its.id, [])
+            found += charged[: bisect_left(charged, before, key=_number)]
+        return found
+
+    def overdrawn_by(self, release: str) -> int:
+        """Count the owners who paid a release, and have spent more than they grant."""
+        return sum(
+            its.members
+            for its in self.cohorts.values()
+            if any(id == release for _, id, _ in self._charged(its.id))
+            and not (standing := self.standing(its.id)).limit.allows(standing.spent)
         )
 
     def account(self, cohort: int) -> Account:
@@ -220,7 +263,7 @@ class Books:
             chosen = Grant(self.times[its.since], its.level, its.budget, its.has_left)
             if not grants or replace(chosen, at="") != replace(grants[-1], at=""):
                 grants.append(chosen)
-        limits = [Limit.of(grant.budget, self.share) for grant in grants]
+        limits = [_limit_of(grant.budget, self.share) for grant in grants]
         return Account(grants, self.charges_of(cohort), self.standing(cohort), limits)
 
     def lineage(self, cohort: int) -> Iterator[tuple[Cohort, float]]:
@@ -234,8 +277,7 @@ class Books:
 
     def standing(self, cohort: int, also: Cost | None = None) -> Standing:
         """How the owners of a cohort stand, or would if something else were charged."""
-        charges = self.charges_of(cohort)
-        costs = [charge.cost for charge in charges]
+        costs = [self.releases[id].costs[part] for _, id, part in self._charged(cohort)]
         its = self.cohorts[cohort]
         return Standing(
             level=its.level,
@@ -243,9 +285,13 @@ class Books:
             owners=its.members,
             has_left=its.has_left,
             spent=Cost.total(costs if also is None else [*costs, also]),
-            limit=Limit.of(its.budget, self.share),
-            n_releases=len(charges),
+            limit=_limit_of(its.budget, self.share),
+            n_releases=len(costs),
         )
+
+
+def _number(charged: _Charged) -> int:
+    return charged.number
 
 
 class Changes:

@@ -14,6 +14,17 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from collegium.errors import InputError, LedgerError
 
 _WAIT_S = 600.0
+# Of each transaction, whatever the role, the database and the server have as defaults. Who holds the lock and
+# is not heard of any more (a machine that is gone) is ended by the server, so that others can go on.
+_POSTGRESQL = "; ".join(
+    f"SET LOCAL {name} = {value}"
+    for name, value in {
+        "synchronous_commit": "on",
+        "statement_timeout": 0,
+        "lock_timeout": int(_WAIT_S * 1000),
+        "idle_in_transaction_session_timeout": int(_WAIT_S * 1000),
+    }.items()
+)
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 _ALLOWED = "give a file, sqlite:///FILE, or postgresql://USER@HOST/DATABASE"
 
@@ -70,18 +81,28 @@ class Database:
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """See one state of everything."""
-        with self._failures_in_one_line(), self.engine.connect() as connection:
-            if self.file is None:
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
-                yield connection
+        with self._connected("REPEATABLE READ") as connection:
+            yield connection
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         """Write alone, all or nothing; durable when the block has ended."""
+        # Each statement sees what was committed before it, so what follows the lock of `head` sees all.
+        with self._connected("READ COMMITTED", writes=True) as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def _connected(self, isolation: Any, writes: bool = False) -> Iterator[sa.Connection]:
         with self._failures_in_one_line(), self.engine.connect() as connection:
-            connection = connection.execution_options(collegium_writes=True)
+            if self.file is not None:
+                connection = connection.execution_options(collegium_writes=writes)
+            else:
+                connection = connection.execution_options(
+                    isolation_level=isolation, postgresql_readonly=not writes
+                )
             with connection.begin():
+                if self.file is None:
+                    connection.exec_driver_sql(_POSTGRESQL)
                 yield connection
 
     def require_plain(self, connection: sa.Connection) -> None:
@@ -143,6 +164,7 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA fullfsync = ON")  # where fsync alone does not reach the disk: macOS
     cursor.execute("PRAGMA trusted_schema = OFF")
     cursor.close()
 

@@ -48,6 +48,11 @@ def standing_as_json(standing: Standing) -> dict[str, Any]:
     }
 
 
+def reservation_as_json(release: Release) -> dict[str, Any]:
+    """Write what is reserved and not settled."""
+    return {"release": release.id, "people": release.n_owners, **_release(release)}
+
+
 def _cohort(books: Books, cohort: int) -> dict[str, Any]:
     account = books.account(cohort)
     grants = [

@@ -2,61 +2,39 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from collegium.accounting.events import Event
 from collegium.accounting.export import uses_of
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share
-from collegium.errors import InputError, LedgerError
+from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
 from collegium.ledger import books
+from collegium.ledger.admission import admit
 from collegium.ledger.books import Account, Books, Release, Standing, cost_as_json
 from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
+from collegium.ledger.left import Left, left_of
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
-from collegium.ledger.people import People, by_part, divide, in_order, pairs
-from collegium.ledger.refusals import refuse_who_left, require_affordable, require_same_budgets
-from collegium.ledger.storage import Storage, Transaction
+from collegium.ledger.people import People, alike, by_part, divide, in_order
+from collegium.ledger.refusals import (
+    refuse_who_left,
+    require_affordable,
+    require_charged,
+    require_same_budgets,
+)
+from collegium.ledger.storage import Storage
+from collegium.ledger.transaction import Transaction
 from collegium.ledger.versions import make_tables, require_newest
-
-
-@dataclass(frozen=True, eq=False)
-class Left:
-    """What some owners have left, each of shape (n_owners,).
-
-    Attributes
-    ----------
-    cohort : ndarray of int
-        Who has the same history; 0 for people whom the ledger does not know yet.
-    mu_squared : ndarray of float64
-        What a further release may cost the owner in μ².
-    share : ndarray of float64
-        The same as a share of all that the owner grants, from 0 to 1; 1 where that is infinite.
-    untouched : ndarray of bool
-        Whose records no release has used.
-    """
-
-    cohort: NDArray[np.intp]
-    mu_squared: NDArray[np.float64]
-    share: NDArray[np.float64]
-    untouched: NDArray[np.bool_]
-
-    @classmethod
-    def of_newcomers(cls, budgets: Budgets, share: float = DELTA_0_SHARE) -> Left:
-        """What people have left whom no ledger knows: all."""
-        granted = np.array(
-            [Limit.of(budgets.groups[name], share).mu_squared for name in budgets.group_names]
-        )[budgets.owner_group]
-        n = budgets.n_owners
-        return cls(np.zeros(n, np.intp), granted, np.ones(n), np.ones(n, dtype=bool))
 
 
 class Reservation:
@@ -190,6 +168,7 @@ class Ledger:
         """
         check_share("delta_0_share", delta_0_share)
         database, key_file, anchor = _where(place, key)
+        _warn_of_neighbour(key_file)
         key_file.parent.mkdir(parents=True, exist_ok=True)
         with anchor.held():  # others who find none meanwhile find this one then
             if not database.is_blank:
@@ -284,7 +263,7 @@ class Ledger:
             known = transaction.books.releases.get(id)
             if known is not None:
                 return self._again(transaction, people, known, asked, again)
-            cohort = self._admit(transaction, people, newcomers)
+            cohort = admit(transaction, people, newcomers, str(self))
             takes_part = np.array([not cost.is_nothing for cost in listed], dtype=bool)[part_of]
             charges = divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
             body = {
@@ -301,6 +280,35 @@ class Ledger:
             require_affordable(transaction.books, release, (cohort for cohort, _ in charges))
         return Reservation(self, release, budgets.group_names)
 
+    def reservation(self, id: str, budgets: Budgets) -> Reservation:
+        """Give the reservation of a release that is in the ledger, after a crash, or after somebody has left.
+
+        As ``reserve(…, again=True)``, and **only where all that was drawn under it is kept**; but of those
+        whom it was made for, some may be missing in ``budgets``.
+
+        Parameters
+        ----------
+        id : str
+            Of the release.
+        budgets : Budgets
+            Whose records it still uses.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger does not know the release, or anybody of these has left, or is new.
+        """
+        people = People(self._storage.key, budgets)
+        with self._storage.reading() as seen:
+            release = seen.books.releases.get(id)
+            if release is None:
+                raise LedgerError(f"release {id!r} is not in the ledger at {self}: begin a new one")
+            _refuse_if_given_back(release)
+            cohort = people.look_up(seen)
+            refuse_who_left(seen.books, cohort)
+            require_charged(seen.books, release, cohort)
+        return Reservation(self, release, budgets.group_names)
+
     def _again(
         self,
         transaction: Transaction,
@@ -313,6 +321,7 @@ class Ledger:
             raise LedgerError(
                 f"release {release.id!r} is in the ledger with other owners or other costs: begin a new one"
             )
+        _refuse_if_given_back(release)
         if not again:
             raise LedgerError(
                 f"release {release.id!r} was {'made' if release.is_settled else 'begun'} before: a new draw "
@@ -325,20 +334,86 @@ class Ledger:
         with self._storage.writing() as transaction:
             transaction.require_entry(reservation.entry, reservation.mac, "that of this release")
             release = transaction.books.releases[reservation.id]
-            if release.is_settled and tuple(release.costs) == costs:
+            if release.is_settled and release.costs == costs:
                 return
-            if release.is_settled:
+            reason = release.ended_by_hand
+            if release.is_settled and reason is None:
                 raise LedgerError(
                     f"release {release.id!r} was settled before, at other costs: nothing was changed"
                 )
-            if len(costs) != len(release.costs) or not all(
-                reserved.covers(cost) for reserved, cost in zip(release.costs, costs, strict=True)
+            reserved = release.reserved
+            if len(costs) != len(reserved) or not all(
+                most.covers(cost) for most, cost in zip(reserved, costs, strict=True)
             ):
                 raise LedgerError(
                     f"release {release.id!r} cost more than was reserved: nothing was changed"
                 )
-            body = {"release": release.id, "costs": [cost_as_json(cost) for cost in costs]}
-            transaction.write(books.SETTLE, {**body, "events": events})
+            _close(transaction, release, costs, {"events": events})
+            overdrawn = 0 if reason is None else transaction.books.overdrawn_by(release.id)
+        if overdrawn:  # charged all the same: it was drawn
+            raise BudgetExceededError(
+                f"release {release.id!r} was given back by hand ({reason}), but noise was drawn: that is "
+                f"charged now, and is more than {overdrawn:,} owners have left; do not release it"
+            )
+
+    def end(self, id: str, reason: str, *, nothing_was_drawn: bool = False) -> Release:
+        """End a reservation whose program is gone for good.
+
+        A program that can go on settles by itself: run it again instead. Settled as reserved, all of it
+        stays charged, which holds whatever the program drew; should it come back, it still settles at what
+        it did cost. Where everything was given back, it may draw nothing more; what it says it drew is
+        charged after all, and where people cannot afford that any more, it may not release
+        (BudgetExceededError).
+
+        Parameters
+        ----------
+        id : str
+            Of the release.
+        reason : str
+            How that is known, and who says so. Public: it stands in the history.
+        nothing_was_drawn : bool, default=False
+            Give everything back. **Only if the program never drew any noise**, whether or not anybody saw it:
+            the ledger cannot know, and believes whoever says so.
+
+        Returns
+        -------
+        Release
+            As it is settled now.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such release, or it is settled; nothing was changed.
+        """
+        if not reason.strip():
+            raise InputError(
+                "a reservation is not ended without a reason: say how it is known, and by whom"
+            )
+        with self._storage.writing() as transaction:
+            release = transaction.books.releases.get(id)
+            if release is None:
+                raise LedgerError(
+                    f"the ledger at {self} has no release {id!r}: nothing was changed; `collegium ledger "
+                    "show` names those that are open"
+                )
+            if release.closed is not None:
+                raise LedgerError(
+                    f"release {id!r} was settled on {release.closed.at}: nothing was changed"
+                )
+            costs = tuple(Cost(0.0) if nothing_was_drawn else cost for cost in release.costs)
+            _close(transaction, release, costs, {"events": None, "by_hand": reason})
+            return transaction.books.releases[id]
+
+    def reservations(self) -> list[Release]:
+        """All releases that are reserved and not settled, oldest first."""
+        with self._storage.reading() as seen:
+            return [one for one in seen.books.releases.values() if not one.is_settled]
+
+    def count_known(self, budgets: Budgets) -> int:
+        """Count the owners whom this ledger knows, whatever they grant."""
+        people = People(self._storage.key, budgets)
+        with self._storage.reading() as seen:
+            return int((people.look_up(seen) > 0).sum())
 
     def left(self, budgets: Budgets) -> Left:
         """Look up what owners have left; people who are new have all that they grant.
@@ -357,16 +432,7 @@ class Ledger:
         with self._storage.reading() as seen:
             cohort = people.look_up(seen)
             require_same_budgets(seen.books, budgets, cohort, str(self))
-            everything = Left.of_newcomers(budgets, self.delta_0_share)
-            granted, left = everything.mu_squared, everything.mu_squared.copy()
-            untouched = everything.untouched
-            for one in set(cohort.tolist()) - {0}:
-                standing = seen.books.standing(one)
-                left[cohort == one] = 0.0 if standing.has_left else standing.left.mu_squared
-                untouched[cohort == one] = standing.spent.is_nothing and not standing.has_left
-        with np.errstate(invalid="ignore"):
-            share = np.where(np.isinf(granted), 1.0, left / granted)
-        return Left(cohort, left, share, untouched)
+            return left_of(seen.books, budgets, cohort)
 
     def change(self, budgets: Budgets) -> dict[str, int]:
         """Take over the budgets of people who changed their mind; who is new joins, nobody leaves.
@@ -391,16 +457,17 @@ class Ledger:
         done: Counter[str] = Counter(joined=0, raised=0, lowered=0, overdrawn=0)
         with self._storage.writing() as transaction:
             before_all = transaction.books.n_owners
-            cohort = self._admit(transaction, people, newcomers=True, same_budgets=False)
+            cohort = admit(transaction, people, True, str(self), same_budgets=False)
             done["joined"] = transaction.books.n_owners - before_all
             moved: list[int] = []
-            for old, code in pairs(cohort, budgets.owner_group):
-                level = budgets.group_names[code]
+            by_cohort = np.lexsort((budgets.owner_group, cohort))
+            for chosen in alike(by_cohort, cohort, budgets.owner_group):
+                old = int(cohort[chosen[0]])
+                level = budgets.group_names[budgets.owner_group[chosen[0]]]
                 before, budget = transaction.books.cohorts[old], budgets.groups[level]
                 same = (before.level, before.budget) == (level, budget)
                 if same and not before.has_left:
                     continue
-                chosen = (cohort == old) & (budgets.owner_group == code)
                 ids, tags = people.ids_of(chosen), people.tags(chosen)
                 moved.append(transaction.changes.split(old, ids, tags, level=level, budget=budget))
                 old_limit, limit = (
@@ -429,8 +496,8 @@ class Ledger:
         """
         one = self._storage.key.owner(name)
         with self._storage.writing() as transaction:
-            cohort = transaction.cohorts_of([one]).get(one)
-            if cohort is None:
+            (cohort,) = transaction.cohorts_of([one])
+            if not cohort:
                 return False
             if not transaction.books.cohorts[cohort].has_left:
                 tags = self._storage.key.members([one])
@@ -441,29 +508,34 @@ class Ledger:
     def standings(self) -> list[Standing]:
         """How all people stand, oldest first: those who granted and spent the same are one of them."""
         together: dict[Standing, int] = {}
-        known = self.contents()
-        for cohort in known.cohorts.values():
-            if cohort.members:
-                alike = replace(known.standing(cohort.id), owners=0)
-                together[alike] = together.get(alike, 0) + cohort.members
+        with self._storage.reading() as seen:
+            for cohort in seen.books.cohorts.values():
+                if cohort.members:
+                    figures = replace(seen.books.standing(cohort.id), owners=0)
+                    together[figures] = together.get(figures, 0) + cohort.members
         return [replace(one, owners=owners) for one, owners in together.items()]
 
     def account_of(self, name: str) -> Account | None:
         """Look up one person: grants, releases, and how things stand; None for an unknown name."""
-        one = self._storage.key.owner(name)
+        return self.accounts_of([name])[0]
+
+    def accounts_of(self, names: Sequence[str]) -> list[Account | None]:
+        """Look up people as :meth:`account_of` does; those with one history have one account."""
+        ids = [self._storage.key.owner(name) for name in names]
         with self._storage.reading() as seen:
-            cohort = seen.cohorts_of([one]).get(one)
-            return None if cohort is None else seen.books.account(cohort)
+            cohorts = seen.cohorts_of(ids)
+            accounts = {one: seen.books.account(one) for one in set(cohorts) if one}
+        return [accounts.get(one) for one in cohorts]
 
     def contents(self) -> Books:
-        """All that the entries say."""
-        with self._storage.reading() as seen:
+        """All that the entries say, each proven anew."""
+        with self._storage.reading(anew=True) as seen:
             return seen.books
 
     def history(self) -> list[Entry]:
         """All entries, oldest first."""
         with self._storage.reading() as seen:
-            return seen.entries
+            return list(seen.entries)
 
     def verify(self) -> int:
         """Prove every entry, and who has which history; changes nothing.
@@ -478,39 +550,36 @@ class Ledger:
         LedgerError
             If anything is not as it was written.
         """
-        with self._storage.reading() as seen:
+        with self._storage.reading(anew=True) as seen:
             seen.prove_everybody()
             return seen.next_number - 1
 
-    def _admit(
-        self,
-        transaction: Transaction,
-        people: People,
-        newcomers: bool,
-        same_budgets: bool = True,
-    ) -> NDArray[np.intp]:
-        """Look up everybody's cohort, and let those join who are new."""
-        known, budgets = transaction.books, people.budgets
-        cohort = people.look_up(transaction)
-        if same_budgets:
-            refuse_who_left(known, cohort)
-            require_same_budgets(known, budgets, cohort, str(self))
-        new = cohort == 0
-        if known.n_owners and new.sum() > len(cohort) / 2 and not newcomers:
-            raise LedgerError(
-                f"{(~new).sum():,} of {len(cohort):,} owners are known to the ledger at {self}, which knows "
-                f"{known.n_owners:,}: is it another data set's? If they are new people, let them join "
-                "first (`collegium ledger change`, or newcomers=True); nothing was released"
+
+def _refuse_if_given_back(release: Release) -> None:
+    """What was given back by hand may have been spent on something else by now."""
+    if release.ended_by_hand is not None and release.costs != release.reserved:
+        raise LedgerError(
+            f"release {release.id!r} was given back by hand ({release.ended_by_hand}): nothing may be drawn "
+            "under it any more; begin a new one"
+        )
+
+
+def _close(
+    transaction: Transaction, release: Release, costs: tuple[Cost, ...], more: dict[str, Any]
+) -> None:
+    written = [cost_as_json(cost) for cost in costs]
+    transaction.write(books.SETTLE, {"release": release.id, "costs": written, **more})
+
+
+def _warn_of_neighbour(key_file: Path) -> None:
+    for other in sorted(key_file.parent.glob("*.key")):
+        if other != key_file and other.with_suffix("").is_file():
+            warnings.warn(
+                f"{other.with_suffix('')} is a ledger, too: if it is about the same people, use that one, "
+                "since two ledgers do not see one another, and people would spend their budgets twice",
+                LedgerWarning,
+                stacklevel=3,
             )
-        for code, level in enumerate(budgets.group_names):
-            chosen = new & (budgets.owner_group == code)
-            if chosen.any():
-                ids, tags = people.ids_of(chosen), people.tags(chosen)
-                budget = budgets.groups[level]
-                cohort[chosen] = transaction.changes.join(level, budget, ids, tags)
-        if new.any():
-            transaction.write(books.JOIN, {"joined": int(new.sum())})
-        return cohort
 
 
 def _by_part_as_json(event: Event, n_parts: int) -> list[list[dict[str, Any]]]:

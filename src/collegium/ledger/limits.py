@@ -135,18 +135,19 @@ class Limit:
             alone is not None and alone.epsilon <= self.pure_epsilon and alone.delta <= self.delta
         )
 
-    def right_guesses(self, spent: Cost) -> float:
+    def right_guesses(self, first: Cost) -> float:
         """How often the best test may be right once everything is used (:func:`right_guesses`).
 
-        While all that was spent is pure, that may be by pure ε, or by either in the light of what came
-        out: then all that holds is (ε, δ)-DP, and a total variation of at most (e^ε − 1 + 2δ)/(e^ε + 1)
-        (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3, Remark A.1).
+        ``first``: what the first release has cost. If that is beyond pure ε, so is every total, whatever
+        came out, and (μ, δ₀) is the limit. Otherwise everything may be by pure ε, or by either in the light
+        of what came out: then all that holds is (ε, δ)-DP, and a total variation of at most
+        (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3, Remark A.1).
         """
         if math.isinf(self.mu_squared):
             return 1.0
-        if self._is_kept_by(spent.alone) and spent.mu_squared > self.mu_squared:
-            return right_guesses(spent)  # nothing follows it
-        if spent.pure_epsilon > self.pure_epsilon:
+        if first.pure_epsilon > self.pure_epsilon:
+            if self._is_kept_by(first.alone) and first.mu_squared > self.mu_squared:
+                return right_guesses(first)  # nothing follows it
             return right_guesses(Cost(self.mu_squared, math.inf, self.delta_0))
         apart = _apart(Budget(self.pure_epsilon, self.delta))
         return min(1.0, (0.5 + apart / 2) * (1 + 1e-12))
@@ -159,15 +160,23 @@ class Limit:
         mu_squared = _left(self.mu_squared, spent.mu_squared)
         return Cost(mu_squared, pure, _left(self.delta_0, spent.delta_0))
 
-    def share_of(self, cost: Cost) -> float:
-        """The share of this limit that a cost takes, in whichever of its two currencies is less."""
+    def share_of(self, cost: Cost, total: Cost | None = None) -> float:
+        """The share of this limit that a cost takes, in whichever of its two currencies is less.
+
+        ``total``: what it is a part of: then in whichever is less for that, so that the parts add up.
+        """
         if math.isinf(self.mu_squared):
             return 0.0
-        if self._is_kept_by(cost.alone):
-            return 1.0
+        whole = cost if total is None else total
+        gaussian, pure = self._shares(whole)
+        if min(gaussian, pure) > 1 and self._is_kept_by(whole.alone):
+            return float(cost == whole)
+        return self._shares(cost)[pure < gaussian]
+
+    def _shares(self, cost: Cost) -> tuple[float, float]:
         leaks = cost.delta_0 and (cost.delta_0 / self.delta_0 if self.delta_0 else math.inf)
         gaussian = max(cost.mu_squared / self.mu_squared, leaks)
-        return min(gaussian, cost.pure_epsilon / self.pure_epsilon)
+        return gaussian, cost.pure_epsilon / self.pure_epsilon
 
 
 def right_guesses(cost: Cost) -> float:

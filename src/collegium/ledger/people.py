@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +13,7 @@ from collegium.errors import InputError
 from collegium.extremes import require_budgets
 from collegium.ledger.chain import Key
 from collegium.ledger.limits import Cost
-from collegium.ledger.storage import Transaction
+from collegium.ledger.transaction import Transaction
 from collegium.names import as_names
 
 
@@ -27,22 +28,20 @@ class People:
             )
         require_budgets(budgets)
         self._ids = np.empty(budgets.n_owners, dtype=object)
-        self._ids[:] = [key.owner(str(name)) for name in as_names(budgets.owners)]
+        self._ids[:] = list(key.owners(map(str, as_names(budgets.owners).tolist())))
 
-    def ids_of(self, chosen: NDArray[np.bool_]) -> list[bytes]:
+    def ids_of(self, chosen: NDArray[Any]) -> list[bytes]:
         """Hashes of some of their names."""
         ids: list[bytes] = self._ids[chosen].tolist()
         return ids
 
-    def tags(self, chosen: NDArray[np.bool_]) -> int:
+    def tags(self, chosen: NDArray[Any]) -> int:
         """What proves that just these are in a cohort."""
         return self._key.members(self.ids_of(chosen))
 
     def look_up(self, transaction: Transaction) -> NDArray[np.intp]:
         """Cohort of each, shape (n_owners,); 0 for people who are new."""
-        ids: list[bytes] = self._ids.tolist()
-        known = transaction.cohorts_of(ids)
-        return np.array([known.get(one, 0) for one in ids], dtype=np.intp)
+        return np.array(transaction.cohorts_of(self._ids.tolist()), dtype=np.intp)
 
 
 def by_part(
@@ -85,20 +84,31 @@ def divide(
     ``cohort`` (n_owners,): 0 for those who take no part.
     """
     charges: list[list[int]] = []
-    for old in sorted(set(cohort.tolist()) - {0}):
-        numbers, counts = np.unique(parts[cohort == old], return_counts=True)
-        everybody = int(counts.sum()) == transaction.books.cohorts[old].members
-        stays = int(numbers[counts.argmax()]) if everybody else None
-        for part in numbers.tolist():
+    takes_part = np.flatnonzero(cohort)
+    by_cohort = takes_part[np.lexsort((parts[takes_part], cohort[takes_part]))]
+    for its in alike(by_cohort, cohort):
+        old = int(cohort[its[0]])
+        in_parts = alike(its, parts)
+        everybody = len(its) == transaction.books.cohorts[old].members
+        stays = max(in_parts, key=len) if everybody else None
+        for chosen in in_parts:
             new = old
-            if part != stays:
-                chosen = (cohort == old) & (parts == part)
+            if chosen is not stays:
                 new = transaction.changes.split(old, people.ids_of(chosen), people.tags(chosen))
-            charges.append([new, part])
+            charges.append([new, int(parts[chosen[0]])])
     return sorted(charges)
 
 
+def alike(places: NDArray[np.intp], *values: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Divide places, which are in the order of their values, into those of equal values."""
+    if not len(places):
+        return []
+    changes = np.any([np.diff(one[places]) for one in values], axis=0)
+    return np.split(places, np.flatnonzero(changes) + 1)
+
+
 def pairs(first: NDArray[np.intp], second: NDArray[np.intp]) -> list[tuple[int, int]]:
-    """Name each pair that occurs, once."""
-    found: Iterable[list[int]] = np.unique(np.stack([first, second], axis=1), axis=0).tolist()
-    return [(one, other) for one, other in found]
+    """Name each pair that occurs, once; no number is below 0."""
+    width = int(second.max(initial=0)) + 1
+    found: list[int] = np.unique(first * width + second).tolist()
+    return [divmod(one, width) for one in found]

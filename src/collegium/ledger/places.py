@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collegium.accounting.neighbours import Neighbours
-from collegium.errors import LedgerError
+from collegium.budgets import Budgets
+from collegium.durable import write_durably
+from collegium.errors import CollegiumError, LedgerError
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -47,11 +51,16 @@ class Place:
 
     def made(self, neighbours: Neighbours) -> Ledger:
         """Open it, or make it."""
-        from collegium.ledger.ledger import Ledger
 
         known = self.opened()
-        if known is not None:
-            return known
+        if known is None:
+            known = self._created(neighbours)
+        _note(self)
+        return known
+
+    def _created(self, neighbours: Neighbours) -> Ledger:
+        from collegium.ledger.ledger import Ledger
+
         try:
             return Ledger.create(self.url, self.key, neighbours=neighbours)
         except LedgerError:  # somebody else may have made it meanwhile
@@ -79,3 +88,55 @@ def find_place(
 def is_unwanted() -> bool:
     """Whether the environment says that nobody is to remember."""
     return os.environ.get(VARIABLE) == NONE
+
+
+def _list_file() -> Path:
+    """File with the ledgers that this user's programs have used: places of files, and nothing else.
+
+    Servers are not in it: a URL may hold a password.
+    """
+    state = os.environ.get("XDG_STATE_HOME", "")
+    # The XDG specification asks to ignore a relative path.
+    home = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    return home / "collegium" / "ledgers.json"
+
+
+def known_places() -> list[Place]:
+    """List the ledgers that this user's programs have used on this machine, as far as they are told."""
+    try:
+        rows = json.loads(_list_file().read_bytes())
+        return [Place(str(url), Path(key) if key else None, is_asked_for=True) for url, key in rows]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def _note(place: Place) -> None:
+    """Add a ledger to the list, so that the same people are found there; the list is a help, no promise."""
+    if "://" in place.url:
+        return
+    url = str(Path(place.url).resolve())
+    rows = {one.url: one.key for one in known_places()} | {url: place.key and place.key.resolve()}
+    if rows.keys() == {one.url for one in known_places()}:
+        return
+    file = _list_file()
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        written = json.dumps([[url, key and str(key)] for url, key in rows.items()])
+        write_durably(file, written.encode(), private=True)
+
+
+def elsewhere(people: Budgets, place: Place) -> tuple[str, int] | None:
+    """Find another ledger that knows most of some people: its place, and how many.
+
+    Ledgers that cannot be opened are passed over.
+    """
+    own = str(Path(place.url).resolve())
+    for other in known_places():
+        if other.url == own:
+            continue
+        with contextlib.suppress(CollegiumError, OSError):
+            ledger = other.opened()
+            count = 0 if ledger is None else ledger.count_known(people)
+            if 2 * count > people.n_owners:
+                return other.url, count
+    return None

@@ -19,8 +19,8 @@ def refuse_who_left(known: Books, cohort: NDArray[np.intp]) -> None:
     gone = [one.id for one in known.cohorts.values() if one.has_left]
     if count := int(np.isin(cohort, gone).sum()):
         raise LedgerError(
-            f"{count:,} of {len(cohort):,} owners have left: take their records out of the data; nothing "
-            "was released"
+            f"{count:,} of {len(cohort):,} owners have left: take their records out of the data (in a study, "
+            "`collegium forget` does that); nothing was released"
         )
 
 
@@ -34,9 +34,24 @@ def require_same_budgets(
             count = int(((cohort == old) & (budgets.owner_group == code)).sum())
             raise LedgerError(
                 f"{count:,} owners grant ε = {its.epsilon:g} (δ = {its.delta:g}) in the ledger at "
-                f"{place}, but ε = {given.epsilon:g} (δ = {given.delta:g}) here: if they changed their "
-                "mind, say so with `collegium ledger change`; nothing was released"
+                f"{place}, but ε = {given.epsilon:g} (δ = {given.delta:g}) here, and a person has one budget "
+                "over all releases: give that one in every policy, or, if they changed their mind, say so "
+                "with `collegium ledger change`; nothing was released"
             )
+
+
+def require_charged(known: Books, release: Release, cohort: NDArray[np.intp]) -> None:
+    """Refuse people whom a release was not reserved for. Raises LedgerError."""
+    charged = [
+        one
+        for one in set(cohort.tolist()) - {0}
+        if any(charge.release.id == release.id for charge in known.charges_of(one))
+    ]
+    if count := int((~np.isin(cohort, charged)).sum()):
+        raise LedgerError(
+            f"release {release.id!r} was not reserved for {count:,} of {len(cohort):,} owners: begin a new "
+            "one"
+        )
 
 
 def require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -> None:

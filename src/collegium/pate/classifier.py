@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -382,16 +383,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         memory = _InProcess(bool(self.keep_sensitive))
 
-        def make(recipe: Recipe, records: Records) -> PateRun:
-            return PateRun(
-                recipe,
-                records,
-                memory,
-                _Warner(),
-                lambda: running(self.engine, self.n_jobs),
-                int(self.verbose),
-            )
-
+        make = partial(
+            PateRun,
+            memory=memory,
+            observer=_Warner(),
+            lend_workers=lambda: running(self.engine, self.n_jobs),
+            verbose=int(self.verbose),
+        )
         spending = None
         if ledger is None:
             run = make(recipe, records)
@@ -423,6 +421,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     run.price.name,
                 ),
                 run.arrangement,
+                recipe.account.guarantee,
                 # Judged with those who have nothing left: who takes part may be new people for the most part.
                 newcomers=bool((left.cohort > 0).mean() >= 0.5),
             )

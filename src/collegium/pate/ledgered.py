@@ -199,6 +199,8 @@ class LedgeredRun:
 
     Attributes
     ----------
+    people : Budgets
+        As given.
     records : ndarray of int
         Positions of the records of those who take part.
     budgets : Budgets
@@ -207,6 +209,7 @@ class LedgeredRun:
 
     def __init__(self, people: Budgets, allowance: Allowance) -> None:
         self.allowance = allowance
+        self.people = people
         present = allowance.codes >= 0
         if not present.all():
             warnings.warn(
@@ -259,6 +262,7 @@ class LedgeredRun:
         name: str,
         costs: list[Cost],
         arrangement: Arrangement,
+        guarantee: str,
         *,
         newcomers: bool = False,
         again: bool = False,
@@ -270,11 +274,20 @@ class LedgeredRun:
             self._granted,
             costs,
             self.allowance.codes[self.allowance.codes >= 0],
-            about={"method": "PATE", "neighbours": arrangement.sentence},
+            about={
+                "method": "PATE",
+                "guarantee": guarantee,
+                "neighbours": arrangement.sentence,
+            },
             neighbours=arrangement.neighbours,
             newcomers=newcomers,
             again=again,
         )
+        return self._reservation
+
+    def go_on(self, ledger: Ledger) -> Reservation:
+        """Go on with what was set aside before, whoever has left since."""
+        self._reservation = ledger.reservation(self.allowance.release, self._granted)
         return self._reservation
 
     def give_back(self) -> None:

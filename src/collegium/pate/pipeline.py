@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -280,17 +280,30 @@ class PateRun:
         records : Records
             Whose private ones are learnt; the run's, but in an audit.
         """
-        return records.votes(
-            Teaching(
-                self.recipe,
-                self.plan,
-                self.teachers_view,
-                X_asked,
-                self._lend_workers,
-                self.memory,
-                self.observer,
-                self._verbose,
-            )
+        return records.votes(self._teaching(X_asked))
+
+    def votes_of(self, numbers: Sequence[int]) -> NDArray[np.int32]:
+        """Let some teachers vote on the public records, trained before if the memory lacks them.
+
+        **Sensitive.**
+
+        Returns
+        -------
+        ndarray of int32, shape (n_public, n_numbers)
+            Class numbers, -1 for abstentions.
+        """
+        return self.records.votes_of(self._teaching(self.X_asked), numbers)
+
+    def _teaching(self, X_asked: Any) -> Teaching:
+        return Teaching(
+            self.recipe,
+            self.plan,
+            self.teachers_view,
+            X_asked,
+            self._lend_workers,
+            self.memory,
+            self.observer,
+            self._verbose,
         )
 
     def release(self, votes: VoteTable) -> Released:

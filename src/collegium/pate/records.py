@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -85,17 +85,30 @@ class Records:
 
         What the memory holds already is neither trained nor asked again.
         """
-        recipe, plan, memory = teaching.recipe, teaching.plan, teaching.memory
+        plan, memory = teaching.plan, teaching.memory
         n_classes = len(self.classes)
         known = memory.votes(teaching.X_asked.shape[0], plan.n_teachers, n_classes)
         if known is not None:
             teaching.observer.skipped("teachers")
             return known
+        table = self.votes_of(teaching, range(plan.n_teachers))
+        votes = VoteTable.from_predictions(table, n_classes, allow_abstention=True)
+        memory.keep_votes(table, n_classes)
+        return votes
+
+    def votes_of(self, teaching: Teaching, numbers: Sequence[int]) -> NDArray[np.int32]:
+        """Train those of some teachers that the memory lacks, and let these vote. **Sensitive.**
+
+        ``numbers``: whose votes are wanted; all others stay as they are.
+        Returns (n_public, n_numbers): class numbers, -1 for abstentions.
+        """
+        recipe, plan, memory = teaching.recipe, teaching.plan, teaching.memory
+        n_classes = len(self.classes)
         assignment = plan.assign(self.budgets, recipe.key, recipe.assignment)
         memory.keep_assignment(assignment.owner_teachers)
         warn_of_unseen_classes(self.codes, self.classes)
         teachers = memory.teachers(assignment.n_teachers)
-        missing = teachers.missing()
+        missing = sorted(set(teachers.missing()) & set(numbers))
         teaching.observer.stage("teachers", len(missing))
         with teaching.lend_workers() as workers:
             ensemble = teachers.ensemble(
@@ -110,8 +123,5 @@ class Records:
             )
             seen = teaching.view.of_private(self.X, memory.folder)
             teachers.take(ensemble.train(seen, self.codes, assignment, missing))
-            teaching.observer.stage("votes", assignment.n_teachers)
-            table = ensemble.ask(teachers.kept, teaching.X_asked)
-        votes = VoteTable.from_predictions(table, n_classes, allow_abstention=True)
-        memory.keep_votes(table, n_classes)
-        return votes
+            teaching.observer.stage("votes", len(numbers))
+            return ensemble.ask([teachers.kept[number] for number in numbers], teaching.X_asked)

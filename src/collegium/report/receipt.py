@@ -3,56 +3,101 @@
 from __future__ import annotations
 
 import math
+import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from markupsafe import escape
 
 from collegium.accounting.neighbours import Neighbours
-from collegium.ledger.books import Account, Charge, Grant
-from collegium.ledger.limits import Limit
-from collegium.report.numbers import clean, down, up_of_down
+from collegium.accounting.statement import budget_and_cost, percent_left, percent_spent
+from collegium.ledger.books import Account, Charge, Grant, Standing
+from collegium.ledger.limits import Cost
+from collegium.report.in_plain_words import (
+    DATA_DEPENDENT,
+    KEY,
+    MEASURES,
+    NOTHING_YET,
+    SMALL_PRINT,
+    Promise,
+    game,
+    key_in_letters,
+    paragraph,
+    promise,
+    spoken,
+)
+from collegium.report.numbers import clean, down
 from collegium.report.page import environment
 
-WHAT_IT_MEANS = (
-    "Imagine somebody who knows the records of everybody else and sees everything that is published, and who "
-    "must decide: do these results hold your records, or {others} in their place? Guessing is right 50 times "
-    "in 100. As long as your budget is kept, nobody can be right more than {right} times in 100, whatever is "
-    "computed from all that may ever be published."
+NOT_KNOWN = (
+    "There is no account under this name: no release that is entered here has used records under it. Is it "
+    "spelt as in the records, letter by letter?"
 )
-NOTHING_YET = "Nothing has been learnt from your records. So nobody can do better than guessing."
-NOT_KNOWN = "There is no account under this name: nothing was learnt from records under it."
+UP_TO = "“up to”: this has not ended yet, and what it does not use comes back to your budget."
+NO_MORE = "No further release will use your records."
 
 
 @dataclass(frozen=True)
 class Receipt:
     """What a receipt says, in words.
 
-    ``chosen``: which level, when. ``used``: one (name, day, share) for each release.
-    ``meaning``: what the best test can do. ``right``: how often it is right at most, of 100; 50 is guessing.
+    ``heading``: how things stand. ``chosen``: which level, when.
+    ``used``: one (name, day, share of the budget) for each release; ``note``: on these.
+    ``meaning``: what the promise is about. ``numbers``: for those who know ε.
     """
 
     owner: str
     heading: str
-    chosen: list[str]
-    used: list[tuple[str, str, str]]
-    left: str
-    meaning: list[str]
-    right: int
+    meaning: tuple[str, ...]
+    promise: Promise
+    chosen: tuple[str, ...] = ()
+    used: tuple[tuple[str, str, str], ...] = ()
+    note: str = ""
+    numbers: str = ""
 
     def as_text(self) -> str:
-        """Write it as plain text."""
-        lines = [f"The privacy account of {self.owner}", "", self.heading, ""]
-        lines += [f"- {line}" for line in self.chosen]
+        """Write it as plain text, in lines that fit on a page."""
+        lines = [f"The privacy account of {self.owner}", *paragraph(self.heading)]
+        if self.chosen:
+            lines += ["", "What you chose", *(f"- {line}" for line in self.chosen)]
         if self.used:
-            lines += ["", "What used your records, and how much of your budget it took:"]
+            lines += ["", "What used your records, and how much of your budget it took"]
             width = max(len(name) for name, _, _ in self.used)
-            lines += [f"  {name:<{width}}  {day}  {share:>8}" for name, day, share in self.used]
-        lines += ["", self.left] if self.left else []
-        lines += ["", "What it means", *self.meaning, ""]
-        return "\n".join(lines)
+            lines += [f"  {name:<{width}}  {day}  {share:>13}" for name, day, share in self.used]
+            lines += paragraph(self.note)
+        lines += ["", "What it means"]
+        for sentence in (*self.meaning, self.promise.words):
+            lines += paragraph(sentence)
+        lines += ["", *self.promise.letters(), "", *key_in_letters()]
+        for sentence in (self.numbers, *SMALL_PRINT):
+            lines += paragraph(sentence)
+        return "\n".join([*lines, ""])
 
     def as_html(self) -> str:
         """Write it as one page that needs nothing else."""
-        return environment().get_template("receipt.html.j2").render(receipt=self, dots=dots)
+        template = environment().get_template("receipt.html.j2")
+        return template.render(receipt=self, key=KEY, small_print=SMALL_PRINT)
+
+
+def texts_of(
+    owners: Sequence[str],
+    accounts: Sequence[Account | None],
+    neighbours: Neighbours,
+    *,
+    html: bool,
+) -> Iterator[str]:
+    """Write many people's receipts: those who have one account are told the same.
+
+    ``html``: whether as pages.
+    """
+    told: dict[int, list[str]] = {}
+    anybody = secrets.token_hex(16)  # in the place of a name: no text can hold it by chance
+    for owner, account in zip(owners, accounts, strict=True):
+        if id(account) not in told:
+            receipt = receipt_of(anybody, account, neighbours)
+            told[id(account)] = (receipt.as_html() if html else receipt.as_text()).split(anybody)
+        name = clean(owner)
+        yield (str(escape(name)) if html else name).join(told[id(account)])
 
 
 def receipt_of(
@@ -62,72 +107,82 @@ def receipt_of(
 
     ``neighbours``: what the ledger promises something about.
     """
-    owner = clean(owner)
     if account is None:
-        return Receipt(owner, NOT_KNOWN, [], [], "", [NOTHING_YET], 50)
+        said = Promise(NOTHING_YET, 50)
+        return Receipt(clean(owner), NOT_KNOWN, (game(neighbours),), said)
     standing = account.standing
-    spent, limit = standing.spent, standing.limit
-    used = [_used(charge, limit) for charge in account.charges]
-    if standing.budget.is_unlimited:
-        left = "You set no limit: nothing that was learnt from your records is private."
-    elif standing.has_left:
-        left = "You have left: nothing more will be learnt from your records."
-    elif not limit.allows(spent):
-        left = "More was used than you grant now: nothing more will be learnt from your records."
-    else:
-        left = f"Left of your budget: {_percent_down(1 - limit.share_of(spent))}."
-    heading = (
-        f"{len(used)} release{'s' * (len(used) != 1)} used your records: together ε = "
-        f"{up_of_down(standing.epsilon_spent, standing.budget.epsilon)} that you grant (δ = "
-        f"{standing.budget.delta:g}) is booked so far."
-        if used
-        else "Nothing has used your records yet."
-    )
-    # What was released under a larger budget keeps the promise under which it was made.
-    right = max(_of_100(promised.right_guesses(spent)) for promised in account.limits)
-    others = "others" if neighbours is Neighbours.REPLACE else "blanks"
-    meaning = [WHAT_IT_MEANS.format(others=others, right=right)]
-    chosen = [_chosen(grant) for grant in account.grants]
+    used = tuple(_used(charge, standing) for charge in account.charges)
+    meaning = (game(neighbours),) if used else (game(neighbours), NOTHING_YET)
     return Receipt(
-        owner, heading, chosen, used, left, [*([] if used else [NOTHING_YET]), *meaning], right
+        clean(owner),
+        _heading(account),
+        meaning,
+        _promise(account),
+        chosen=tuple(_chosen(grant) for grant in account.grants),
+        used=used,
+        note="" if account.has_ended else UP_TO,
+        numbers=_numbers(standing),
+    )
+
+
+def _heading(account: Account) -> str:
+    standing, number = account.standing, len(account.charges)
+    used = f"{number:,} release{'s have' if number > 1 else ' has'} used your records."
+    used = used if number else "No release has used your records yet."
+    if standing.has_left:
+        return f"{used} You have left. {NO_MORE}"
+    if standing.budget.is_unlimited:
+        return f"{used} You set no limit."
+    if not standing.limit.allows(standing.spent):
+        return f"{used} That took more than you allow now. {NO_MORE}"
+    if not number:
+        return f"{used} All of your budget is left."
+    share = standing.limit.share_of(standing.spent)
+    takes, at_least = ("took", "") if account.has_ended else ("takes up to", "at least ")
+    return (
+        f"{used} So far that {takes} {percent_spent(share)} of your budget; {at_least}"
+        f"{percent_left(1 - share)} is left."
     )
 
 
 def _chosen(grant: Grant) -> str:
-    day = grant.at[:10]
-    if grant.has_left:
-        return f"{day}: you left."
-    much = (
-        "no limit (no privacy)"
-        if grant.budget.is_unlimited
-        else f"ε = {down(grant.budget.epsilon)}"
-    )
-    return f"{day}: level “{clean(grant.level)}”, that is {much}."
+    chose = "you left" if grant.has_left else spoken(grant.level, grant.budget)
+    return f"{grant.at[:10]}: {chose}"
 
 
-def _used(charge: Charge, limit: Limit) -> tuple[str, str, str]:
-    release = charge.release
+def _used(charge: Charge, standing: Standing) -> tuple[str, str, str]:
+    release, limit = charge.release, standing.limit
     day = release.opened.at[:10]
-    much = "—" if math.isinf(limit.mu_squared) else _percent_up(limit.share_of(charge.cost))
-    return clean(release.name), day, much if release.is_settled else f"up to {much}"
+    share = limit.share_of(charge.cost, standing.spent)
+    much = percent_spent(share) if release.is_settled else f"up to {percent_spent(share)}"
+    return clean(release.name), day, "—" if math.isinf(limit.mu_squared) else much
 
 
-def _of_100(right: float) -> int:
-    return math.ceil(100 * right)
+def _promise(account: Account) -> Promise:
+    abouts = [charge.release.about for charge in account.charges if not charge.cost.is_nothing]
+    if any(isinstance(one, dict) and one.get("guarantee") == "data-dependent" for one in abouts):
+        return Promise(DATA_DEPENDENT, 100)
+    return promise(account.limits, _first(account))
 
 
-def _percent_up(share: float) -> str:
-    return f"{math.ceil(1000 * share - 1e-9) / 10:.1f} %"
+def _first(account: Account) -> Cost | None:
+    """What the first release has cost; None if it may still come to nothing."""
+    charges = (charge for charge in account.charges if not charge.cost.is_nothing)
+    first = next(charges, None)
+    if first is None or (math.isinf(first.cost.pure_epsilon) and not first.release.is_settled):
+        return None
+    return first.cost
 
 
-def _percent_down(share: float) -> str:
-    return f"{math.floor(1000 * share + 1e-9) / 10:.1f} %"
-
-
-def dots(right: int) -> list[dict[str, Any]]:
-    """Place a hundred dots: 50 that guessing gets right, what the best test gains, and the rest."""
-    kinds = ["guess"] * 50 + ["gain"] * (right - 50) + ["rest"] * (100 - right)
-    return [
-        {"x": 8 + 16 * (place % 20), "y": 8 + 16 * (place // 20), "kind": kind}
-        for place, kind in enumerate(kinds)
-    ]
+def _numbers(standing: Standing) -> str:
+    budget = standing.budget
+    if budget.is_unlimited:
+        return ""
+    granted, spent = budget_and_cost(budget.epsilon, standing.epsilon_spent)
+    said = f"In numbers: your budget is ε = {granted} at δ = {down(budget.delta)}"
+    if not standing.n_releases:
+        return f"{said}. {MEASURES}"
+    return (
+        f"{said}; so far at most ε = {spent} is used. {MEASURES} Unlike the percentages, ε does not add up "
+        "over releases."
+    )

@@ -9,7 +9,7 @@ from collegium.accounting.statement import (
     GroupSpending,
     PrivacyStatement,
     budget_and_cost,
-    percent,
+    percent_spent,
 )
 from collegium.pate.quality import Quality
 from collegium.report.numbers import count, down, up, up_of_down
@@ -133,7 +133,7 @@ def spending_of(row: GroupSpending, privacy: PrivacyStatement) -> dict[str, Any]
     return {
         "epsilon": granted,
         "spent": paid,
-        "share": percent([row.share])[0],
+        "share": percent_spent(row.share),
         "reason": "",
     }
 

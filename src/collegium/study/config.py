@@ -21,6 +21,15 @@ __all__ = ["StudyConfig", "config_from", "read_config"]
 def read_config(path: str | Path) -> StudyConfig:
     """Read and check a TOML file."""
     file = Path(path)
+    given = read_toml(file)
+    try:
+        return config_from(given, file.resolve().parent)
+    except InputError as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """Read a TOML file; only what it says is not checked."""
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -30,17 +39,13 @@ def read_config(path: str | Path) -> StudyConfig:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from None
     try:
-        given = tomllib.loads(text, parse_float=exact_float)
+        return tomllib.loads(text, parse_float=exact_float)
     except (
         ValueError,
         OverflowError,
         RecursionError,
     ) as error:  # numbers too long, or lists too deep, to be read
         raise ConfigError(f"{file} is not valid TOML: {' '.join(str(error).split())}") from None
-    try:
-        return config_from(given, file.resolve().parent)
-    except InputError as error:
-        raise ConfigError(f"{file}: {error}") from None
 
 
 def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
@@ -53,7 +58,7 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
             raise ConfigError(_unknown(f"section [{section}]", section, SECTIONS))
         if not isinstance(keys, Mapping):
             raise ConfigError(f"[{section}] must be a section with keys, got {shown(keys)}")
-        _check_names(section, keys)
+        check_names(section, keys)
     sections: dict[str, Any] = {
         section: cls(**given.get(section, {})) for section, cls in SECTIONS.items()
     }
@@ -62,7 +67,8 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
     return config
 
 
-def _check_names(section: str, keys: Collection[str]) -> None:
+def check_names(section: str, keys: Collection[str]) -> None:
+    """Refuse keys that a section does not have."""
     allowed = settings_of(SECTIONS[section])
     for name in keys:
         path = f"{section}.{name}"

@@ -156,6 +156,13 @@ class StudyFolder:
         if not begun:
             self.write_json(path, {**manifest, "versions": versions()})
 
+    def take_up(self) -> None:
+        """Let the journal of a study that was begun vouch for what is written next, whichever study it is."""
+        journal = self.open_journal()
+        for one in require_sound(self.path, journal):
+            journal.vouch(one.piece, one.digest)
+        self.journal = journal
+
     def open_journal(self) -> FileJournal:
         """Read the journal; nothing is changed.
 
@@ -215,6 +222,16 @@ class StudyFolder:
         if known[-1] != digest:
             self.journal.vouch(name, digest)
 
+    def replace_votes(self, votes: NDArray[Any]) -> None:
+        """Write other votes than those that were asked about, since somebody has left.
+
+        Nothing else may replace them (:meth:`vouch`): with other votes, the same question would be another.
+        """
+        assert self.journal is not None, "a folder is claimed before it is written into"
+        content = _as_npy(votes)
+        self.journal.vouch(VOTES, hashlib.sha256(content).hexdigest())
+        write_durably(self.path / VOTES, content, private=True)
+
     def remove(self, path: Path) -> None:
         """Remove a file that was written here, and let the journal know."""
         assert self.journal is not None, "a folder is claimed before it is written into"
@@ -243,9 +260,13 @@ class StudyFolder:
 
     def write_array(self, path: Path, array: NDArray[Any]) -> None:
         """Write an array as ``.npy``."""
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        self.write_bytes(path, buffer.getvalue())
+        self.write_bytes(path, _as_npy(array))
+
+
+def _as_npy(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
 
 
 def versions() -> dict[str, str]:

@@ -10,6 +10,7 @@ import numpy as np
 from collegium.accounting.neighbours import ROW, Arrangement, Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.errors import (
+    BudgetExceededError,
     CollegiumError,
     InputError,
     LedgerError,
@@ -18,7 +19,7 @@ from collegium.errors import (
 from collegium.json_files import number_as_json, read_json
 from collegium.ledger.ledger import Ledger, Left
 from collegium.ledger.limits import DELTA_0_SHARE
-from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, find_place
+from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, elsewhere, find_place
 from collegium.pate.ledgered import Allowance, LedgeredRun, MakeRun, allow
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import Released
@@ -94,13 +95,19 @@ class StudyLedger:
         """What it takes, for the user."""
         if self.spending.allowance.whole:
             return (
-                f"ledger {self.place}: nothing has used these people's records before, and this release "
-                'takes the whole of their budgets; with price = "histogram" and Gaussian noise it would '
-                "leave what it does not use"
+                f"ledger {self.place}: this release takes the whole of these people's budgets, which nothing "
+                'has used before; price = "histogram" with Gaussian noise would leave what it does not use'
             )
         return (
             f"ledger {self.place}: this release may use what people have left, and leaves the rest"
         )
+
+    def was_just_entered(self) -> bool:
+        """Tell whether its ledger knows it, and its folder does not know that: a crash came between."""
+        if self._kept is None or self._kept["entry"] is not None:
+            return False
+        ledger = self.place.opened()
+        return ledger is not None and self._kept["release"] in ledger.contents().releases
 
     def keep(self, folder: StudyFolder) -> None:
         """Write into the vault what the run may use, before anything is learnt; once."""
@@ -155,11 +162,15 @@ class StudyLedger:
                 f"the ledger {self.place} does not know this release, which was entered there: it is an "
                 "older copy, so restore its newest backup; nothing was asked"
             )
-        if known is not None and known.is_settled and not folder.voting_has_ended():
+        by_hand = known is not None and known.ended_by_hand is not None
+        if known is not None and known.is_settled and not by_hand and not folder.voting_has_ended():
             raise StudyMismatchError(
                 f"the ledger {self.place} knows this release as ended, and {folder.path} does not: the "
                 "folder is an older copy, so restore its newest backup; nothing was asked"
             )
+        if entry is not None:  # whoever has left since
+            self.spending.go_on(ledger)
+            return
         reservation = self.spending.reserve(
             ledger,
             name,
@@ -171,6 +182,7 @@ class StudyLedger:
                 kept_price(folder) or price,
             ),
             arrangement,
+            guarantee,
             newcomers=True,  # the user was asked when it was planned
             again=True,  # the journal keeps all that is drawn
         )
@@ -185,6 +197,8 @@ class StudyLedger:
             return
         try:
             self.spending.settle(released, neighbours)
+        except BudgetExceededError:
+            raise  # given back by hand, and drawn all the same: people cannot afford it
         except CollegiumError as error:
             tell.note(
                 f"the ledger {self.place} keeps all that was reserved, which is more than was spent, until "
@@ -199,6 +213,22 @@ class StudyLedger:
         if changed != self._kept:
             self._kept = changed
             folder.write_json(folder.path / KEPT_ALLOWANCE, changed)
+
+
+def ledger_of(config: StudyConfig, folder: StudyFolder) -> Ledger | None:
+    """Open the ledger that remembers a study that was begun, or at least these people; None if there is none.
+
+    Raises LedgerError if it is not the one with which the study was begun.
+    """
+    place, path = place_of(config), folder.path / KEPT_ALLOWANCE
+    ledger = None if place is None else place.opened()
+    begun_on = read_json(path, _KEPT)["ledger"] if path.exists() else ""
+    if begun_on and (ledger is None or ledger.id != begun_on):
+        raise LedgerError(
+            f"{folder.path} was begun on another ledger than {place or NONE}: name its own in ledger.url; "
+            "nothing was changed"
+        )
+    return ledger
 
 
 def on_ledger(
@@ -263,8 +293,8 @@ def begin(
     granted = people()
     ledger = place.opened()
     left = Left.of_newcomers(granted) if ledger is None else ledger.left(granted)
-    if ledger is not None and not newcomers:
-        _ask_who_they_are(ledger, left)
+    if not newcomers:
+        _ask_who_they_are(place, ledger, left, granted)
     allowance = decide(left, DELTA_0_SHARE if ledger is None else ledger.delta_0_share)
     return StudyLedger(place, LedgeredRun(granted, allowance), left)
 
@@ -291,17 +321,23 @@ def _begun(people: Budgets, place: Place | None, folder: StudyFolder) -> StudyLe
     return StudyLedger(place or Place(NONE), LedgeredRun(people, allowance), None, kept)
 
 
-def _ask_who_they_are(ledger: Ledger, left: Left) -> None:
-    new = int((left.cohort == 0).sum())
-    if new > _MOST_NEW * len(left.cohort):
-        known = ledger.contents().n_owners
-        if known:
-            raise InputError(
-                f"{len(left.cohort) - new:,} of {len(left.cohort):,} people are known to the ledger "
-                f"{ledger}, which knows {known:,}: if these are others, give them one of their own "
-                "(ledger.url) or let them join (ledger.newcomers = true); if they are the same, spell their "
-                "names alike"
-            )
+def _ask_who_they_are(place: Place, ledger: Ledger | None, left: Left, people: Budgets) -> None:
+    """Refuse most of these people as new, until the user has said that they are."""
+    new, n = int((left.cohort == 0).sum()), len(left.cohort)
+    if new <= _MOST_NEW * n:
+        return
+    if known := 0 if ledger is None else ledger.contents().n_owners:
+        raise InputError(
+            f"{n - new:,} of {n:,} people are known to the ledger {place}, which knows {known:,}: if these "
+            "are others, give them one of their own (ledger.url) or let them join (ledger.newcomers = true); "
+            "if they are the same, spell their names alike"
+        )
+    if found := elsewhere(people, place):
+        url, count = found
+        raise InputError(
+            f"{count:,} of {n:,} people are known to another ledger, {url}: name it (ledger.url), or, if "
+            f"these are others with the same names, let them join {place} (ledger.newcomers = true)"
+        )
 
 
 def _promised(neighbours: Neighbours) -> Neighbours:

@@ -22,6 +22,8 @@ MANIFEST = "vault/manifest.json"
 VOTES = "vault/votes.npy"
 KEPT_ALLOWANCE, KEPT_CODES = "vault/ledger.json", "vault/left.npy"
 """What a ledger had left for the study, and its release there; and for whom."""
+LEAVERS = "vault/leavers.json"
+"""Who has left, and the group sizes that the plan was made of."""
 NEEDED_ONCE_ASKED = {f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")}
 """What decides on questions: if it is gone after the first one, it is not made again."""
 
@@ -64,7 +66,7 @@ def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
         elif journal.was_cut_off(name, now):
             yield Finding(name, "", now, made_again=True)
         else:
-            needed = name in (MANIFEST, KEPT_ALLOWANCE, KEPT_CODES) or (
+            needed = name in (MANIFEST, KEPT_ALLOWANCE, KEPT_CODES, LEAVERS) or (
                 journal.asked and name in NEEDED_ONCE_ASKED
             )
             remedy = RESTORE if needed else DELETE

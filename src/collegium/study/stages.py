@@ -21,6 +21,7 @@ from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.from_settings import recipe_of, settled
 from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
 from collegium.study.kept import FolderMemory
+from collegium.study.leavers import planned_as_begun, refuse_half_forgotten
 from collegium.study.model_card import model_card
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import StudyLedger, on_ledger
@@ -53,19 +54,31 @@ def plan_study(
         # A folder that holds another study is not written into.
         own = folder.holds(*_identity(config, data), *_free(config, folder))
         memory = FolderMemory(folder, own)
+        data = planned_as_begun(folder if own else None, data)
     return PateRun(recipe_of(config), data, memory, observer, config.engine().running)
 
 
 def plan_on_ledger(
-    config: StudyConfig, folder: StudyFolder | None = None, observer: Observer | None = None
+    config: StudyConfig,
+    folder: StudyFolder | None = None,
+    observer: Observer | None = None,
+    *,
+    is_claimed: bool = False,
 ) -> tuple[PateRun, StudyLedger | None]:
-    """The same with what a ledger has left of people's budgets, if one remembers this study."""
+    """The same with what a ledger has left of people's budgets, if one remembers this study.
+
+    ``is_claimed``: whether to claim the folder, whose lock is held, for this study.
+    """
     observer = Observer() if observer is None else observer
     config, data = _read(config)
+    if is_claimed:
+        assert folder is not None
+        claim(folder, config, data)
     own = folder is not None and folder.holds(*_identity(config, data), *_free(config, folder))
     memory = None if folder is None else FolderMemory(folder, own)
 
     def make(recipe: Recipe, records: Records) -> PateRun:
+        records = planned_as_begun(folder if own else None, records)
         return PateRun(recipe, records, memory, observer, config.engine().running)
 
     recipe = recipe_of(config)
@@ -93,6 +106,7 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
     folder = StudyFolder(Path(out))
     observer = Observer() if observer is None else observer
     notes = KeptNotes(folder, observer)
+    refuse_half_forgotten(folder)
     run, ledger = plan_on_ledger(config, folder, observer)
     run.observer = notes
     data = run.records
@@ -103,7 +117,8 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
         _tell_if_unwritable(rehearsed, data, observer)
     folder.open()
     with folder.locked():
-        folder.claim(*_identity(config, data), *_free(config, folder))
+        claim(folder, config, data)
+        refuse_half_forgotten(folder)
         run.memory = FolderMemory(folder)
         if ledger is not None:
             if ledger.spending.allowance.whole and ledger.left is not None:
@@ -112,15 +127,7 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
         votes = run.votes()
         _keep_teacher_effects(folder, run, data, votes)
         if ledger is not None:
-            ledger.reserve(
-                folder,
-                config.title(),
-                run.aggregator,
-                run.electorate,
-                run.arrangement,
-                run.recipe.account.guarantee,
-                run.price.name,
-            )
+            reserve(ledger, folder, config, run)
         released = run.release(votes)
         if ledger is not None:
             ledger.settle(folder, released, run.arrangement.neighbours, observer)
@@ -132,6 +139,24 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
             notes.note(line)
         result = _report(config, folder, run, data, released, student, (*notes.lines, *own_notes))
     return result if ledger is None else replace(result, ledger=str(ledger.place))
+
+
+def claim(folder: StudyFolder, config: StudyConfig, data: StudyData) -> None:
+    """Begin a study in a folder, or check that it holds this very study."""
+    folder.claim(*_identity(config, data), *_free(config, folder))
+
+
+def reserve(ledger: StudyLedger, folder: StudyFolder, config: StudyConfig, run: PateRun) -> None:
+    """Set aside, in its ledger, what a study may cost."""
+    ledger.reserve(
+        folder,
+        config.title(),
+        run.aggregator,
+        run.electorate,
+        run.arrangement,
+        run.recipe.account.guarantee,
+        run.price.name,
+    )
 
 
 def _tell_if_unwritable(student: Any, data: StudyData, observer: Observer) -> None:

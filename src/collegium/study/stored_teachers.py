@@ -29,7 +29,7 @@ class StoredTeachers(TrainedTeachers):
         super().__init__(n_teachers)
         self._folder = folder
         private_folder(folder.vault / TEACHERS)
-        self.kept = [_teacher_path(folder.vault, number) for number in range(n_teachers)]
+        self.kept = [teacher_path(folder.vault, number) for number in range(n_teachers)]
 
     def missing(self) -> list[int]:
         """Numbers of the teachers that are not there."""
@@ -56,13 +56,14 @@ class StoredTeachers(TrainedTeachers):
         """Do nothing: each was written when it was trained."""
 
 
-def _teacher_path(vault: Path, number: int) -> Path:
+def teacher_path(vault: Path, number: int) -> Path:
+    """Where a teacher lies in a vault."""
     return vault / TEACHERS / f"{number:06d}.joblib"
 
 
 def store_teacher(vault: Path, number: int, teacher: Teacher) -> Path:
     """Write a teacher durably and sealed (in the worker that trained it), and return where."""
-    path = _teacher_path(vault, number)
+    path = teacher_path(vault, number)
     store_model(vault, path, teacher)
     return path
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -98,6 +101,19 @@ def _find_student(path: Path) -> Path:
     raise InputError(f"{path} holds no {STUDENT_FILE}: name a study's folder, or its release/")
 
 
+@cache
+def skops_io() -> Any:
+    """Import skops without what it would import on its walk through scikit-learn, in a second and more."""
+    others = (f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy"))
+    absent = [name for name in others if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
+    try:
+        return import_module("skops.io")
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
 def read_student(
     path: Path, trust: Sequence[str] = (), content: bytes | None = None
 ) -> StoredStudent:
@@ -105,13 +121,11 @@ def read_student(
 
     ``content``: of the file, where it was read already.
     """
-    import skops.io
-
     try:
         content, inputs = _harmless(path.read_bytes() if content is None else content)
-        strange = sorted(set(skops.io.get_untrusted_types(data=content)) - TRUSTED - set(trust))
+        strange = sorted(set(skops_io().get_untrusted_types(data=content)) - TRUSTED - set(trust))
         if not strange:
-            student = skops.io.loads(content, trusted=[*TRUSTED, *trust])
+            student = skops_io().loads(content, trusted=[*TRUSTED, *trust])
             _check(student)
             return StoredStudent(student, inputs)
     except OSError:
@@ -136,11 +150,9 @@ def student_bytes(student: Any, inputs: dict[str, Any]) -> bytes:
     ``inputs``: what records are.
     Raises InputError if it holds what cannot be written without pickling.
     """
-    import skops.io
-
     try:
-        content = _in_order(skops.io.dumps(student), inputs)
-        _check(skops.io.loads(content, trusted=[*TRUSTED, *types_beyond(content)]))
+        content = _in_order(skops_io().dumps(student), inputs)
+        _check(skops_io().loads(content, trusted=[*TRUSTED, *types_beyond(content)]))
     except Exception as error:  # of whatever it consists of
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise InputError(
@@ -151,9 +163,7 @@ def student_bytes(student: Any, inputs: dict[str, Any]) -> bytes:
 
 def types_beyond(content: bytes) -> list[str]:
     """List the types in a student's file that its readers have to name before they can load it."""
-    import skops.io
-
-    return sorted(set(skops.io.get_untrusted_types(data=content)) - TRUSTED)
+    return sorted(set(skops_io().get_untrusted_types(data=content)) - TRUSTED)
 
 
 def _check(student: Any) -> None:

@@ -29,6 +29,8 @@ from collegium.personalisation.assignment import Assignment
 
 N_TEACHERS, SEED = 24, 7
 HANGS = 1200  # seconds: only to stop what would never end
+# Dask goes on asking a worker that was killed for a result that it had: its scheduler waits so long.
+CONNECTS = 60
 cloudpickle.register_pickle_by_value(engine_models)
 
 CLUSTERS = ["dask", "ray"]
@@ -47,7 +49,7 @@ def dask_cluster(tmp_path_factory):
     settings = {
         "distributed.scheduler.allowed-failures": 1,
         "distributed.deploy.lost-worker-timeout": "1s",
-        "distributed.comm.timeouts.connect": HANGS,
+        "distributed.comm.timeouts.connect": CONNECTS,
         "distributed.comm.timeouts.tcp": HANGS,
     }
     with (

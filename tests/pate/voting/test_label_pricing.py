@@ -70,7 +70,8 @@ def test_every_personalisation_gains_and_nobody_overspends_at_the_fixed_order(ki
     assert all(np.array(before) <= granted)
     after = [float(rdp_to_epsilon([spent[i]], [order[i]], 1e-5)[0]) for i in steps]
     assert any(np.array(after) > granted), "one more answer would still have been paid for"
-    promised = np.array([pricing.mu_by_name()[name] for name in electorate.cohort_groups])
+    within = pricing.mu_by_name()
+    promised = np.array([within[name] for name in electorate.cohort_groups])
     assert (mu <= promised).all() and (mu > 0.8 * promised).any()
     np.testing.assert_allclose(pricing.accountant.epsilon_spent(), before, rtol=1e-9)
     histograms = run(aggregator, electorate, WorstCasePricing(aggregator, electorate))

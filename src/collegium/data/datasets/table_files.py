@@ -125,7 +125,7 @@ def _read_csv(path: Path, separator: str | None, options: dict[str, Any]) -> pd.
     try:
         if separator is None:
             with open_raw(path) as stream:
-                separator = _separator_of(stream)
+                separator = separator_of(stream)
         with open_raw(path) as stream:
             problem = _shape_problem(stream, separator)
         if problem is None:
@@ -143,7 +143,7 @@ def _read_csv(path: Path, separator: str | None, options: dict[str, Any]) -> pd.
     raise refusal(path, problem, "correct the file")
 
 
-def _separator_of(stream: BinaryIO) -> str:
+def separator_of(stream: BinaryIO) -> str:
     """Find what separates the names of the columns: a comma, unless only one other character does."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     header = next((line for line in text if line.strip()), "")

@@ -35,7 +35,7 @@ def answers_affordable(
     for position in range(first, first + most):
         price = pricing.price(electorate.ballot(position))
         if electorate.is_static:
-            return int(min(account.how_many(price.reserve), most))
+            return int(min(account.how_many(price.reserve, most), most))
         if not may_start(account, price):
             return position - first
         account.charge(price.reserve)

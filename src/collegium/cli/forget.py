@@ -1,0 +1,113 @@
+"""The forget command: somebody leaves, in a study and its ledger."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from collegium.cli.console import err, out, print_json
+from collegium.cli.options import PATH_OPTION
+from collegium.cli.studies import DataDir, with_data_dir
+from collegium.errors import InputError
+
+if TYPE_CHECKING:
+    from collegium.study.forgetting import Forgotten
+
+
+def forget(
+    owner: Annotated[
+        str, typer.Argument(help="Whose name, as the owners' column has it.", show_default=False)
+    ],
+    studies: Annotated[
+        list[Path],
+        typer.Argument(
+            help="The study's TOML file; of several that were made of one file of records, all.",
+            metavar="STUDY...",
+            show_default=False,
+        ),
+    ],
+    out_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="The study's folder. Default: beside the TOML file, without .toml.",
+            **PATH_OPTION,
+        ),
+    ] = None,
+    remove_records: Annotated[
+        bool,
+        typer.Option(
+            "--remove-records",
+            help="Write the file of private records anew, without this person's. Without this option, only "
+            "say how many there are.",
+        ),
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+) -> None:
+    """Let somebody leave: remove the records, train again whoever learnt from them, tell the ledger.
+
+    What was released stays, and what it cost. If it is cut off, the same command goes on.
+
+    Example: collegium forget patient-17 study.toml --remove-records
+    """
+    from collegium.cli.progress import NoteObserver, ProgressObserver
+    from collegium.study.config import read_config
+    from collegium.study.forgetting import forget as forget_in
+
+    if out_folder is not None and len(studies) > 1:
+        raise InputError("--out names one folder: with several studies, leave it out")
+    given = [
+        (with_data_dir(read_config(study), data_dir), out_folder or study.with_suffix(""))
+        for study in studies
+    ]
+    if err.is_terminal and not as_json:
+        with ProgressObserver() as observer:
+            done = forget_in(owner, given, remove_records=remove_records, observer=observer)
+    else:
+        done = forget_in(owner, given, remove_records=remove_records, observer=NoteObserver())
+    if as_json:
+        print_json([_as_json(one) for one in done])
+        return
+    for one in done:
+        for line in _in_words(one):
+            out.print(line, soft_wrap=True)
+
+
+def _as_json(done: Forgotten) -> dict[str, Any]:
+    return {**asdict(done), "folder": str(done.folder), "private": str(done.private)}
+
+
+def _in_words(done: Forgotten) -> list[str]:
+    if not done.records:
+        return [f"{done.folder}: this person had left before: there was nothing to do."]
+    again = (
+        "was trained again without the person, and voted again"
+        if done.voted_again
+        else "will be trained without the person, by the next `collegium run`"
+    )
+    lines = [
+        f"{done.folder}: {done.records:,} record(s) were removed from {done.private}. Of the teachers, "
+        f"{done.teachers:,} had learnt from them: each {again}; all others stay as they were."
+        if done.teachers
+        else f"{done.folder}: {done.records:,} record(s) were removed from {done.private}. No teacher had "
+        "learnt from them."
+    ]
+    if done.has_asked:
+        lines.append(
+            "What was released stays released, and students that learnt from it stay as they are; what it "
+            "cost stays spent."
+        )
+    if done.ledger is not None:
+        lines.append(
+            f"Ledger {done.ledger}: nothing more will be released about this person; what was spent is kept."
+            if done.is_known
+            else f"Ledger {done.ledger}: it does not know this person, so nothing was spent."
+        )
+    lines.append(
+        "Not touched: backups, copies, other studies of these records, and public or test records."
+    )
+    return lines

@@ -1,0 +1,49 @@
+"""The policy command: what privacy levels mean for the people who are to choose one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from collegium.cli.console import out
+from collegium.cli.options import PATH_OPTION
+
+app = typer.Typer(help="Privacy levels: what each of them means for people.", no_args_is_help=True)
+
+
+@app.command()
+def explain(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="TOML: a study's file, or levels and delta alone.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ],
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page instead of text.", **PATH_OPTION)
+    ] = None,
+) -> None:
+    """Explain every level in the words of a receipt: text for a consent form.
+
+    It is about people all of whose releases are entered in one ledger.
+
+    Example: collegium policy explain policy.toml --html levels.html
+    """
+    from collegium.cli.outputs import refuse_taken, write_named
+    from collegium.report.policy_page import explain as explained
+    from collegium.study.policy_file import read_policy
+
+    if html is not None:
+        refuse_taken(html)
+    stated = read_policy(file)
+    page = explained(stated.policy, stated.arrangement)
+    if html is None:
+        for line in page.as_text().splitlines():
+            out.print(line, soft_wrap=True)
+        return
+    write_named(html, page.as_html().encode())
+    out.print(f"Wrote {html}.", soft_wrap=True)

@@ -1,0 +1,46 @@
+"""Who may be in a release: people whom the ledger knows as they are given, and newcomers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.errors import LedgerError
+from collegium.ledger import books
+from collegium.ledger.people import People
+from collegium.ledger.refusals import refuse_who_left, require_same_budgets
+from collegium.ledger.transaction import Transaction
+
+
+def admit(
+    transaction: Transaction,
+    people: People,
+    newcomers: bool,
+    place: str,
+    same_budgets: bool = True,
+) -> NDArray[np.intp]:
+    """Look up everybody's cohort, and let those join who are new.
+
+    Raises LedgerError: where people are not as the ledger knows them, or most of them are new to it.
+    """
+    known, budgets = transaction.books, people.budgets
+    cohort = people.look_up(transaction)
+    if same_budgets:
+        refuse_who_left(known, cohort)
+        require_same_budgets(known, budgets, cohort, place)
+    new = cohort == 0
+    if known.n_owners and new.sum() > len(cohort) / 2 and not newcomers:
+        raise LedgerError(
+            f"{(~new).sum():,} of {len(cohort):,} owners are known to the ledger at {place}, which knows "
+            f"{known.n_owners:,}: is it another data set's? If they are new people, let them join "
+            "first (`collegium ledger change`, or newcomers=True); nothing was released"
+        )
+    for code, level in enumerate(budgets.group_names):
+        chosen = new & (budgets.owner_group == code)
+        if chosen.any():
+            ids, tags = people.ids_of(chosen), people.tags(chosen)
+            budget = budgets.groups[level]
+            cohort[chosen] = transaction.changes.join(level, budget, ids, tags)
+    if new.any():
+        transaction.write(books.JOIN, {"joined": int(new.sum())})
+    return cohort

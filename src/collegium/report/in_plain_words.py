@@ -1,0 +1,163 @@
+"""What a budget means for the person who grants it: sentences that are theorems, and a picture of them.
+
+A receipt says them to one person, ``collegium policy explain`` to everybody who is to choose. The theorems
+are in ``docs/ledger.md`` ("What a person is told").
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budget
+from collegium.ledger.limits import Cost, Limit
+from collegium.report.numbers import clean, down
+
+BUDGET = (
+    "A level is a budget: a limit on how much may be learnt from your records. Every release that uses them "
+    "is entered in one account in your name, and the limit is for all of them together."
+)
+NOTHING_YET = "No release has used your records so far: nobody can do better than guess."
+AT_MOST = (
+    "As long as your budget is kept, nobody can be right more than {right} times in 100, whatever they "
+    "compute from all releases together, later ones included."
+)
+IF_GAUSSIAN = (
+    "If all these releases are protected by Gaussian noise (random numbers from the bell curve), each at its "
+    "full price, nobody can be right more than {right} times."
+)
+LARGEST = (
+    "This is the number of the largest budget that you have ever granted: what was released under it stays "
+    "released."
+)
+NO_LIMIT = (
+    "There is no limit. So nothing is promised: whoever sees the releases may learn everything that your "
+    "records say."
+)
+ONCE_NO_LIMIT = "For a time you set no limit: nothing is promised about what was released then."
+NEXT_TO_NOTHING = (
+    "This budget is so large that it promises next to nothing: it allows somebody to be right 100 times in "
+    "100."
+)
+DATA_DEPENDENT = (
+    "A release used your records under a data-dependent guarantee: it is computed from the records "
+    "themselves, and promises no such number in advance."
+)
+SAYING_NO = "You may say no. Then your records are left out, and used for nothing (ε = 0)."
+CHANGING = (
+    "You may choose another level later. If it allows more, that holds at once. If it allows less, that "
+    "holds for what comes: what was released stays released, under the budget that you granted before. If "
+    "more was used by then than you allow now, no further release uses your records."
+)
+LEAVING = (
+    "You may leave. From then on no release uses your records. What was released cannot be taken back. How "
+    "much was used is remembered: if you come back, your account goes on from there."
+)
+SMALL_PRINT = (
+    "The numbers are proved, not measured: they hold for every way of deciding. They say what to expect "
+    "before anything is released; what is released can, by chance, tell more, or less.",
+    "What is learnt about people in general may be true of you, too, whether or not your records are used. "
+    "No budget changes that.",
+    "The promise is about what your records say. It does not hide which level you choose, and it does not "
+    "cover what is released without being entered in your account.",
+)
+BY_RECORD = (
+    "Here each record counts by itself. If you have several records, less is promised about all of them "
+    "together."
+)
+MEASURES = (
+    "ε (epsilon) and δ (delta) are the usual measures of how much may be learnt: smaller is less."
+)
+KEY = {
+    "guess": "right by guessing",
+    "gain": "right beyond that, at most so many",
+    "rest": "wrong",
+}
+_MARKS = {"guess": "o", "gain": "+", "rest": "."}
+_ROW, _WIDTH = 20, 78
+
+
+def spoken(level: str, budget: Budget) -> str:
+    """Name a level, and say what it allows."""
+    much = "no limit: no privacy" if budget.is_unlimited else f"ε = {down(budget.epsilon)}"
+    return f"level “{clean(level)}” ({much})"
+
+
+def game(neighbours: Neighbours) -> str:
+    """Say what the best test decides; ``neighbours``: what the promise is about."""
+    other = (
+        "were there other records in their place"
+        if neighbours is Neighbours.REPLACE
+        else "was your place left blank"
+    )
+    return (
+        "Imagine somebody who knows the records of everybody else and sees all that is released. They must "
+        f"decide: were your records used, or {other}? Both are equally likely beforehand, so guessing is "
+        "right 50 times in 100."
+    )
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is promised, in words; ``right``: how often the best test is right at most, of 100."""
+
+    words: str
+    right: int
+
+    @property
+    def kinds(self) -> list[str]:
+        """A hundred decisions: 50 that guessing gets right, what the best test gains, and the rest."""
+        gain = self.right - 50
+        return ["guess"] * 50 + ["gain"] * gain + ["rest"] * (50 - gain)
+
+    def dots(self) -> list[dict[str, Any]]:
+        """Place a mark for each decision on a page."""
+        return [
+            {"x": 8 + 16 * (place % _ROW), "y": 8 + 16 * (place // _ROW), "kind": kind}
+            for place, kind in enumerate(self.kinds)
+        ]
+
+    def letters(self) -> list[str]:
+        """Draw the same in letters, in five rows."""
+        marks = [_MARKS[kind] for kind in self.kinds]
+        rows = (marks[first : first + _ROW] for first in range(0, len(marks), _ROW))
+        return [f"  {' '.join(row)}" for row in rows]
+
+
+def key_in_letters() -> list[str]:
+    """Say what the letters of a picture mean."""
+    return [f"  {_MARKS[kind]}  {meaning}" for kind, meaning in KEY.items()]
+
+
+def promise(limits: Sequence[Limit], first: Cost | None = None) -> Promise:
+    """Say what is promised under one budget, or several over time.
+
+    ``limits``: of these budgets, the one that counts now last. Totals stay within one or another of them,
+    whatever came out: so within the largest in each number, about which the promise is.
+    ``first``: what the first release has cost; None if there was none.
+    """
+    now = limits[-1]
+    if any(math.isinf(limit.pure_epsilon) for limit in limits):
+        return Promise(NO_LIMIT if math.isinf(now.pure_epsilon) else ONCE_NO_LIMIT, 100)
+    largest = Limit(*(max(numbers) for numbers in zip(*map(astuple, limits), strict=True)))
+    right = _right(largest, first or Cost(0.0, 0.0))
+    words = [NEXT_TO_NOTHING if right == 100 else AT_MOST.format(right=right)]
+    if now != largest:
+        words.append(LARGEST)
+    gaussian = _right(largest, Cost(0.0, math.inf))
+    if first is None and gaussian < right:
+        words.append(IF_GAUSSIAN.format(right=gaussian))
+    return Promise(" ".join(words), right)
+
+
+def _right(limit: Limit, first: Cost) -> int:
+    return math.ceil(100 * limit.right_guesses(first))
+
+
+def paragraph(text: str) -> list[str]:
+    """Break a text into lines, after an empty one; no lines if there is no text."""
+    return ["", *textwrap.wrap(text, _WIDTH)] if text else []
