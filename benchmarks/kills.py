@@ -21,7 +21,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,10 @@ import numpy as np
 import pandas as pd
 
 from collegium.accounting.gaussian import gdp_epsilon
-from collegium.errors import PrivacyWarning
 from collegium.pate.voting.labelling import Outcome
-from collegium.study.config import read_config
+from collegium.pate.voting.release import LABELS
 from collegium.study.folder import StudyFolder
-from collegium.study.stages import plan_study
+from collegium.study.terms import read_job
 from collegium.study.verifying import examine
 
 LEVELS = {"high": 4.0, "low": 12.0}
@@ -263,7 +261,7 @@ def known(folder: Path) -> dict[int, Outcome]:
     return {outcome.query: outcome for outcome in outcomes}
 
 
-def check_finished(kind: str, path: Path, folder: Path) -> None:
+def check_finished(kind: str, folder: Path) -> None:
     """Compare what was published with the journal, and what was said with what was paid."""
     outcomes = known(folder)
     answered = {q: CLASSES[o.label] for q, o in outcomes.items() if o.verdict == "answered"}
@@ -271,22 +269,23 @@ def check_finished(kind: str, path: Path, folder: Path) -> None:
     released = dict(zip(labels["row"].tolist(), labels["label"].tolist(), strict=True))
     taken = {q: label for q, label in released.items() if q in answered}
     assert taken == answered, "what is published is not what the journal says"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        planned = plan_study(read_config(path))
-    electorate, aggregator = planned.plan.electorate(0), planned.aggregator
     if kind == "vanishing":
         return  # prices differ from query to query
-    ballot = electorate.ballot(0)
+    terms, asked = read_job(folder)
+    aggregator, ballot = terms.aggregator, terms.electorate.ballot(0)
     statement = json.loads((folder / "release" / "privacy.json").read_text("utf-8"))
     said = {row["group"]: row["epsilon_spent"] for row in statement["groups"]}
     answers = sum(o.verdict in ("answered", "lost") for o in outcomes.values())
-    for name, group in planned.plan.groups.items():
-        moved = group.sensitivity / ballot.scale
-        squared = 2 * answers * (moved / aggregator.noise_scale) ** 2
+    again = terms.replayed(asked).account
+    by_label = dict(zip(again.names, again.epsilon_spent().tolist(), strict=True))
+    moved = terms.electorate.sensitivity / ballot.scale
+    for name, its in zip(terms.electorate.cohort_groups, moved.tolist(), strict=True):
+        squared = 2 * answers * (its / aggregator.noise_scale) ** 2
         if aggregator.has_check:
-            squared += len(outcomes) * (moved / aggregator.check_scale) ** 2
+            squared += len(outcomes) * (its / aggregator.check_scale) ** 2
         charged = float(gdp_epsilon(np.sqrt(squared), 1e-5))
+        if terms.price == LABELS:
+            charged = by_label[name]
         assert charged * (1 - 1e-9) <= said[name] <= LEVELS[name], (name, charged, said[name])
 
 
@@ -349,7 +348,7 @@ def main() -> None:
             kills.update((kind, stage) for stage in aims)
             print(f"{kind:12} {' '.join(aims)}", flush=True)
             folder = path.with_suffix("")
-            check_finished(kind, path, folder)
+            check_finished(kind, folder)
             finished = contents(folder)
             assert killer.run(path)[0] == 0
             again = contents(folder)

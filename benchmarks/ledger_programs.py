@@ -48,11 +48,15 @@ class At(NamedTuple):
 
 
 class Program:
-    """A program that waits for orders, having imported everything."""
+    """A program that waits for orders, having imported what it needs.
 
-    def __init__(self, folder: Path) -> None:
+    ``studies``: whether that is more than for label jobs.
+    """
+
+    def __init__(self, folder: Path, studies: bool = True) -> None:
         here = str(Path(__file__).resolve().parent)
-        code = f"import sys; sys.path.insert(0, {here!r}); import ledger_programs as p; p.serve()"
+        code = f"import sys; sys.path.insert(0, {here!r}); import ledger_programs as p; "
+        code += f"p.serve({studies})"
         self._server = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
@@ -90,10 +94,12 @@ class Program:
         return code, said, collections.Counter(steps)
 
 
-def serve() -> None:
+def serve(studies: bool) -> None:
     """Take orders from standard input, fork for each, and answer."""
     os.environ.pop("COLLEGIUM_LEDGER", None)
-    _import_all()
+    _import_for_label_jobs()
+    if studies:
+        _import_for_studies()
     for line in sys.stdin:
         argv, seconds, at = json.loads(line)
         said, told = os.pipe()
@@ -116,8 +122,21 @@ def serve() -> None:
         print(json.dumps([code, answer[0], answer[1].split()]), flush=True)
 
 
-def _import_all() -> None:
+def _import_for_label_jobs() -> None:
     import alembic.command
+    import alembic.config
+
+    import collegium.cli.electorates
+    import collegium.cli.main
+    import collegium.cli.vote_files
+    import collegium.ledger.versions
+    import collegium.study.on_ledger
+    import collegium.study.published  # noqa: F401
+
+    assert alembic.command and alembic.config
+
+
+def _import_for_studies() -> None:
     import jinja2
     import matplotlib.backends.backend_svg
     import matplotlib.figure
@@ -125,16 +144,10 @@ def _import_all() -> None:
     import sklearn.naive_bayes
     import skops.io
 
-    import collegium.cli.electorates
-    import collegium.cli.main
-    import collegium.cli.vote_files
-    import collegium.ledger.ledger
-    import collegium.ledger.versions
-    import collegium.pate.ledgered
     import collegium.study.stages
     import collegium.study.streaming  # noqa: F401
 
-    assert alembic.command and jinja2 and matplotlib and sklearn and skops
+    assert jinja2 and matplotlib and sklearn and skops
 
 
 def _be(argv: list[str], seconds: float, at: At, counted: int) -> None:

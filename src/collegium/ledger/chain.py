@@ -172,8 +172,17 @@ class Anchor:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold it, so that nothing is committed that could not be remembered; more than once is once."""
-        with self._lock:
+        try:
+            self._lock.acquire()
+        except OSError as error:
+            raise LedgerError(
+                f"{self._lock.lock_file} cannot be used ({error.strerror}): nothing is released that is not "
+                "entered in the ledger; mend that, and run again"
+            ) from None
+        try:
             yield
+        finally:
+            self._lock.release()
 
     def advance(self, last: Seen) -> None:
         """Remember a later entry; an earlier one changes nothing. Only while it is held."""

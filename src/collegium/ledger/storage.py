@@ -54,15 +54,9 @@ class Storage:
         writes: bool,
         anew: bool = False,
     ) -> Iterator[Transaction]:
-        try:
-            with self._anchor.held():
-                # Before the state is read: an entry that comes in between makes it no older copy.
-                seen = self._anchor.read()
-        except OSError as error:
-            raise LedgerError(
-                f"{self._anchor.path} cannot be used ({error.strerror}): nothing is released that is not "
-                f"entered in the ledger at {self.database}; mend that, and run again"
-            ) from None
+        with self._anchor.held():
+            # Before the state is read: an entry that comes in between makes it no older copy.
+            seen = self._anchor.read()
         # Taken by one transaction at a time, and put back only where all that it wrote is durable.
         proven, self._proven = (None, self._proven) if anew else (self._proven, None)
         with connected() as connection:
@@ -80,10 +74,10 @@ class Storage:
             with self._anchor.held():
                 place = None if self.database.file is None else str(self.database.file)
                 self._anchor.advance(Seen(transaction.ledger, last.number, last.mac, place))
-        except OSError as error:  # it was committed all the same
+        except (OSError, LedgerError) as error:  # it was committed all the same
             warnings.warn(
-                f"{self._anchor.path} cannot be written ({error.strerror}): an older copy of the ledger "
-                "would not be noticed",
+                f"{self._anchor.path} cannot be written ({getattr(error, 'strerror', error)}): an older copy "
+                "of the ledger would not be noticed",
                 LedgerWarning,
                 stacklevel=5,
             )
