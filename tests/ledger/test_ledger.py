@@ -256,6 +256,9 @@ def test_a_reservation_outlives_those_who_left_and_is_for_nobody_else(ledger):
         ledger.reservation("c", bob)
     again.settle([Cost(0.01), Cost(0.02)])
     assert ledger.account_of("ann").standing.spent == Cost(0.01)
+    ledger.end("b", "it never began, says its steward", nothing_was_drawn=True)
+    with pytest.raises(LedgerError, match="given back by hand"):
+        ledger.reservation("b", people({"cid": "low"}))
 
 
 def test_costs_are_tied_to_levels_by_name(ledger):

@@ -14,6 +14,8 @@ from collegium.budgets import Budget, Budgets
 from collegium.errors import CollegiumError, InputError, PrivacyWarning
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
+from collegium.pate.teachers import ensemble
+from collegium.study import stages
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.forgetting import forget
@@ -41,11 +43,13 @@ def tables(tmp_path_factory):
     private = table(N, 1).assign(
         who=[f"p{number}" for number in people], level=np.where(people % 3, "low", "high")
     )
-    private.loc[private["who"] == ANN, "a"] = PLANTED
+    private.loc[20, "a"] = PLANTED  # of ANN, as the next
+    private.loc[21, ["a", "b", "y"]] = [0.2, 0.2, "yes"]  # who has a say about many public records
     private.to_csv(folder / "private.csv", index=False)
     private.to_csv(folder / "private.csv.gz", index=False)
     private.to_parquet(folder / "private.parquet", index=False)
     table(PUBLIC, 2).drop(columns="y").to_csv(folder / "public.csv", index=False)
+    table(PUBLIC, 2).to_csv(folder / "judged.csv", index=False)
     return folder
 
 
@@ -138,8 +142,6 @@ def trained(monkeypatch, config, out):
 
 
 def half_trained(monkeypatch, config, out):
-    from collegium.pate.teachers import ensemble
-
     restore = stop_at(monkeypatch, ensemble.TeacherEnsemble, "ask")
     with pytest.raises(CutOff):
         run(config, out)
@@ -224,6 +226,7 @@ def test_only_the_persons_teachers_are_trained_again_and_all_else_goes_on(begun,
         assert standing.has_left and standing.spent == spent and done.is_known
         others = np.delete(np.arange(TEACHERS), int(changed[:6]))
         assert (votes(out)[:, others] == voted[:, others]).all()
+        assert (votes(out) != voted).any()
     result = run(config, out)
     assert len(result.labels.labels) == 24 and is_sound(out)
     assert kinds(folder).count("reserve") == kinds(folder).count("settle") == 1
@@ -277,6 +280,33 @@ def test_cut_off_before_any_write_the_same_command_ends_it(at, folder, monkeypat
     assert len(run(*again).labels.labels) == 24
 
 
+def test_what_was_trained_again_before_a_crash_is_not_trained_once_more(at, monkeypatch):
+    config, out = at(trained)
+    restore = stop_at(monkeypatch, StudyFolder, "replace_votes")
+    with pytest.raises(CutOff):
+        leave(ANN, config, out)
+    restore()
+    stop_at(monkeypatch, ensemble, "train_batch")
+    assert leave(ANN, config, out).voted_again
+
+
+def test_a_run_that_read_the_records_before_somebody_left_is_refused(at, monkeypatch):
+    config, out = at(trained)
+    real = stages.plan_on_ledger
+
+    def slow(*arguments, **options):
+        planned = real(*arguments, **options)
+        restore = stop_at(monkeypatch, durable, "writing_durably", call=2)
+        with pytest.raises(CutOff):
+            leave(ANN, config, out)
+        restore()
+        return planned
+
+    monkeypatch.setattr(stages, "plan_on_ledger", slow)
+    with pytest.raises(InputError, match="forget` was cut off"):
+        run(config, out)
+
+
 def test_one_after_the_other_and_nobody_twice(at, folder):
     config, out = at(half_asked)
     leave(ANN, config, out)
@@ -310,13 +340,15 @@ def test_what_runs_keep_beside_teachers_goes_as_well(at):
 
 @pytest.mark.parametrize("source", ["private.csv.gz", "private.parquet"])
 def test_packed_and_parquet_files(folder, source):
-    config, out = study(folder, data={"private": source}), folder / "out"
+    config, out = study(folder, data={"private": source, "public": "judged.csv"}), folder / "out"
     run(config, out)
-    before = files(out)
+    before, effects = files(out), out / "vault/sensitive-teachers-by-class.csv"
+    assert effects.exists()
     leave(ANN, config, out)
+    assert not effects.exists()
     assert sum(files(out)[name] != content for name, content in before.items()) == 1
     assert not planted_in(out / "vault") and is_sound(out)
-    assert len(run(config, out).labels.labels) == 24
+    assert len(run(config, out).labels.labels) == 24 and effects.exists()
 
 
 def test_other_peoples_bytes_mode_and_place_of_a_file_stay(at, folder):
@@ -422,6 +454,14 @@ def test_who_left_is_not_forgotten_by_the_folder(at):
     (out / "vault/leavers.json").unlink()
     with pytest.raises(CollegiumError, match=r"leavers\.json is gone"):
         run(config, out)
+
+
+def test_the_only_one_is_refused(folder):
+    rows = pd.read_csv(folder / "private.csv")
+    rows[rows["who"] == ANN].to_csv(folder / "private.csv", index=False)
+    config = study(folder, teachers={"n_teachers": 1}, ledger={"url": "none"})
+    run(config, folder / "out")
+    refused(ANN, config, folder / "out", "nobody else has records")
 
 
 def test_a_class_that_only_the_person_had_is_refused(folder):
