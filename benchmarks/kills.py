@@ -21,7 +21,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,10 @@ import numpy as np
 import pandas as pd
 
 from collegium.accounting.gaussian import gdp_epsilon
-from collegium.errors import PrivacyWarning
 from collegium.pate.voting.labelling import Outcome
-from collegium.study.config import read_config
+from collegium.pate.voting.release import LABELS
 from collegium.study.folder import StudyFolder
-from collegium.study.stages import plan_study
+from collegium.study.terms import read_job
 from collegium.study.verifying import examine
 
 LEVELS = {"high": 4.0, "low": 12.0}
@@ -155,6 +153,12 @@ class Killer:
 
 def write_study(folder: Path, kind: str, n_public: int = 120) -> Path:
     """Write tables and the TOML file of a study of this kind."""
+    write_tables(folder, n_public)
+    return write_settings(folder / "study.toml", KINDS[kind])
+
+
+def write_tables(folder: Path, n_public: int = 120) -> None:
+    """Write private, public and test records of a study into a new folder."""
     folder.mkdir()
     for name, n, seed in (("private", 240, 1), ("public", n_public, 2), ("test", 60, 3)):
         generator = np.random.default_rng(seed)
@@ -168,6 +172,10 @@ def write_study(folder: Path, kind: str, n_public: int = 120) -> Path:
             table["privacy"] = np.array(["high", "low"])[(np.arange(n) // 2) % 2]
         table.to_csv(folder / f"{name}.csv", index=False)
         table.to_parquet(folder / f"{name}.parquet", index=False)
+
+
+def write_settings(path: Path, *changes: dict[str, dict[str, Any]]) -> Path:
+    """Write the TOML file of a study about these tables."""
     sections: dict[str, dict[str, Any]] = {
         "data": {
             "private": "private.csv",
@@ -183,12 +191,12 @@ def write_study(folder: Path, kind: str, n_public: int = 120) -> Path:
         "student": {"model": "sklearn.naive_bayes.GaussianNB"},
         "run": {"n_jobs": 1},
     }
-    for section, keys in KINDS[kind].items():
-        sections[section] = {**sections.get(section, {}), **keys}
+    for change in changes:
+        for section, keys in change.items():
+            sections[section] = {**sections.get(section, {}), **keys}
     text = ""
     for section, keys in sections.items():
         text += f"[{section}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in keys.items())
-    path = folder / "study.toml"
     path.write_text(text, "utf-8")
     return path
 
@@ -253,7 +261,7 @@ def known(folder: Path) -> dict[int, Outcome]:
     return {outcome.query: outcome for outcome in outcomes}
 
 
-def check_finished(kind: str, path: Path, folder: Path) -> None:
+def check_finished(kind: str, folder: Path) -> None:
     """Compare what was published with the journal, and what was said with what was paid."""
     outcomes = known(folder)
     answered = {q: CLASSES[o.label] for q, o in outcomes.items() if o.verdict == "answered"}
@@ -261,22 +269,23 @@ def check_finished(kind: str, path: Path, folder: Path) -> None:
     released = dict(zip(labels["row"].tolist(), labels["label"].tolist(), strict=True))
     taken = {q: label for q, label in released.items() if q in answered}
     assert taken == answered, "what is published is not what the journal says"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        planned = plan_study(read_config(path))
-    electorate, aggregator = planned.plan.electorate(0), planned.aggregator
     if kind == "vanishing":
         return  # prices differ from query to query
-    ballot = electorate.ballot(0)
+    terms, asked = read_job(folder)
+    aggregator, ballot = terms.aggregator, terms.electorate.ballot(0)
     statement = json.loads((folder / "release" / "privacy.json").read_text("utf-8"))
     said = {row["group"]: row["epsilon_spent"] for row in statement["groups"]}
     answers = sum(o.verdict in ("answered", "lost") for o in outcomes.values())
-    for name, group in planned.plan.groups.items():
-        moved = group.sensitivity / ballot.scale
-        squared = 2 * answers * (moved / aggregator.noise_scale) ** 2
+    again = terms.replayed(asked).account
+    by_label = dict(zip(again.names, again.epsilon_spent().tolist(), strict=True))
+    moved = terms.electorate.sensitivity / ballot.scale
+    for name, its in zip(terms.electorate.cohort_groups, moved.tolist(), strict=True):
+        squared = 2 * answers * (its / aggregator.noise_scale) ** 2
         if aggregator.has_check:
-            squared += len(outcomes) * (moved / aggregator.check_scale) ** 2
+            squared += len(outcomes) * (its / aggregator.check_scale) ** 2
         charged = float(gdp_epsilon(np.sqrt(squared), 1e-5))
+        if terms.price == LABELS:
+            charged = by_label[name]
         assert charged * (1 - 1e-9) <= said[name] <= LEVELS[name], (name, charged, said[name])
 
 
@@ -339,7 +348,7 @@ def main() -> None:
             kills.update((kind, stage) for stage in aims)
             print(f"{kind:12} {' '.join(aims)}", flush=True)
             folder = path.with_suffix("")
-            check_finished(kind, path, folder)
+            check_finished(kind, folder)
             finished = contents(folder)
             assert killer.run(path)[0] == 0
             again = contents(folder)

@@ -1,6 +1,7 @@
 """What can be wrong with a ledger: one line each, and nothing is released or lost."""
 
 import datetime as dt
+import functools
 import json
 import math
 import shutil
@@ -285,6 +286,19 @@ def test_read_only(used):
     )
     with pytest.raises(LedgerError, match=r"cannot be used .*readonly"):
         ask(used, "new", TWO, COSTS)
+
+
+def test_an_anchor_that_cannot_be_locked(used):
+    reservation = ask(used, "new", TWO, COSTS)
+    lock = Path(f"{used}.key.anchor.lock")
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    settle = functools.partial(reservation.settle, reservation.costs)
+    for use in (used.standings, settle, functools.partial(Ledger.is_to_be_made, str(used))):
+        with pytest.raises(LedgerError, match=r"anchor\.lock cannot be used .*not entered"):
+            use()
+    lock.rmdir()
+    settle()
 
 
 def test_a_server_that_stops_in_the_middle(server, tmp_path):

@@ -11,6 +11,7 @@ from collegium.accounting.events import Composition, Gaussian, Laplace, PoissonG
 from collegium.accounting.export import Use
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets, Policy
+from collegium.cli.ledger_tables import what_happened
 from collegium.errors import BudgetExceededError, InputError, LedgerError
 from collegium.ledger.export import as_json
 from collegium.ledger.ledger import Ledger
@@ -183,16 +184,58 @@ def test_asking_again_after_a_crash_reserves_nothing_twice(ledger):
     assert len(ledger.history()) == 4
     with pytest.raises(LedgerError, match="was made before: a new draw needs a release of its own"):
         ask(ledger, "a", two, at_most)
-    late = ask(ledger, "a", two, at_most, again=True)
+    with pytest.raises(LedgerError, match="gave back what it did not use"):
+        ask(ledger, "a", two, at_most, again=True)
+    late = ledger.reservation("a", two, all_is_drawn=True)
     assert late.is_settled and late.costs == (Cost(0.01), Cost(0.02))
     with pytest.raises(LedgerError, match="settled before, at other costs"):
         late.settle([Cost(0.01), Cost(0.01)])
     for others, costs in ((two, [Cost(0.05), Cost(0.36)]), (people({"ann": "high"}), at_most)):
         with pytest.raises(LedgerError, match="other owners or other costs"):
             ask(ledger, "a", others, costs, again=True)
+    ask(ledger, "b", two, at_most)
     ledger.forget("ann")
     with pytest.raises(LedgerError, match="1 of 2 owners have left"):
+        ask(ledger, "b", two, at_most, again=True)
+
+
+def test_one_token_goes_on_and_settles(ledger):
+    two, at_most = people({"ann": "high", "bob": "low"}), [Cost(0.04), Cost(0.36)]
+    first = ask(ledger, "a", two, at_most, token="1")
+    for held in ((), ("0",)):
+        with pytest.raises(LedgerError, match="another copy has gone on"):
+            ledger.reservation("a", two, token="2", held=held)
+    second = ledger.reservation("a", two, token="2", held=("1",))
+    with pytest.raises(LedgerError, match="may not be published"):
+        first.settle(at_most)
+    with pytest.raises(LedgerError, match="another copy has gone on"):
+        ask(ledger, "a", two, at_most, again=True, token="3", held=("1",))
+    second.settle(at_most)
+    second.settle(at_most)
+    assert "was gone on with" in what_happened(ledger.history()[-2])
+
+
+def test_nothing_is_drawn_about_who_grants_less_by_now(ledger):
+    two, at_most = people({"ann": "high", "bob": "low"}), [Cost(0.04), Cost(0.36)]
+    ask(ledger, "a", two, at_most)
+    ledger.change(Policy({"high": 0.1, "low": 3.0}).assign(["high"], owners=["ann"]))
+    with pytest.raises(BudgetExceededError, match="grant less"):
         ask(ledger, "a", two, at_most, again=True)
+    with pytest.raises(BudgetExceededError, match="grant less"):
+        ledger.reservation("a", two)
+    ledger.reservation("a", two, all_is_drawn=True).settle(at_most)
+
+
+def test_who_grants_a_budget_or_has_left_is_not_published(ledger):
+    ask(ledger, "a", people({"ann": "high", "bob": "low"}), [Cost(0.04), Cost(0.36)])
+    ledger.refuse_published(["eve"])
+    with pytest.raises(LedgerError, match="1 people whose records are to be public"):
+        ledger.refuse_published(["eve", "ann"])
+    ledger.change(Policy({"open": math.inf}).assign(["open"], owners=["ann"]))
+    ledger.refuse_published(["ann"])
+    ledger.forget("ann")
+    with pytest.raises(LedgerError, match="or have left"):
+        ledger.refuse_published(["ann"])
 
 
 def test_a_reservation_outlives_those_who_left_and_is_for_nobody_else(ledger):

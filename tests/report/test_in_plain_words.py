@@ -56,7 +56,7 @@ def pay(tmp_path):
     """Enter releases that cost one person something, and give the receipt."""
     people = Policy({"high": 1.0}).assign(["high"], owners=["ann"])
 
-    def receipt(*costs, settled=True, guarantee="worst-case"):
+    def receipt(*costs, settled=True):
         ledger = Ledger.create(tmp_path / "people.ledger")
         for number, cost in enumerate(costs):
             made = ledger.reserve(
@@ -66,7 +66,6 @@ def pay(tmp_path):
                 [cost],
                 [0],
                 neighbours=Neighbours.ANY_CHANGE,
-                about={"guarantee": guarantee},
             )
             if settled:
                 made.settle([cost])
@@ -105,10 +104,6 @@ def test_what_takes_the_whole_takes_all_of_it(pay):
     assert [share for _, _, share in receipt.used] == ["100.0 %"]
     assert "that took 100.0 % of your budget; 0.0 % is left." in receipt.heading
     assert receipt.promise.right == 74
-
-
-def test_a_data_dependent_guarantee_promises_no_number(pay):
-    assert pay(LAPLACE, guarantee="data-dependent").promise == Promise(words.DATA_DEPENDENT, 100)
 
 
 def test_a_hundred_decisions_in_marks_and_in_letters():

@@ -108,7 +108,7 @@ def test_what_a_study_says_of_its_records(collegium, tmp_path, settings, said):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("levels = { high = 0 }", "leave these people out"),
+        ("levels = { high = -1 }", "or 0 for people who grant nothing"),
         ("levels = {}", "at least one level"),
         ("levels = 3", "must be a table"),
         ("levle = { high = 1 }", "did you mean 'levels'?"),

@@ -20,7 +20,6 @@ from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.forgetting import forget
 from collegium.study.leavers import Leavers
-from collegium.study.on_ledger import StudyLedger
 from collegium.study.sealing import sealed_content
 from collegium.study.stages import run_study
 from collegium.study.verifying import examine
@@ -437,10 +436,16 @@ def test_who_had_nothing_left_leaves_a_file_and_no_teacher(folder):
 
 def test_a_reservation_that_the_folder_does_not_know_yet_is_kept(folder, monkeypatch):
     config, out = study(folder), folder / "out"
-    restore = stop_at(monkeypatch, StudyLedger, "_keep")
+    real = Ledger.reserve
+
+    def cut_off_after(*given, **more):
+        real(*given, **more)
+        raise CutOff
+
+    monkeypatch.setattr(Ledger, "reserve", cut_off_after)
     with pytest.raises(CutOff):
         run(config, out)
-    restore()
+    monkeypatch.setattr(Ledger, "reserve", real)
     assert kinds(folder).count("reserve") == 1
     leave(ANN, config, out)
     run(config, out)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from collegium.budgets import Policy
 from collegium.errors import (
     BudgetExceededError,
     InputError,
@@ -18,6 +19,8 @@ from collegium.errors import (
 from collegium.ledger.ledger import Ledger
 from collegium.pate.observer import Observer
 from collegium.study.config import config_from
+from collegium.study.folder import StudyFolder
+from collegium.study.on_ledger import StudyLedger
 from collegium.study.stages import plan_on_ledger, run_study
 
 LEVELS = {"high": 1.0, "low": 3.0}
@@ -138,6 +141,7 @@ def test_it_is_made_beside_the_data_and_again_costs_nothing(folder):
         ({"data": {"owner": None, "exclude": ["who"]}}, "do not say whose they are"),
         ({"aggregation": {"sigma": 6, "noise": "seeded", "noise_seed": 1}}, "its noise is seeded"),
         ({"data": {"classes": None}}, "read off the private labels"),
+        ({"privacy": {"guarantee": "data-dependent"}}, "a statement about one data set"),
     ],
 )
 def test_what_no_ledger_can_remember_is_said_or_refused_where_one_was_named(
@@ -221,7 +225,6 @@ class CutOff(Exception):  # noqa: N818
 def cut_off(monkeypatch, where):
     """Stop a run at a point, as a crash does."""
     from collegium.pate.pipeline import PateRun
-    from collegium.study.on_ledger import StudyLedger
 
     owner, name = {
         "after keeping": (PateRun, "votes"),
@@ -327,21 +330,101 @@ def test_what_the_folder_remembers_of_the_ledger_cannot_be_taken_away(folder, mo
         run(config, folder / "out")
 
 
-def test_labels_that_were_paid_for_are_kept_where_the_ledger_cannot_be_settled(folder, monkeypatch):
+def test_nothing_is_published_where_the_ledger_cannot_be_settled_and_nothing_is_lost(
+    folder, monkeypatch
+):
     def broken(*_):
         raise LedgerError("out of reach")
 
-    monkeypatch.setattr(Ledger, "_settle", broken)
-    heard = Heard()
     config = study(folder, **MU)
-    run(config, folder / "out", heard)
-    assert any("keeps all that was reserved" in line for line in heard.notes)
-    assert (folder / "out/release/labels.csv").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_settle", broken)
+        with pytest.raises(LedgerError, match="out of reach"):
+            run(config, folder / "out")
+    assert not list((folder / "out/release").iterdir())
     assert spent(folder) == pytest.approx(LEVELS, rel=1e-3)
-    monkeypatch.undo()
-    monkeypatch.delenv("COLLEGIUM_LEDGER", raising=False)
+    drawn = StudyFolder(folder / "out").open_journal().settled()
     run(config, folder / "out")
+    assert StudyFolder(folder / "out").open_journal().settled() == drawn
     assert all(spent(folder)[level] < 0.9 * epsilon for level, epsilon in LEVELS.items())
+
+
+@pytest.mark.parametrize("where", ["after keeping", "after reserving", "before settling"])
+@pytest.mark.parametrize("how", [MU, LABELS])
+def test_of_two_copies_of_a_folder_one_publishes(folder, monkeypatch, where, how):
+    config = study(folder, **how)
+    restore = cut_off(monkeypatch, where)
+    with pytest.raises(CutOff):
+        run(config, folder / "out")
+    restore()
+    shutil.copytree(folder / "out", folder / "copy")
+    run(config, folder / "copy")
+    with pytest.raises((LedgerError, StudyMismatchError), match=r"another copy|as ended"):
+        run(config, folder / "out")
+    assert not list((folder / "out/release").iterdir())
+
+
+def test_a_copy_that_was_made_while_it_ran_keeps_it_from_publishing(folder, monkeypatch):
+    """Both have drawn by then: the one that came last may settle, and so publish."""
+    config = study(folder, **MU)
+    real = StudyLedger.settle
+
+    def overtaken(*given):
+        monkeypatch.setattr(StudyLedger, "settle", real)
+        shutil.copytree(folder / "out", folder / "copy")
+        run(config, folder / "copy")
+        return real(*given)
+
+    monkeypatch.setattr(StudyLedger, "settle", overtaken)
+    with pytest.raises(LedgerError, match="another copy"):
+        run(config, folder / "out")
+    assert not list((folder / "out/release").iterdir())
+
+
+def test_cut_off_between_token_and_ledger_it_still_goes_on(folder, monkeypatch):
+    config = study(folder, **MU)
+    real, calls = Ledger.reservation, []
+
+    def after(*given, **more):
+        calls.append(real(*given, **more))
+        raise CutOff
+
+    restore = cut_off(monkeypatch, "after reserving")
+    with pytest.raises(CutOff):
+        run(config, folder / "out")
+    restore()
+    for _ in range(2):
+        monkeypatch.setattr(Ledger, "reservation", after)
+        with pytest.raises(CutOff):
+            run(config, folder / "out")
+    monkeypatch.setattr(Ledger, "reservation", real)
+    run(config, folder / "out")
+    assert len(calls) == 2
+
+
+def test_who_lowers_the_budget_before_the_first_question_is_not_asked_about(folder, monkeypatch):
+    config = study(folder, **LABELS)
+    restore = cut_off(monkeypatch, "after reserving")
+    with pytest.raises(CutOff):
+        run(config, folder / "out")
+    restore()
+    table = pd.read_csv(folder / "private.csv").drop_duplicates("who")
+    lower = Policy({"high": 0.1, "low": 0.1}).assign(table["level"], owners=table["who"])
+    ledger_of(folder).change(lower)
+    with pytest.raises(BudgetExceededError, match="grant less"):
+        run(config, folder / "out")
+
+
+def test_records_of_people_who_grant_a_budget_are_not_made_public(folder):
+    run(study(folder, **MU), folder / "first")
+    gifts = pd.read_csv(folder / "private.csv")
+    gifts.loc[gifts["who"].isin(["p3", "p5"]), "level"] = "gift"
+    gifts.to_csv(folder / "gifts.csv", index=False)
+    levels = {"levels": {**LEVELS, "gift": "inf"}, "public": ["gift"]}
+    levels["levels"]["gift"] = float("inf")
+    config = study(folder, data={"private": "gifts.csv"}, privacy=levels)
+    with pytest.raises(LedgerError, match="2 people whose records are to be public"):
+        run(config, folder / "second")
 
 
 def test_the_environment_names_a_ledger_for_all_studies(folder, monkeypatch):
@@ -415,6 +498,7 @@ def test_a_label_job_may_take_everything_and_is_finished_only_once(ballots, coll
         ("owner,group\np1,c\n", "which has no budget"),
         ("owner\np1\n", "needs the columns"),
         ("owner,group\np1,a\np1,b\n", "two"),
+        ("owner,group\np1,a\np2,b\n", "10 teachers, and 1 people are named"),
     ],
 )
 def test_a_table_of_people_that_cannot_be_used(ballots, collegium, people, message):

@@ -59,8 +59,9 @@ OVERLAP_ALLOWED = (
 )
 
 WHAT_IS_LEFT = (
-    "A ledger keeps one account per person over all releases. What a group grants here is what its members "
-    "had left there, rounded down, and not all that they once granted"
+    "A ledger keeps one account per person over all releases. What a group grants here is at most what every "
+    "one of its members had left there, and not all that they once granted; who had too little left takes no "
+    "part"
 )
 GIVEN = (
     "People who chose {} let their records be published: the student learns from them as they are, and "
@@ -102,6 +103,8 @@ class Arrangement:
         Whether teachers that are trained or asked in one call may change one another by rounding.
     public_may_overlap : bool
         Whether public records were allowed to equal private ones.
+    on_ledger : bool
+        Whether a ledger decided who takes part, and with how much.
     what_is_left : bool
         Whether budgets are what a ledger had left of those that were granted.
     public_levels : tuple of str
@@ -123,6 +126,7 @@ class Arrangement:
     private_classes: bool = False
     together: bool = False
     public_may_overlap: bool = False
+    on_ledger: bool = False
     what_is_left: bool = False
     public_levels: tuple[str, ...] = ()
 
@@ -177,7 +181,8 @@ class Arrangement:
             return "replaced"
         if self.unit == ROW:
             return "replaced or left blank at its place (a row's position names its owner: none moves up)"
-        if self.unit == OWNER and (self.assignment == "elsewhere" or self.sizes_declared):
+        counted = self.on_ledger or not (self.assignment == "elsewhere" or self.sizes_declared)
+        if self.unit == OWNER and not counted:
             return "added, removed or replaced"
         return "replaced or blanked"
 
@@ -204,6 +209,10 @@ class Arrangement:
             said.append(
                 "which rows there are, and whose each is, is public and the same in both (it decides "
                 f"{decides})"
+            )
+        if self.on_ledger:
+            said.append(
+                "who takes part, and what a ledger has left of their budgets, is public and the same in both"
             )
         if self.together:
             said.append(

@@ -45,6 +45,21 @@ def electorate_of(
     return plan, separate_electorate(plan, teachers_of, seed)
 
 
+def refuse_fewer_people(budgets: TeacherBudgets, table: VoteTable) -> None:
+    """Refuse a table of people that leaves somebody out: each teacher has learnt from at least one person."""
+    if budgets.duplicates is not None:
+        return
+    teachers = dict.fromkeys(budgets.groups, table.n_teachers)
+    if budgets.group_of_teacher is not None:
+        teachers = {name: int((budgets.group_of_teacher == name).sum()) for name in budgets.groups}
+    for name, count in teachers.items():
+        if budgets.owners[name] < count:
+            raise InputError(
+                f"group {name!r} has {count:,} teachers, and {budgets.owners[name]:,} people are named: name "
+                "everybody whose records they learnt from"
+            )
+
+
 def _upsampled(budgets: TeacherBudgets, table: VoteTable, method: str) -> tuple[Plan, Electorate]:
     """Take the duplicates as they were made: teachers are shared by all groups."""
     if method != "upsampling" or budgets.duplicates is None:

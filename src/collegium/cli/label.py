@@ -161,14 +161,14 @@ def label(
     import numpy as np
 
     from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement
-    from collegium.cli.electorates import electorate_of
+    from collegium.cli.electorates import electorate_of, refuse_fewer_people
     from collegium.cli.progress import NoteObserver
     from collegium.cli.vote_files import read_budgets, read_features, read_people, read_votes
     from collegium.data.datasets import sha256_of
     from collegium.ledger.places import find_place
     from collegium.noise.sources import SecureNoise, SeededNoise
     from collegium.pate.classifier import default_model
-    from collegium.pate.ledgered import Allowance, require_mu, takes_the_whole
+    from collegium.pate.ledgered import NO_PROMISE, Allowance, require_mu, takes_the_whole
     from collegium.pate.pipeline import release as release_votes
     from collegium.pate.question_order import random_order
     from collegium.pate.settings import Account, Queries
@@ -189,6 +189,8 @@ def label(
         granted, ballots = read_people(people, ballots)
     chosen = Account(guarantee, conversion, orders, price=price)
     table = read_votes(votes, votes_are, classes, ballots)
+    if granted is not None:
+        refuse_fewer_people(ballots, table)
     limits = [limit for limit in (max_labels, max_queries, table.n_queries) if limit is not None]
 
     def planned(
@@ -245,18 +247,22 @@ def label(
         return granted
 
     def decide(left: Left, share: float) -> Allowance:
-        if left.untouched.all() and takes_the_whole(guarantee, mechanism, charged.name):
+        if left.untouched.all() and takes_the_whole(mechanism, charged.name):
             return Allowance.everything(who())
-        require_mu(guarantee, mechanism, price)
+        require_mu(mechanism, price)
         return Allowance.by_level(who(), left, share)
 
     settings = json.loads(json.dumps(settings))
-    reason = "nobody is named whose records the teachers learnt from; --people does"
+    reason = ""
+    if granted is None:
+        reason = "nobody is named whose records the teachers learnt from; --people does"
+    if guarantee != "worst-case":
+        reason = NO_PROMISE
     if noise_seed is not None:
         reason = "its noise is seeded"
     remembered = begin(
         find_place(ledger, key, people or votes),
-        "" if granted is not None and noise_seed is None else reason,
+        reason,
         who,
         decide,
         folder if folder.holds(settings, inputs) else None,
@@ -269,6 +275,7 @@ def label(
     arrangement = Arrangement(
         unit=unit,
         assignment="elsewhere",
+        on_ledger=remembered is not None,
         what_is_left=remembered is not None and not remembered.spending.allowance.whole,
     )
     order = random_order(shuffle_seed, table.n_queries)[:max_queries]
@@ -277,9 +284,7 @@ def label(
         folder.claim(settings, inputs)
         if remembered is not None:
             remembered.keep(folder)
-            remembered.reserve(
-                folder, "labels", mechanism, electorate, arrangement, guarantee, charged.name
-            )
+            remembered.reserve(folder, "labels", mechanism, electorate, arrangement, charged.name)
         released = release_votes(
             table,
             electorate,
@@ -295,7 +300,7 @@ def label(
             memory=FolderMemory(folder),
         )
         if remembered is not None:
-            remembered.settle(folder, released, arrangement.neighbours, NoteObserver())
+            remembered.settle(folder, released, arrangement.neighbours)
         write_release(
             folder,
             released,

@@ -80,6 +80,8 @@ def what_happened(entry: Entry) -> str:
         case "reserve":
             people = sum(part[0] for part in body["parts"])
             return f"{body['name']} ({body['release']}) reserved budgets of {people:,} people"
+        case "take":
+            return f"{body['release']} was gone on with"
         case "settle":
             return _how_it_was_settled(body)
         case other:

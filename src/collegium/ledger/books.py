@@ -25,7 +25,7 @@ from collegium.ledger.limits import Cost, Limit, epsilon_of
 _limit_of = lru_cache(maxsize=1000)(Limit.of)  # thousands of cohorts have a few budgets
 
 BEGIN, JOIN, CHANGE, LEAVE = "begin", "join", "change", "leave"
-RESERVE, SETTLE = "reserve", "settle"
+RESERVE, TAKE, SETTLE = "reserve", "take", "settle"
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class Release:
     costs: tuple[Cost, ...]
     closed: Entry | None = None
     n_owners: int = 0
+    token: str = ""  # of who may go on with it, and settle it: of several copies of a folder, one
 
     @property
     def is_settled(self) -> bool:
@@ -220,12 +221,21 @@ class Books:
                 if not cost.is_nothing
             )
             release = Release(
-                body["release"], body["name"], body["about"], entry, costs, n_owners=n_owners
+                body["release"],
+                body["name"],
+                body["about"],
+                entry,
+                costs,
+                n_owners=n_owners,
+                token=body.get("token", ""),
             )
             self.releases[release.id] = release
             of_part = [_Charged(entry.number, release.id, part) for part in range(len(costs))]
             for cohort_id, part in body["charges"]:
                 self.charged.setdefault(cohort_id, []).append(of_part[part])
+        if entry.kind == TAKE:
+            release = self.releases[body["release"]]
+            self.releases[release.id] = replace(release, token=body["token"])
         if entry.kind == SETTLE:
             release = self.releases[body["release"]]
             costs = tuple(cost_from_json(cost) for cost in body["costs"])

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock
 
-from collegium.durable import sync, write_durably
+from collegium.durable import write_durably
 from collegium.errors import LedgerError
 from collegium.json_files import read_json
 from collegium.names import spelling
@@ -61,21 +61,19 @@ class Key:
         )
 
     @classmethod
-    def make(cls, path: Path) -> Key:
-        """Make a key, and keep it (mode 0600); one that is there is never overwritten."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def make(cls, path: Path, anchor: Anchor) -> Key:
+        """Make a key, and keep it (mode 0600); one that was used is never overwritten. Only while it is held.
+
+        A key without an anchor has never been used here: whoever made it was cut off, and it is taken.
+        """
+        if path.exists():
+            if anchor.path.exists():
+                raise LedgerError(
+                    f"{path} is another ledger's key: give another --key, or put it away"
+                )
+            return cls.read(path)
         content = secrets.token_bytes(KEY_BYTES)
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise LedgerError(
-                f"{path} is another ledger's key: give another --key, or put it away"
-            ) from None
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        sync(path.parent)
+        write_durably(path, content, private=True)
         return cls(content)
 
     @classmethod
@@ -156,6 +154,7 @@ class Anchor:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock = FileLock(path.with_name(f"{path.name}.lock"), mode=0o600)
 
     def read(self) -> Seen | None:
         """None where nothing was seen yet."""
@@ -172,9 +171,18 @@ class Anchor:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold it, so that nothing is committed that could not be remembered."""
-        with FileLock(self.path.with_name(f"{self.path.name}.lock"), mode=0o600):
+        """Hold it, so that nothing is committed that could not be remembered; more than once is once."""
+        try:
+            self._lock.acquire()
+        except OSError as error:
+            raise LedgerError(
+                f"{self._lock.lock_file} cannot be used ({error.strerror}): nothing is released that is not "
+                "entered in the ledger; mend that, and run again"
+            ) from None
+        try:
             yield
+        finally:
+            self._lock.release()
 
     def advance(self, last: Seen) -> None:
         """Remember a later entry; an earlier one changes nothing. Only while it is held."""

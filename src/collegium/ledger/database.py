@@ -70,6 +70,14 @@ class Database:
         with self.reading() as connection:
             return bool(sa.inspect(connection).has_table("alembic_version"))
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is in it: it is not there, or somebody was cut off who made it."""
+        if self.file is None or not self.file.is_file():
+            return not self.exists
+        with self.reading() as connection:
+            return not connection.scalar(sa.text("SELECT count(*) FROM sqlite_master"))
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """See one state of everything."""
@@ -114,10 +122,11 @@ class Database:
             )
 
     def make_private(self) -> None:
-        """Make a new SQLite file for its owner's eyes only."""
+        """Make a SQLite file for its owner's eyes only."""
         if self.file is not None:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
+            self.file.chmod(0o600)
 
     @contextlib.contextmanager
     def _failures_in_one_line(self) -> Iterator[None]:
@@ -125,8 +134,8 @@ class Database:
             yield
         except DBAPIError as error:
             raise LedgerError(
-                f"the ledger at {self} cannot be used ({_in_short(error)}): nothing was released; mend that, "
-                "and run again"
+                f"the ledger at {self} cannot be used ({_in_short(error)}): nothing is released that is not "
+                "entered there; mend that, and run again"
             ) from None
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from collegium.accounting.events import Event
 from collegium.accounting.export import uses_of
@@ -31,10 +31,12 @@ from collegium.ledger.refusals import (
     require_affordable,
     require_charged,
     require_same_budgets,
+    require_still_granted,
 )
 from collegium.ledger.storage import Storage
 from collegium.ledger.transaction import Transaction
 from collegium.ledger.versions import make_tables, require_newest
+from collegium.names import as_names
 
 
 class Reservation:
@@ -59,6 +61,7 @@ class Reservation:
         self.id = release.id
         self.entry, self.mac = release.opened.number, release.opened.mac
         self.costs, self.is_settled = tuple(release.costs), release.is_settled
+        self.token = release.token
 
     def settle(self, costs: Mapping[str, Cost] | Sequence[Cost], events: Any = None) -> None:
         """Say what the release did cost: the rest of what was reserved is free again.
@@ -154,7 +157,7 @@ class Ledger:
         Parameters
         ----------
         place, key
-            As for the class; both must be new.
+            As for the class; both must be new, or left by one who was cut off here.
         delta_0_share : float, default=0.01
             Share of every δ that is set aside for mechanisms that need a δ₀; it cannot be changed later.
         neighbours : Neighbours, optional
@@ -168,15 +171,30 @@ class Ledger:
         """
         check_share("delta_0_share", delta_0_share)
         database, key_file, anchor = _where(place, key)
-        if database.exists:
-            raise LedgerError(f"{database} holds a ledger already: nothing was changed")
         _warn_of_neighbour(key_file)
-        storage = Storage(database, Key.make(key_file), anchor)
-        database.make_private()
-        storage.begin(
-            {"delta_0_share": float(delta_0_share), "neighbours": neighbours.value}, make_tables
-        )
+        key_file.parent.mkdir(parents=True, exist_ok=True)
+        with anchor.held():  # others who find none meanwhile find this one then
+            if not database.is_blank:
+                raise LedgerError(f"{database} holds a ledger already: nothing was changed")
+            storage = Storage(database, Key.make(key_file, anchor), anchor)
+            database.make_private()
+            storage.begin(
+                {"delta_0_share": float(delta_0_share), "neighbours": neighbours.value}, make_tables
+            )
         return cls(place, key)
+
+    @staticmethod
+    def is_to_be_made(place: str | Path, key: str | Path | None = None) -> bool:
+        """Whether there is none yet, or what somebody left who was cut off when making it.
+
+        Parameters
+        ----------
+        place, key
+            As for the class.
+        """
+        database, _, anchor = _where(place, key)
+        with anchor.held():
+            return database.is_blank and not anchor.path.exists()
 
     def __str__(self) -> str:
         return str(self._storage.database)
@@ -196,6 +214,8 @@ class Ledger:
         about: Any = None,
         newcomers: bool = False,
         again: bool = False,
+        token: str = "",
+        held: Collection[str] = (),
     ) -> Reservation:
         """Set aside what a release may cost at most; nothing may be drawn before.
 
@@ -221,6 +241,12 @@ class Ledger:
         again : bool, default=False
             Whether to give the same reservation again, after a crash. **Only if all that was drawn under it
             is kept, and never drawn anew**: otherwise begin another release.
+        token : str, optional
+            Secret of who may go on with the release and settle it, kept with the draws: of several copies of
+            them, only the one that came last may.
+        held : collection of str
+            With ``again``: tokens that the caller has. One of them must be the release's; it gives way to
+            ``token``.
 
         Raises
         ------
@@ -247,7 +273,7 @@ class Ledger:
         with self._storage.writing() as transaction:
             known = transaction.books.releases.get(id)
             if known is not None:
-                return self._again(transaction, people, known, asked, again)
+                return self._again(transaction, people, known, asked, again, token, held)
             cohort = admit(transaction, people, newcomers, str(self))
             takes_part = np.array([not cost.is_nothing for cost in listed], dtype=bool)[part_of]
             charges = divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
@@ -258,6 +284,7 @@ class Ledger:
                 "neighbours": neighbours.value,
                 "parts": asked,
                 "charges": charges,
+                **({"token": token} if token else {}),
             }
             transaction.write(books.RESERVE, body)
             release = transaction.books.releases[id]
@@ -265,7 +292,15 @@ class Ledger:
             require_affordable(transaction.books, release, (cohort for cohort, _ in charges))
         return Reservation(self, release, budgets.group_names)
 
-    def reservation(self, id: str, budgets: Budgets) -> Reservation:
+    def reservation(
+        self,
+        id: str,
+        budgets: Budgets,
+        *,
+        all_is_drawn: bool = False,
+        token: str = "",
+        held: Collection[str] = (),
+    ) -> Reservation:
         """Give the reservation of a release that is in the ledger, after a crash, or after somebody has left.
 
         As ``reserve(…, again=True)``, and **only where all that was drawn under it is kept**; but of those
@@ -277,22 +312,42 @@ class Ledger:
             Of the release.
         budgets : Budgets
             Whose records it still uses.
+        all_is_drawn : bool, default=False
+            Whether it is only to be settled: then nobody's change of mind matters any more.
+        token, held
+            As for :meth:`reserve`.
 
         Raises
         ------
+        BudgetExceededError
+            If anybody has lowered the budget below what is booked, and more is to be drawn.
         LedgerError
-            If the ledger does not know the release, or anybody of these has left, or is new.
+            If the ledger does not know the release, or anybody of these has left, or is new; or if another
+            copy has gone on with it.
         """
         people = People(self._storage.key, budgets)
-        with self._storage.reading() as seen:
-            release = seen.books.releases.get(id)
+        with self._storage.writing() as transaction:
+            release = transaction.books.releases.get(id)
             if release is None:
                 raise LedgerError(f"release {id!r} is not in the ledger at {self}: begin a new one")
-            _refuse_if_given_back(release)
-            cohort = people.look_up(seen)
-            refuse_who_left(seen.books, cohort)
-            require_charged(seen.books, release, cohort)
+            cohort = people.look_up(transaction)
+            require_charged(transaction.books, release, cohort)
+            self._go_on(transaction, release, cohort, all_is_drawn)
+            release = _taken(transaction, release, token, held)
         return Reservation(self, release, budgets.group_names)
+
+    def _go_on(
+        self,
+        transaction: Transaction,
+        release: Release,
+        cohort: NDArray[np.intp],
+        all_is_drawn: bool,
+    ) -> None:
+        """Refuse to go on where nothing more may be drawn."""
+        _refuse_if_given_back(release, all_is_drawn)
+        if not all_is_drawn:
+            refuse_who_left(transaction.books, cohort)
+            require_still_granted(transaction.books, cohort)
 
     def _again(
         self,
@@ -301,24 +356,31 @@ class Ledger:
         release: Release,
         asked: list[Any],
         again: bool,
+        token: str,
+        held: Collection[str],
     ) -> Reservation:
         if release.opened.body["parts"] != asked:
             raise LedgerError(
                 f"release {release.id!r} is in the ledger with other owners or other costs: begin a new one"
             )
-        _refuse_if_given_back(release)
         if not again:
             raise LedgerError(
                 f"release {release.id!r} was {'made' if release.is_settled else 'begun'} before: a new draw "
                 "needs a release of its own (another id); again=True goes on with one whose draws are kept"
             )
-        refuse_who_left(transaction.books, people.look_up(transaction))
+        self._go_on(transaction, release, people.look_up(transaction), all_is_drawn=False)
+        release = _taken(transaction, release, token, held)
         return Reservation(self, release, people.budgets.group_names)
 
     def _settle(self, reservation: Reservation, costs: tuple[Cost, ...], events: Any) -> None:
         with self._storage.writing() as transaction:
             transaction.require_entry(reservation.entry, reservation.mac, "that of this release")
             release = transaction.books.releases[reservation.id]
+            if release.token != reservation.token:
+                raise LedgerError(
+                    f"another copy has gone on with release {release.id!r} since: what this one drew may "
+                    "not be published"
+                )
             if release.is_settled and release.costs == costs:
                 return
             reason = release.ended_by_hand
@@ -393,6 +455,30 @@ class Ledger:
         """All releases that are reserved and not settled, oldest first."""
         with self._storage.reading() as seen:
             return [one for one in seen.books.releases.values() if not one.is_settled]
+
+    def refuse_published(self, names: Sequence[Any] | NDArray[Any]) -> None:
+        """Refuse to publish the very records of people who grant a budget here, or have left.
+
+        Parameters
+        ----------
+        names : sequence
+            Of people whose records are to be given to everybody.
+
+        Raises
+        ------
+        LedgerError
+            If there are any.
+        """
+        ids = [self._storage.key.owner(str(name)) for name in as_names(np.asarray(names))]
+        with self._storage.reading() as seen:
+            found = [seen.books.cohorts[one] for one in seen.cohorts_of(ids) if one]
+        private = sum(one.has_left or not one.budget.is_unlimited for one in found)
+        if private:
+            raise LedgerError(
+                f"{private:,} people whose records are to be public grant a budget in the ledger at {self}, "
+                "or have left: take these records out, or let the ledger know that they changed their mind "
+                "(`collegium ledger change`); nothing was released"
+            )
 
     def count_known(self, budgets: Budgets) -> int:
         """Count the owners whom this ledger knows, whatever they grant."""
@@ -540,9 +626,31 @@ class Ledger:
             return seen.next_number - 1
 
 
-def _refuse_if_given_back(release: Release) -> None:
-    """What was given back by hand may have been spent on something else by now."""
-    if release.ended_by_hand is not None and release.costs != release.reserved:
+def _taken(
+    transaction: Transaction, release: Release, token: str, held: Collection[str]
+) -> Release:
+    """Let one copy go on with a release, and no other any more."""
+    if release.token and release.token not in held:
+        raise LedgerError(
+            f"another copy has gone on with release {release.id!r}, so this one may draw and publish "
+            "nothing: go on with that, or begin a new release"
+        )
+    if token:
+        transaction.write(books.TAKE, {"release": release.id, "token": token})
+    return transaction.books.releases[release.id]
+
+
+def _refuse_if_given_back(release: Release, all_is_drawn: bool = False) -> None:
+    """What was given back may have been spent on something else by now."""
+    if not release.is_settled or release.costs == release.reserved:
+        return
+    if release.ended_by_hand is None:
+        if not all_is_drawn:
+            raise LedgerError(
+                f"release {release.id!r} has ended, and gave back what it did not use: nothing more may be "
+                "drawn under it; begin a new one"
+            )
+    else:
         raise LedgerError(
             f"release {release.id!r} was given back by hand ({release.ended_by_hand}): nothing may be drawn "
             "under it any more; begin a new one"

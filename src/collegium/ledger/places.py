@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.durable import write_durably
-from collegium.errors import CollegiumError
+from collegium.errors import CollegiumError, LedgerError
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -45,16 +45,29 @@ class Place:
             return None
         from collegium.ledger.ledger import Ledger  # a database comes with it
 
+        if not self.is_asked_for and Ledger.is_to_be_made(self.url, self.key):
+            return None
         return Ledger(self.url, self.key)
 
     def made(self, neighbours: Neighbours) -> Ledger:
         """Open it, or make it."""
-        from collegium.ledger.ledger import Ledger
 
         known = self.opened()
-        made = Ledger.create(self.url, self.key, neighbours=neighbours) if known is None else known
+        if known is None:
+            known = self._created(neighbours)
         _note(self)
-        return made
+        return known
+
+    def _created(self, neighbours: Neighbours) -> Ledger:
+        from collegium.ledger.ledger import Ledger
+
+        try:
+            return Ledger.create(self.url, self.key, neighbours=neighbours)
+        except LedgerError:  # somebody else may have made it meanwhile
+            known = self.opened()
+            if known is None:
+                raise
+            return known
 
 
 def find_place(

@@ -54,6 +54,20 @@ def require_charged(known: Books, release: Release, cohort: NDArray[np.intp]) ->
         )
 
 
+def require_still_granted(known: Books, cohort: NDArray[np.intp]) -> None:
+    """Refuse to go on about people who have lowered their budgets below what is booked.
+
+    Raises BudgetExceededError.
+    """
+    for one in set(cohort.tolist()) - {0}:
+        now = known.standing(one)
+        if not now.limit.allows(now.spent):
+            raise BudgetExceededError(
+                f"{now.owners:,} owners of level {now.level!r} now grant less (ε = {now.budget.epsilon:g}) "
+                "than is booked with this release: nothing more is drawn"
+            )
+
+
 def require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -> None:
     """Refuse a release, taken into the books already, that any cohort cannot afford.
 

@@ -74,10 +74,10 @@ class Storage:
             with self._anchor.held():
                 place = None if self.database.file is None else str(self.database.file)
                 self._anchor.advance(Seen(transaction.ledger, last.number, last.mac, place))
-        except OSError as error:  # it was committed all the same
+        except (OSError, LedgerError) as error:  # it was committed all the same
             warnings.warn(
-                f"{self._anchor.path} cannot be written ({error.strerror}): an older copy of the ledger "
-                "would not be noticed",
+                f"{self._anchor.path} cannot be written ({getattr(error, 'strerror', error)}): an older copy "
+                "of the ledger would not be noticed",
                 LedgerWarning,
                 stacklevel=5,
             )

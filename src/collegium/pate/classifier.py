@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -382,16 +383,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         memory = _InProcess(bool(self.keep_sensitive))
 
-        def make(recipe: Recipe, records: Records) -> PateRun:
-            return PateRun(
-                recipe,
-                records,
-                memory,
-                _Warner(),
-                lambda: running(self.engine, self.n_jobs),
-                int(self.verbose),
-            )
-
+        make = partial(
+            PateRun,
+            memory=memory,
+            observer=_Warner(),
+            lend_workers=lambda: running(self.engine, self.n_jobs),
+            verbose=int(self.verbose),
+        )
         spending = None
         if ledger is None:
             run = make(recipe, records)
@@ -399,6 +397,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             from collegium.pate.ledgered import LedgeredRun, allow  # a database comes with it
 
             people = records.budgets
+            if records.made_public is not None and len(records.made_public):
+                ledger.refuse_published(records.made_public)
             left = ledger.left(people)
             allowance = allow(left, ledger.delta_0_share, recipe, records, people, make)
             spending = LedgeredRun(people, allowance)
@@ -419,11 +419,9 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     run.aggregator,
                     run.electorate,
                     run.arrangement.neighbours,
-                    recipe.account.guarantee,
                     run.price.name,
                 ),
                 run.arrangement,
-                recipe.account.guarantee,
                 # Judged with those who have nothing left: who takes part may be new people for the most part.
                 newcomers=bool((left.cohort > 0).mean() >= 0.5),
             )
@@ -525,6 +523,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
         self._remember_features(X, private)
         parts, given = apart(granted, _Warner().note), None
+        made_public = granted.owners[np.unique(granted.record_owner[parts.public])]
         if parts.public.size:
             given = PublicRecords(take_rows(private, parts.public), codes[parts.public])
             private, codes = take_rows(private, parts.private), codes[parts.private]
@@ -553,6 +552,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             public,
             arrangement=arrangement,
             given=given,
+            made_public=made_public if granted.named else None,
         )
 
     def predict(self, X: Any) -> NDArray[Any]:

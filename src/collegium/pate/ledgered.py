@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from uuid import uuid4
@@ -29,6 +29,10 @@ from collegium.pate.voting.pricing import LabelPricing, WorstCasePricing
 from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.personalisation.electorate import Electorate
 
+NO_PROMISE = (
+    "a data-dependent guarantee is a statement about one data set, and no budget that a ledger could count: "
+    "use worst-case, or no ledger"
+)
 _ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
 _STEPS = 10  # what is left is rounded down to tenths, so that groups do not become too small
 
@@ -145,9 +149,11 @@ def allow(
         raise InputError(
             "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
         )
+    if recipe.account.guarantee != WorstCasePricing.guarantee:
+        raise InputError(NO_PROMISE)
     if left.untouched.all():
         planned = make(recipe, records)
-        if takes_the_whole(recipe.account.guarantee, planned.aggregator, planned.price.name):
+        if takes_the_whole(planned.aggregator, planned.price.name):
             return Allowance.everything(people)
     counted_in_mu(recipe)
     if (
@@ -157,21 +163,17 @@ def allow(
     return Allowance.what_is_left(people, left, recipe.n_teachers, share)
 
 
-def takes_the_whole(guarantee: str, aggregator: Aggregator, price: str) -> bool:
-    """Whether a release counts in another way than a ledger, and keeps a budget only by itself."""
-    return (
-        price == LABELS or guarantee != WorstCasePricing.guarantee or not aggregator.has_label_price
-    )
+def takes_the_whole(aggregator: Aggregator, price: str) -> bool:
+    """Whether a worst-case release counts in another way than a ledger, and keeps a budget only by itself."""
+    return price == LABELS or not aggregator.has_label_price
 
 
-def require_mu(guarantee: str, aggregator: Aggregator, price: str | None) -> None:
-    """Refuse what a ledger cannot add to other costs: those are worst-case, in Gaussian DP.
+def require_mu(aggregator: Aggregator, price: str | None) -> None:
+    """Refuse what a ledger cannot add to other costs: those are in Gaussian DP.
 
     Raises InputError.
     """
     beside = "these people's records were used before, and a ledger adds costs in μ of Gaussian DP"
-    if guarantee != WorstCasePricing.guarantee:
-        raise InputError(f"{beside}: the guarantee must be worst-case, and is {guarantee}")
     if not aggregator.has_label_price:
         raise InputError(
             f"{beside}: the noise must be Gaussian (gnmax, confident, interactive), and the aggregator is "
@@ -183,7 +185,7 @@ def require_mu(guarantee: str, aggregator: Aggregator, price: str | None) -> Non
 
 def counted_in_mu(recipe: Recipe) -> Recipe:
     """Let a recipe's answers be charged so that a ledger can add them; raises as :func:`require_mu`."""
-    require_mu(recipe.account.guarantee, recipe.aggregator, recipe.account.price)
+    require_mu(recipe.aggregator, recipe.account.price)
     return replace(recipe, account=replace(recipe.account, price=HISTOGRAM))
 
 
@@ -233,7 +235,8 @@ class LedgeredRun:
     def plan(self, recipe: Recipe, records: Records, make: MakeRun) -> PateRun:
         """Plan with what there is."""
         if self.allowance.whole:
-            return make(recipe, records)
+            arrangement = replace(records.arrangement, on_ledger=True)
+            return make(recipe, replace(records, arrangement=arrangement))
         return make(counted_in_mu(recipe), records.with_budgets(self.budgets, self.records))
 
     def at_most(
@@ -241,7 +244,6 @@ class LedgeredRun:
         aggregator: Aggregator,
         electorate: Electorate,
         neighbours: Neighbours,
-        guarantee: str,
         price: str,
     ) -> list[Cost]:
         """What the run may cost each of its groups, at most: from public numbers only."""
@@ -249,7 +251,7 @@ class LedgeredRun:
         if not self.allowance.whole:
             return [Cost(_squared(gdp_mu(one.epsilon, one.delta))) for one in groups.values()]
         mu: dict[str, float] = {}
-        if guarantee == WorstCasePricing.guarantee and price == LABELS:
+        if price == LABELS:
             mu = LabelPricing(aggregator, electorate, neighbours).mu_by_name()
         return [
             Cost(_squared(mu.get(name, math.inf)), alone=None if one.is_unlimited else one)
@@ -262,10 +264,11 @@ class LedgeredRun:
         name: str,
         costs: list[Cost],
         arrangement: Arrangement,
-        guarantee: str,
         *,
         newcomers: bool = False,
         again: bool = False,
+        token: str = "",
+        held: Collection[str] = (),
     ) -> Reservation:
         """Set aside what the run may cost; nothing may be drawn before."""
         self._reservation = ledger.reserve(
@@ -274,20 +277,26 @@ class LedgeredRun:
             self._granted,
             costs,
             self.allowance.codes[self.allowance.codes >= 0],
-            about={
-                "method": "PATE",
-                "guarantee": guarantee,
-                "neighbours": arrangement.sentence,
-            },
+            about={"method": "PATE", "neighbours": arrangement.sentence},
             neighbours=arrangement.neighbours,
             newcomers=newcomers,
             again=again,
+            token=token,
+            held=held,
         )
         return self._reservation
 
-    def go_on(self, ledger: Ledger) -> Reservation:
+    def go_on(
+        self, ledger: Ledger, *, all_is_drawn: bool, token: str, held: Collection[str]
+    ) -> Reservation:
         """Go on with what was set aside before, whoever has left since."""
-        self._reservation = ledger.reservation(self.allowance.release, self._granted)
+        self._reservation = ledger.reservation(
+            self.allowance.release,
+            self._granted,
+            all_is_drawn=all_is_drawn,
+            token=token,
+            held=held,
+        )
         return self._reservation
 
     def give_back(self) -> None:
@@ -299,9 +308,6 @@ class LedgeredRun:
         """Enter what the run did cost: of each group, what its most burdened owners paid."""
         assert self._reservation is not None
         privacy = released.privacy
-        if not privacy.may_publish_spending:  # what was drawn, and so what it cost, is sensitive
-            self._reservation.settle(self._reservation.costs)
-            return
         outcomes: list[Outcome] = released.labels.outcomes
         again = replay(
             released.aggregator, released.electorate, outcomes, neighbours, privacy.price

@@ -57,6 +57,7 @@ class Records:
     ``X_public``: public records.
     ``y_public``: their true classes, where they are known: only measured with, never learnt from.
     ``given``: records whose owners let them be published: the student learns from them, no teacher does.
+    ``made_public``: names of owners whose records become public in this run: those, and those of a split.
     ``arrangement``: where owners, group sizes, levels and classes come from; the run adds what the recipe
         decides.
     """
@@ -69,6 +70,7 @@ class Records:
     y_public: NDArray[Any] | None = None
     arrangement: Arrangement = field(default_factory=Arrangement)
     given: PublicRecords | None = None
+    made_public: NDArray[Any] | None = None
 
     def with_budgets(self, budgets: Budgets, rows: NDArray[np.intp]) -> Self:
         """Take some of the private records, whose owners have other budgets left than they once granted."""
@@ -77,7 +79,7 @@ class Records:
             X=take_rows(self.X, rows),
             codes=self.codes[rows],
             budgets=budgets,
-            arrangement=replace(self.arrangement, what_is_left=True),
+            arrangement=replace(self.arrangement, on_ledger=True, what_is_left=True),
         )
 
     def votes(self, teaching: Teaching) -> VoteTable:

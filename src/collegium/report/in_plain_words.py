@@ -43,10 +43,6 @@ NEXT_TO_NOTHING = (
     "This budget is so large that it promises next to nothing: it allows somebody to be right 100 times in "
     "100."
 )
-DATA_DEPENDENT = (
-    "A release used your records under a data-dependent guarantee: it is computed from the records "
-    "themselves, and promises no such number in advance."
-)
 SAYING_NO = "You may say no. Then your records are left out, and used for nothing (ε = 0)."
 CHANGING = (
     "You may choose another level later. If it allows more, that holds at once. If it allows less, that "

@@ -14,7 +14,6 @@ from collegium.accounting.statement import budget_and_cost, percent_left, percen
 from collegium.ledger.books import Account, Charge, Grant, Standing
 from collegium.ledger.limits import Cost
 from collegium.report.in_plain_words import (
-    DATA_DEPENDENT,
     KEY,
     MEASURES,
     NOTHING_YET,
@@ -159,19 +158,24 @@ def _used(charge: Charge, standing: Standing) -> tuple[str, str, str]:
 
 
 def _promise(account: Account) -> Promise:
-    abouts = [charge.release.about for charge in account.charges if not charge.cost.is_nothing]
-    if any(isinstance(one, dict) and one.get("guarantee") == "data-dependent" for one in abouts):
-        return Promise(DATA_DEPENDENT, 100)
     return promise(account.limits, _first(account))
 
 
 def _first(account: Account) -> Cost | None:
-    """What the first release has cost; None if it may still come to nothing."""
-    charges = (charge for charge in account.charges if not charge.cost.is_nothing)
-    first = next(charges, None)
-    if first is None or (math.isinf(first.cost.pure_epsilon) and not first.release.is_settled):
+    """What the first release has cost, if it was settled before another could draw.
+
+    Otherwise what comes out may decide which of two ways of counting is used up: that of pure ε is then
+    taken to be open; None where nothing pure has been yet.
+    """
+    charges = [charge for charge in account.charges if not charge.cost.is_nothing]
+    if not charges:
         return None
-    return first.cost
+    first, closed = charges[0].cost, charges[0].release.closed
+    if closed is not None and all(
+        closed.number < other.release.opened.number for other in charges[1:2]
+    ):
+        return first
+    return None if math.isinf(first.pure_epsilon) else Cost(0.0, 0.0)
 
 
 def _numbers(standing: Standing) -> str:

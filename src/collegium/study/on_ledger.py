@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import ROW, Arrangement, Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.errors import (
-    BudgetExceededError,
-    CollegiumError,
     InputError,
     LedgerError,
     StudyMismatchError,
@@ -41,6 +41,7 @@ _KEPT = {
     "groups": dict,
     "entry": (list, type(None)),
     "settled": bool,
+    "tokens": [str],
 }
 
 
@@ -64,6 +65,8 @@ def why_not(config: StudyConfig, data: StudyData) -> str:
     """Say why no ledger can remember a study; empty if one can."""
     if data.arrangement.unit == ROW and config.data.dataset is None:
         return "the records do not say whose they are; data.owner names the column"
+    if config.privacy.guarantee != "worst-case":
+        return "its guarantee is data-dependent, a statement about one data set"
     if config.aggregation.noise == "seeded":
         return "its noise is seeded"
     if data.arrangement.private_classes:
@@ -124,6 +127,7 @@ class StudyLedger:
             "groups": groups,
             "entry": None,
             "settled": False,
+            "tokens": [],
         }
         folder.write_array(folder.path / KEPT_CODES, allowance.codes.astype(np.int32))
         folder.write_json(folder.path / KEPT_ALLOWANCE, self._kept)
@@ -135,7 +139,6 @@ class StudyLedger:
         aggregator: Aggregator,
         electorate: Electorate,
         arrangement: Arrangement,
-        guarantee: str,
         price: str,
     ) -> None:
         """Set aside what the release may cost, unless all was drawn before.
@@ -168,8 +171,13 @@ class StudyLedger:
                 f"the ledger {self.place} knows this release as ended, and {folder.path} does not: the "
                 "folder is an older copy, so restore its newest backup; nothing was asked"
             )
+        held, token = list(self._kept["tokens"]), uuid4().hex
+        # Kept before the ledger has it: whatever is cut off, one of those that are kept is the ledger's.
+        self._keep(folder, tokens=[*held, token])
         if entry is not None:  # whoever has left since
-            self.spending.go_on(ledger)
+            all_is_drawn = folder.voting_has_ended()
+            self.spending.go_on(ledger, all_is_drawn=all_is_drawn, token=token, held=held)
+            self._keep(folder, tokens=[token])
             return
         reservation = self.spending.reserve(
             ledger,
@@ -178,33 +186,27 @@ class StudyLedger:
                 aggregator,
                 electorate,
                 arrangement.neighbours,
-                guarantee,
                 kept_price(folder) or price,
             ),
             arrangement,
-            guarantee,
             newcomers=True,  # the user was asked when it was planned
             again=True,  # the journal keeps all that is drawn
+            token=token,
+            held=held,
         )
-        self._keep(folder, ledger=ledger.id, entry=[reservation.entry, reservation.mac])
+        entered = [reservation.entry, reservation.mac]
+        self._keep(folder, ledger=ledger.id, entry=entered, tokens=[token])
 
-    def settle(
-        self, folder: StudyFolder, released: Released, neighbours: Neighbours, tell: Observer
-    ) -> None:
-        """Enter what it did cost; if that fails, all that was reserved stays charged until the next run."""
+    def settle(self, folder: StudyFolder, released: Released, neighbours: Neighbours) -> None:
+        """Enter what it did cost, before anything is published.
+
+        Raises LedgerError if that fails: all that was drawn is kept, and the same command enters it. It also
+            fails where another copy of the folder has gone on with the release.
+        """
         assert self._kept is not None
         if self._kept["settled"]:
             return
-        try:
-            self.spending.settle(released, neighbours)
-        except BudgetExceededError:
-            raise  # given back by hand, and drawn all the same: people cannot afford it
-        except CollegiumError as error:
-            tell.note(
-                f"the ledger {self.place} keeps all that was reserved, which is more than was spent, until "
-                f"the same command enters it: {error}"
-            )
-            return
+        self.spending.settle(released, neighbours)
         self._keep(folder, settled=True)
 
     def _keep(self, folder: StudyFolder, **changes: Any) -> None:
@@ -252,6 +254,7 @@ def on_ledger(
         folder,
         observer,
         newcomers=config.ledger.newcomers,
+        made_public=() if data.made_public is None else data.made_public,
     )
 
 
@@ -264,6 +267,7 @@ def begin(
     observer: Observer,
     *,
     newcomers: bool = False,
+    made_public: Sequence[Any] | NDArray[Any] = (),
 ) -> StudyLedger | None:
     """Find out what a release may use of people's budgets; None if no ledger remembers it.
 
@@ -272,6 +276,7 @@ def begin(
     ``people``: who granted what, by name.
     ``decide``: what it may use, given what they have left, and the share of δ that is set aside for δ₀.
     ``folder``: if it holds this very release, begun before.
+    ``made_public``: names of people whose records it makes public.
     Raises InputError if the user named a ledger that cannot remember this, or if these people may be others
         than those whom it knows.
     """
@@ -292,6 +297,8 @@ def begin(
         return None
     granted = people()
     ledger = place.opened()
+    if ledger is not None and len(made_public):
+        ledger.refuse_published(made_public)
     left = Left.of_newcomers(granted) if ledger is None else ledger.left(granted)
     if not newcomers:
         _ask_who_they_are(place, ledger, left, granted)

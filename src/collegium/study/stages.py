@@ -130,7 +130,7 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
             reserve(ledger, folder, config, run)
         released = run.release(votes)
         if ledger is not None:
-            ledger.settle(folder, released, run.arrangement.neighbours, observer)
+            ledger.settle(folder, released, run.arrangement.neighbours)
         stage = StudentStage(config, folder, run, notes)
         about = {"config": _settings_of_release(config, stage), "versions": versions()}
         write_release(folder, released, data.classes, data.public_rows, about)
@@ -154,7 +154,6 @@ def reserve(ledger: StudyLedger, folder: StudyFolder, config: StudyConfig, run: 
         run.aggregator,
         run.electorate,
         run.arrangement,
-        run.recipe.account.guarantee,
         run.price.name,
     )
 

@@ -129,7 +129,7 @@ class StreamedStudyData(StudyData):
             self,
             X=replace(self.X, scanned=replace(scanned, budgets=counted)),
             budgets=counted,
-            arrangement=replace(self.arrangement, what_is_left=True),
+            arrangement=replace(self.arrangement, on_ledger=True, what_is_left=True),
         )
 
     def votes(self, teaching: Teaching) -> VoteTable:

@@ -161,6 +161,9 @@ def load_study_data(config: StudyConfig) -> StudyData:
         X, X_public = types.applied(X), types.applied(X_public, "public")
         X_test = None if X_test is None else types.applied(X_test, "test")
     parts, given = apart(budgets), None
+    becoming = [private.names[parts.public]]
+    if config.data.public_records is not None:
+        becoming += [one.names for one in (public, test) if one is not None]
     if parts.public.size:
         given = PublicRecords(take_rows(X, parts.public), codes[parts.public])
         X, codes, budgets = take_rows(X, parts.private), codes[parts.private], parts.budgets
@@ -202,6 +205,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
             public_levels=budgets.public_levels,
         ),
         given=given,
+        made_public=np.unique(as_names(np.concatenate(becoming))),
     )
 
 

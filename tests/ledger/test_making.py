@@ -1,0 +1,59 @@
+"""A ledger that is made when it is needed: by one program, whoever else asks, and whoever was cut off."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.errors import LedgerError
+from collegium.ledger.chain import Key
+from collegium.ledger.database import Database
+from collegium.ledger.ledger import Ledger
+from collegium.ledger.places import Place
+from collegium.ledger.storage import Storage, Transaction
+
+PROMISED = Neighbours.ADD_OR_REMOVE
+STEPS = {
+    "before the key": (Key, "make"),
+    "before the file": (Database, "make_private"),
+    "before the tables": (Storage, "begin"),
+    "before the first entry": (Transaction, "write"),
+    "before it is seen": (Storage, "_remember"),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_who_is_cut_off_when_making_a_ledger_stands_in_nobodys_way(tmp_path, monkeypatch, step):
+    def cut_off(*_):
+        raise KeyboardInterrupt
+
+    place = Place(str(tmp_path / "people.ledger"))
+    monkeypatch.setattr(*STEPS[step], cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        place.made(PROMISED)
+    monkeypatch.undo()
+    assert (place.opened() is None) == (step != "before it is seen")
+    assert place.made(PROMISED).verify() == 1
+    assert Path(place.url).stat().st_mode & 0o077 == 0
+
+
+def test_a_ledger_that_was_used_and_is_gone_is_not_made_anew(tmp_path):
+    place = Place(str(tmp_path / "people.ledger"))
+    place.made(PROMISED)
+    for path in tmp_path.glob("people.ledger*"):
+        if ".key" not in path.name:
+            path.unlink()
+    with pytest.raises(LedgerError, match="another ledger's key"):
+        place.made(PROMISED)
+    Path(place.url).touch()
+    with pytest.raises(LedgerError, match="holds no ledger"):
+        place.opened()
+
+
+def test_several_programs_that_need_it_first_make_one(tmp_path):
+    place = Place(str(tmp_path / "people.ledger"))
+    with ThreadPoolExecutor(8) as programs:
+        made = list(programs.map(lambda _: place.made(PROMISED).id, range(8)))
+    assert len(set(made)) == 1
+    assert Ledger(place.url).verify() == 1
