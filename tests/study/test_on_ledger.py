@@ -20,6 +20,7 @@ from collegium.ledger.ledger import Ledger
 from collegium.pate.observer import Observer
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
+from collegium.study.journal import FileJournal
 from collegium.study.on_ledger import StudyLedger
 from collegium.study.stages import plan_on_ledger, run_study
 
@@ -206,6 +207,41 @@ def test_the_same_people_in_another_folder_are_found_and_asked_about(folder):
     run(study(moved, **MU), moved / "again")  # asked once
 
 
+def test_a_ledger_that_was_there_and_is_gone_is_missed(folder):
+    run(study(folder, **MU), folder / "first")
+    for path in folder.glob("people.ledger*"):
+        path.unlink()
+    with pytest.raises(LedgerError, match="there was a ledger at .* and it is gone"):
+        plan_on_ledger(study(folder, **MU))
+
+
+def test_newcomers_are_counted(folder):
+    run(study(folder, **MU), folder / "first")
+    rows = pd.read_csv(folder / "private.csv")
+    rows.loc[:9, "who"] = " " + rows.loc[:9, "who"].str.upper()
+    rows.to_csv(folder / "private.csv", index=False)
+    heard = Heard()
+    plan_on_ledger(study(folder, **MU), observer=heard)
+    assert any("5 of 150 people are new to the ledger" in line for line in heard.notes)
+
+
+def test_what_was_given_back_by_hand_although_it_was_drawn_is_charged_again(folder, monkeypatch):
+    config = study(folder, **MU)
+    real = FileJournal.settle
+    monkeypatch.setattr(FileJournal, "settle", cut_off_after(real))
+    with pytest.raises(CutOff):
+        run(config, folder / "out")
+    monkeypatch.setattr(FileJournal, "settle", real)
+    (release,) = ledger_of(folder).reservations()
+    ledger_of(folder).end(release.id, "the machine is gone", nothing_was_drawn=True)
+    assert set(spent(folder).values()) == {0.0}
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="given back by hand|has ended"):
+            run(config, folder / "out")
+    assert spent(folder) == pytest.approx(LEVELS, rel=1e-3)
+    assert not list((folder / "out/release").iterdir())
+
+
 def test_a_list_of_ledgers_that_cannot_be_kept_or_read_stops_nothing(folder, monkeypatch):
     (folder / "state").mkdir()
     (folder / "state/collegium").write_text("no folder")
@@ -238,6 +274,14 @@ def cut_off(monkeypatch, where):
 
     monkeypatch.setattr(owner, name, stop)
     return lambda: monkeypatch.setattr(owner, name, real)
+
+
+def cut_off_after(method):
+    def stop(*given):
+        method(*given)
+        raise CutOff
+
+    return stop
 
 
 @pytest.mark.parametrize("where", ["after keeping", "after reserving", "before settling"])

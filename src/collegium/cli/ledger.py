@@ -154,6 +154,9 @@ def change(
         typer.Option(help="A level as NAME=EPSILON, once for each.", show_default=False),
     ],
     delta: Annotated[float, typer.Option(help="δ of every level.")] = 1e-5,
+    come_back: Annotated[
+        bool, typer.Option("--come-back", help="Who had left and is in the table is back.")
+    ] = False,
     key: KeyFile = None,
 ) -> None:
     """Take over the levels of people who changed their mind. Who is new joins; nobody leaves.
@@ -170,7 +173,8 @@ def change(
     rows = read_table(table, as_text=True)
     for column in (owner, level_column):
         require_column(rows, column, table)
-    done = opened(place, key).change(policy.assign(rows[level_column], owners=rows[owner]))
+    levels = policy.assign(rows[level_column], owners=rows[owner])
+    done = opened(place, key).change(levels, come_back=come_back)
     out.print(
         f"{done['joined']:,} joined, {done['raised']:,} raised and {done['lowered']:,} lowered theirs."
     )

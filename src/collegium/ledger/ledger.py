@@ -505,10 +505,8 @@ class Ledger:
             require_same_budgets(seen.books, budgets, cohort, str(self))
             return left_of(seen.books, budgets, cohort)
 
-    def change(self, budgets: Budgets) -> dict[str, int]:
+    def change(self, budgets: Budgets, *, come_back: bool = False) -> dict[str, int]:
         """Take over the budgets of people who changed their mind; who is new joins, nobody leaves.
-
-        Who had left comes back, with all that was spent before.
 
         A raised budget counts at once. A lowered one limits what comes: what was released stays released,
         and where more was spent than is granted now, nothing more is released about them.
@@ -517,6 +515,13 @@ class Ledger:
         ----------
         budgets : Budgets
             Of those who changed their mind; anybody else may be among them.
+        come_back : bool, default=False
+            Whether those among them who had left are back, with all that was spent before.
+
+        Raises
+        ------
+        LedgerError
+            If somebody among them has left, and is not said to be back; nothing was changed.
 
         Returns
         -------
@@ -530,6 +535,12 @@ class Ledger:
             before_all = transaction.books.n_owners
             cohort = admit(transaction, people, True, str(self), same_budgets=False)
             done["joined"] = transaction.books.n_owners - before_all
+            gone = [one.id for one in transaction.books.cohorts.values() if one.has_left]
+            if (count := int(np.isin(cohort, gone).sum())) and not come_back:
+                raise LedgerError(
+                    f"{count:,} of these people have left: take them out of the table, or say that they are "
+                    "back (--come-back; come_back=True); nothing was changed"
+                )
             moved: list[int] = []
             by_cohort = np.lexsort((budgets.owner_group, cohort))
             for chosen in alike(by_cohort, cohort, budgets.owner_group):
@@ -644,12 +655,13 @@ def _refuse_if_given_back(release: Release, all_is_drawn: bool = False) -> None:
     """What was given back may have been spent on something else by now."""
     if not release.is_settled or release.costs == release.reserved:
         return
+    if all_is_drawn:
+        return  # it is charged at what it cost after all, if people can afford that
     if release.ended_by_hand is None:
-        if not all_is_drawn:
-            raise LedgerError(
-                f"release {release.id!r} has ended, and gave back what it did not use: nothing more may be "
-                "drawn under it; begin a new one"
-            )
+        raise LedgerError(
+            f"release {release.id!r} has ended, and gave back what it did not use: nothing more may be "
+            "drawn under it; begin a new one"
+        )
     else:
         raise LedgerError(
             f"release {release.id!r} was given back by hand ({release.ended_by_hand}): nothing may be drawn "

@@ -42,6 +42,11 @@ class Place:
     def opened(self) -> Ledger | None:
         """Open it; None if it is not there yet, and may be made."""
         if not self.is_asked_for and not Path(self.url).exists():
+            if str(Path(self.url).resolve()) in (one.url for one in known_places()):
+                raise LedgerError(
+                    f"there was a ledger at {self.url}, and it is gone: restore its newest backup, or take "
+                    f"its line out of {_list_file()} if nobody is to remember what it knew; nothing was asked"
+                )
             return None
         from collegium.ledger.ledger import Ledger  # a database comes with it
 
@@ -77,17 +82,18 @@ def find_place(
 
     ``folder``: what a relative file is relative to.
     """
-    given = url or os.environ.get(VARIABLE)
-    if given == NONE:
+    given = (url or os.environ.get(VARIABLE) or "").strip() or None
+    if given is not None and given.casefold() == NONE:
         return None
     if given is not None:
-        return Place(given if "://" in given else str(folder / given), key, is_asked_for=True)
+        file = given if "://" in given else str(folder / Path(given).expanduser())
+        return Place(file, key, is_asked_for=True)
     return None if private is None else Place(str(private.resolve().parent / BESIDE_THE_DATA), key)
 
 
 def is_unwanted() -> bool:
     """Whether the environment says that nobody is to remember."""
-    return os.environ.get(VARIABLE) == NONE
+    return os.environ.get(VARIABLE, "").strip().casefold() == NONE
 
 
 def _list_file() -> Path:

@@ -101,6 +101,6 @@ def require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -
         ]
         raise BudgetExceededError(
             f"refused: {after.owners:,} owners of level {after.level!r} (ε = {after.budget.epsilon:g} at δ = "
-            f"{after.budget.delta:g}) have {'; '.join(have)}: ask for at most what is left, or leave them "
-            "out; nothing was released"
+            f"{after.budget.delta:g}) have {'; '.join(have)}: ask for at most what is left (a study that "
+            "was begun is planned anew in another folder, --out), or leave them out; nothing was released"
         )

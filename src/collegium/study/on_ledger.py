@@ -17,6 +17,7 @@ from collegium.errors import (
     StudyMismatchError,
 )
 from collegium.json_files import number_as_json, read_json
+from collegium.ledger.books import Release
 from collegium.ledger.ledger import Ledger, Left
 from collegium.ledger.limits import DELTA_0_SHARE
 from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, elsewhere, find_place
@@ -176,6 +177,9 @@ class StudyLedger:
         self._keep(folder, tokens=[*held, token])
         if entry is not None:  # whoever has left since
             all_is_drawn = folder.voting_has_ended()
+            assert folder.journal is not None
+            if by_hand and folder.journal.asked and not all_is_drawn:
+                self._charge_what_was_given_back(ledger, known, token, held)
             self.spending.go_on(ledger, all_is_drawn=all_is_drawn, token=token, held=held)
             self._keep(folder, tokens=[token])
             return
@@ -196,6 +200,20 @@ class StudyLedger:
         )
         entered = [reservation.entry, reservation.mac]
         self._keep(folder, ledger=ledger.id, entry=entered, tokens=[token])
+
+    def _charge_what_was_given_back(
+        self, ledger: Ledger, known: Release | None, token: str, held: list[str]
+    ) -> None:
+        """Charge again what somebody gave back as if nothing had been drawn: something was."""
+        assert known is not None
+        if known.costs == known.reserved:
+            return
+        reservation = self.spending.go_on(ledger, all_is_drawn=True, token=token, held=held)
+        reservation.settle(known.reserved)
+        raise LedgerError(
+            f"this release was given back by hand ({known.ended_by_hand}), but questions had been asked: all "
+            "that was reserved is charged now, and nothing more is drawn; begin a new one (--out)"
+        )
 
     def settle(self, folder: StudyFolder, released: Released, neighbours: Neighbours) -> None:
         """Enter what it did cost, before anything is published.
@@ -302,6 +320,12 @@ def begin(
     left = Left.of_newcomers(granted) if ledger is None else ledger.left(granted)
     if not newcomers:
         _ask_who_they_are(place, ledger, left, granted)
+    new = int((left.cohort == 0).sum())
+    if ledger is not None and 0 < new < granted.n_owners:
+        observer.note(
+            f"{new:,} of {granted.n_owners:,} people are new to the ledger {place}, and join with whole "
+            "budgets"
+        )
     allowance = decide(left, DELTA_0_SHARE if ledger is None else ledger.delta_0_share)
     return StudyLedger(place, LedgeredRun(granted, allowance), left)
 
