@@ -22,6 +22,7 @@ import argparse
 import collections
 import contextlib
 import json
+import os
 import random
 import shutil
 import signal
@@ -713,6 +714,7 @@ def main() -> None:
     parser.add_argument("--postgresql", action="store_true", help="on a server of its own")
     parser.add_argument("--quick", action="store_true", help="a few kills of one label job")
     arguments = parser.parse_args()
+    os.environ["XDG_STATE_HOME"] = os.devnull  # many ledgers about the same people
     tally, began = Tally(), time.monotonic()
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ledger-kills-")))

@@ -97,6 +97,7 @@ class Program:
 def serve(studies: bool) -> None:
     """Take orders from standard input, fork for each, and answer."""
     os.environ.pop("COLLEGIUM_LEDGER", None)
+    os.environ["XDG_STATE_HOME"] = os.devnull  # many ledgers about the same people
     _import_for_label_jobs()
     if studies:
         _import_for_studies()
