@@ -71,7 +71,7 @@ def live(ledger, clock):
 
     def changed(names, to):
         level.update(dict.fromkeys(names, to))
-        return ledger.change(granted(names))
+        return ledger.change(granted(names), come_back=True)
 
     # A count, in which who grants more counts more.
     clock.set(2024, 1, 15)
@@ -107,7 +107,7 @@ def live(ledger, clock):
 
     clock.set(2025, 3, 1)
     level["p20"] = left["p20"]
-    ledger.change(granted(["p20"]))  # comes back
+    ledger.change(granted(["p20"]), come_back=True)
     assert changed(["p30", "p31"], "high")["overdrawn"] == 2
     ledger.forget("p200")
     del level["p200"], level["p30"], level["p31"]

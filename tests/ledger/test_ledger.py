@@ -112,7 +112,7 @@ class Town:
             name: self.random.choice(list(POLICY)) if self.random.random() < 0.3 else level
             for name, level in self._some().items()
         }
-        self.ledger.change(people(levels, POLICY))
+        self.ledger.change(people(levels, POLICY), come_back=True)
         for name, level in levels.items():
             self.people.setdefault(name, Person(level)).level = level
 
@@ -277,7 +277,10 @@ def test_who_left_may_come_back_with_what_was_spent(ledger):
     one = people({"ann": "high"})
     ask(ledger, "a", one, [Cost(0.05), Cost(0.0)])
     ledger.forget("ann")
-    assert ledger.change(one) == {"joined": 0, "raised": 0, "lowered": 0, "overdrawn": 0}
+    with pytest.raises(LedgerError, match="1 of these people have left"):
+        ledger.change(one)
+    nothing = {"joined": 0, "raised": 0, "lowered": 0, "overdrawn": 0}
+    assert ledger.change(one, come_back=True) == nothing
     assert [grant.has_left for grant in ledger.account_of("ann").grants] == [False, True, False]
     with pytest.raises(BudgetExceededError):
         ask(ledger, "b", one, [Cost(0.05), Cost(0.0)])

@@ -96,8 +96,8 @@ class Allowance:
         codes, groups = _groups(granted, alike, share)
         if not groups:
             raise BudgetExceededError(
-                f"nobody of {granted.n_owners:,} owners has anything left in the ledger, or a tenth of their μ² "
-                "at least: nothing was asked or spent"
+                f"nobody of {granted.n_owners:,} owners has anything left in the ledger, or a tenth of their "
+                "μ² at least: nothing was asked or spent"
             )
         return cls(uuid4().hex, False, groups, codes[which])
 
@@ -116,8 +116,8 @@ class Allowance:
             if its.size and not its.min():
                 raise BudgetExceededError(
                     f"{(its == 0).sum():,} of {its.size:,} owners of level {level!r} have nothing left in "
-                    "the ledger (or less than a tenth of their μ²): leave their records out; nothing was asked "
-                    "or spent"
+                    "the ledger (or less than a tenth of their μ²): leave their records out; nothing was "
+                    "asked or spent"
                 )
             groups[level] = _part(budget, int(its.min(initial=_STEPS)), share)
         return cls(uuid4().hex, False, groups, granted.owner_group)
