@@ -125,3 +125,11 @@ def test_bad_policies_are_refused_in_one_line(collegium, tmp_path, content, said
     file.write_text(content)
     code, printed, error = collegium("policy", "explain", file)
     assert (code, printed, error.count("\n")) == (2, "", 1) and said in error
+
+
+def test_who_gives_the_records_away_is_told_so(collegium, tmp_path):
+    file = tmp_path / "policy.toml"
+    file.write_text('levels = { high = 1, gift = inf }\npublic = ["gift"]\n')
+    code, printed, error = collegium("policy", "explain", file)
+    assert code == 0, error
+    assert "If you choose “gift”" in printed and "published as they" in printed

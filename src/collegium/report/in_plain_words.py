@@ -43,6 +43,10 @@ NEXT_TO_NOTHING = (
     "This budget is so large that it promises next to nothing: it allows somebody to be right 100 times in "
     "100."
 )
+GIVING = (
+    "Then your records may be published as they are, with what they say of you: anybody may read and use them, "
+    "and nothing about them is private. What is published cannot be taken back."
+)
 SAYING_NO = "You may say no. Then your records are left out, and used for nothing (ε = 0)."
 CHANGING = (
     "You may choose another level later. If it allows more, that holds at once. If it allows less, that "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collegium.accounting.neighbours import ROW, Arrangement
-from collegium.budgets import Budget, Policy
+from collegium.budgets import PUBLIC, Budget, Policy
 from collegium.ledger.limits import Limit
 from collegium.report import in_plain_words as words
 from collegium.report.in_plain_words import Promise, paragraph
@@ -58,6 +58,11 @@ def explain(policy: Policy, arrangement: Arrangement = Arrangement()) -> Explana
         levels=tuple(_explained(name, budget) for name, budget in policy.levels.items()),
         game=words.game(arrangement.neighbours),
         notes=(
+            *(
+                (f"If you choose “{clean(name)}”", words.GIVING)
+                for name, kind in policy.outside.items()
+                if kind == PUBLIC
+            ),
             ("If you say no", words.SAYING_NO),
             ("If you change your mind", words.CHANGING),
             ("If you leave", words.LEAVING),

@@ -49,7 +49,10 @@ def _alone(keys: Mapping[str, Any]) -> Policy:
     check_names(Privacy.section, keys)
     privacy = Privacy(**keys)
     return _named(
-        privacy, None if privacy.levels is None else Policy(privacy.levels, privacy.delta)
+        privacy,
+        None
+        if privacy.levels is None
+        else Policy(privacy.levels, privacy.delta, privacy.public or ()),
     )
 
 
