@@ -44,8 +44,8 @@ NEXT_TO_NOTHING = (
     "100."
 )
 GIVING = (
-    "Then your records may be published as they are, with what they say of you: anybody may read and use them, "
-    "and nothing about them is private. What is published cannot be taken back."
+    "Then your records may be published as they are, with what they say of you: anybody may read and use "
+    "them, and nothing about them is private. What is published cannot be taken back."
 )
 SAYING_NO = "You may say no. Then your records are left out, and used for nothing (ε = 0)."
 CHANGING = (
