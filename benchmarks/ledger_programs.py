@@ -307,10 +307,14 @@ def _bare(argv: list[str]) -> int:
             {name: Cost(share * limit) for name, limit in limits.items()} for share in BARE
         )
         name = Path(released).name
-        reservation = ledger.reserve(
-            name, name, budgets, at_most, neighbours=Neighbours.ANY_CHANGE, again=True
-        )
-        if not Path(released).exists():
+        is_drawn = Path(released).exists()
+        if is_drawn:
+            reservation = ledger.reservation(name, budgets, all_is_drawn=True)
+        else:
+            reservation = ledger.reserve(
+                name, name, budgets, at_most, neighbours=Neighbours.ANY_CHANGE, again=True
+            )
+        if not is_drawn:
             drawn = float(np.random.default_rng().normal())
             paid = {name: cost.mu_squared for name, cost in costs.items()}
             _write(Path(released), {"mu_squared": paid, "drawn": drawn})
