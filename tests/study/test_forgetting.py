@@ -23,17 +23,11 @@ from collegium.study.leavers import Leavers
 from collegium.study.sealing import sealed_content
 from collegium.study.stages import run_study
 from collegium.study.verifying import examine
+from tests.study.test_on_ledger import table
 
 N, PUBLIC, TEACHERS = 120, 40, 8
 PLANTED = 7771234.5  # in the records of the one who leaves
 ANN, BOB = "p10", "p11"
-
-
-def table(n, seed):
-    generator = np.random.default_rng(seed)
-    y = generator.integers(0, 2, n)
-    X = generator.normal(size=(n, 2)) + 2.5 * y[:, None]
-    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": np.array(["no", "yes"])[y]})
 
 
 @pytest.fixture(scope="module")

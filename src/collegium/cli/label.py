@@ -269,14 +269,15 @@ def label(
         NoteObserver(),
         newcomers=newcomers,
     )
-    if remembered is not None and not remembered.spending.allowance.whole:
+    what_is_left = remembered is not None and not remembered.spending.allowance.whole
+    if remembered is not None and what_is_left:
         ballots = replace(ballots, groups=dict(remembered.spending.allowance.groups))
         plan, electorate, mechanism, charged = planned(ballots, HISTOGRAM)
     arrangement = Arrangement(
         unit=unit,
         assignment="elsewhere",
         on_ledger=remembered is not None,
-        what_is_left=remembered is not None and not remembered.spending.allowance.whole,
+        what_is_left=what_is_left,
     )
     order = random_order(shuffle_seed, table.n_queries)[:max_queries]
     folder.open()

@@ -39,10 +39,15 @@ class Place:
     def __str__(self) -> str:
         return self.url
 
+    @property
+    def resolved(self) -> str:
+        """Where its file is, whatever the working folder."""
+        return str(Path(self.url).resolve())
+
     def opened(self) -> Ledger | None:
         """Open it; None if it is not there yet, and may be made."""
         if not self.is_asked_for and not Path(self.url).exists():
-            if str(Path(self.url).resolve()) in (one.url for one in known_places()):
+            if self.resolved in (one.url for one in known_places()):
                 raise LedgerError(
                     f"there was a ledger at {self.url}, and it is gone: restore its newest backup, or take "
                     f"its line out of {_list_file()} if nobody is to remember what it knew; nothing was asked"
@@ -56,7 +61,6 @@ class Place:
 
     def made(self, neighbours: Neighbours) -> Ledger:
         """Open it, or make it."""
-
         known = self.opened()
         if known is None:
             known = self._created(neighbours)
@@ -82,10 +86,10 @@ def find_place(
 
     ``folder``: what a relative file is relative to.
     """
-    given = (url or os.environ.get(VARIABLE) or "").strip() or None
-    if given is not None and given.casefold() == NONE:
+    given = url or os.environ.get(VARIABLE) or ""
+    if _is_none(given):
         return None
-    if given is not None:
+    if given := given.strip():
         file = given if "://" in given else str(folder / Path(given).expanduser())
         return Place(file, key, is_asked_for=True)
     return None if private is None else Place(str(private.resolve().parent / BESIDE_THE_DATA), key)
@@ -93,7 +97,11 @@ def find_place(
 
 def is_unwanted() -> bool:
     """Whether the environment says that nobody is to remember."""
-    return os.environ.get(VARIABLE, "").strip().casefold() == NONE
+    return _is_none(os.environ.get(VARIABLE, ""))
+
+
+def _is_none(given: str) -> bool:
+    return given.strip().casefold() == NONE
 
 
 def _list_file() -> Path:
@@ -120,10 +128,10 @@ def _note(place: Place) -> None:
     """Add a ledger to the list, so that the same people are found there; the list is a help, no promise."""
     if "://" in place.url:
         return
-    url = str(Path(place.url).resolve())
-    rows = {one.url: one.key for one in known_places()} | {url: place.key and place.key.resolve()}
-    if rows.keys() == {one.url for one in known_places()}:
+    rows = {one.url: one.key for one in known_places()}
+    if place.resolved in rows:
         return
+    rows[place.resolved] = place.key and place.key.resolve()
     file = _list_file()
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -136,9 +144,8 @@ def elsewhere(people: Budgets, place: Place) -> tuple[str, int] | None:
 
     Ledgers that cannot be opened are passed over.
     """
-    own = str(Path(place.url).resolve())
     for other in known_places():
-        if other.url == own:
+        if other.url == place.resolved:
             continue
         with contextlib.suppress(CollegiumError, OSError):
             ledger = other.opened()

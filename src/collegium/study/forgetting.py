@@ -28,13 +28,20 @@ from collegium.study.folder import StudyFolder
 from collegium.study.kept import FolderMemory
 from collegium.study.leavers import Leavers, Leaving, tag_of
 from collegium.study.on_ledger import StudyLedger, ledger_of
-from collegium.study.pieces import KEPT_ALLOWANCE, KEPT_CODES, MANIFEST, VOTES, refuse_links
+from collegium.study.pieces import (
+    KEPT_ALLOWANCE,
+    KEPT_CODES,
+    LEARNT,
+    MANIFEST,
+    VOTES,
+    refuse_links,
+)
 from collegium.study.stages import plan_on_ledger, reserve
 from collegium.study.stored_teachers import teacher_path
 from collegium.study.study_data import StudyData
 
 _INPUTS = {"inputs": dict}
-_BEGUN = ("partition.npy", "votes.npy", "terms.json", Path(KEPT_ALLOWANCE).name)
+_BEGUN = (*LEARNT, Path(KEPT_ALLOWANCE).name)
 _EFFECTS = "sensitive-teachers-by-class.csv"
 _BY_HAND = (
     "`collegium ledger forget` tells the ledger; take the records out of the files yourself, delete the "

@@ -29,7 +29,7 @@ from collegium.pate.voting.aggregators import Aggregator
 from collegium.personalisation.electorate import Electorate
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.pieces import KEPT_ALLOWANCE, KEPT_CODES
+from collegium.study.pieces import KEPT_ALLOWANCE, KEPT_CODES, LEARNT
 from collegium.study.study_data import StudyData
 from collegium.study.terms import kept_price
 
@@ -300,7 +300,7 @@ def begin(
     """
     if folder is not None and (folder.path / KEPT_ALLOWANCE).exists():
         return _begun(people(), place, folder)
-    if folder is not None and any((folder.vault / name).exists() for name in _BEGUN):
+    if folder is not None and any((folder.vault / name).exists() for name in LEARNT):
         if place is not None:
             observer.note("this was begun without a ledger, and goes on without")
         return None
@@ -328,9 +328,6 @@ def begin(
         )
     allowance = decide(left, DELTA_0_SHARE if ledger is None else ledger.delta_0_share)
     return StudyLedger(place, LedgeredRun(granted, allowance), left)
-
-
-_BEGUN = ("partition.npy", "votes.npy", "terms.json")
 
 
 def _begun(people: Budgets, place: Place | None, folder: StudyFolder) -> StudyLedger:

@@ -20,6 +20,8 @@ HISTOGRAMS_FILE = "histograms.parquet"
 RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json")
 MANIFEST = "vault/manifest.json"
 VOTES = "vault/votes.npy"
+LEARNT = ("partition.npy", "votes.npy", "terms.json")
+"""In the vault: one of them is there as soon as anything was learnt from private records."""
 KEPT_ALLOWANCE, KEPT_CODES = "vault/ledger.json", "vault/left.npy"
 """What a ledger had left for the study, and its release there; and for whom."""
 LEAVERS = "vault/leavers.json"
