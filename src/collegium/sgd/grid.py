@@ -1,0 +1,64 @@
+"""The grid of noisy sums: clipped contributions are whole numbers on it, and so is the noise.
+
+A sum of clipped contributions is a vector of whole numbers in units of :data:`UNIT` times the clip norm. Sums
+of whole numbers are exact, in whatever order, on however many machines; noise is a continuous Gaussian rounded
+to the same grid (:mod:`collegium.noise.sources`), so what is released is the continuous mechanism, rounded:
+its account holds to the last bit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.errors import InputError
+from collegium.noise.grid import GRID
+from collegium.noise.sources import MAX_SCALE, NoiseSource
+
+Integers = NDArray[np.int64]
+
+FACTOR_BITS = 15
+"""Errors and features of a linear model are multiples of 2^-15, so that their products lie on the grid."""
+UNIT_BITS = 2 * FACTOR_BITS
+UNIT: float = 2.0**-UNIT_BITS
+"""Step of the grid, in units of the clip norm: about 1e-9 of what one owner moves."""
+MAX_NOISE: float = MAX_SCALE * UNIT / GRID
+"""Largest standard deviation of the noise, in units of the clip norm: 2^14."""
+MOST_UNITS = 2**62
+
+
+def noisy(
+    total: Integers, sigma: float, noise: NoiseSource, *, step: int, rounds: int = 0
+) -> NDArray[np.float64]:
+    """Add noise to a sum on the grid: what may be released of it.
+
+    Parameters
+    ----------
+    total : ndarray of int64
+        **Sensitive.** Sum of clipped contributions.
+    sigma : float
+        Standard deviation, in units of the clip norm.
+    noise : NoiseSource
+        Draws for this step.
+    step : int
+        Its number, and ``rounds`` which attempt of a descent it belongs to, for seeded noise.
+
+    Returns
+    -------
+    ndarray of float64, of the shape of total
+        In units of the clip norm.
+
+    Raises
+    ------
+    InputError
+        If sigma is larger than can be drawn exactly.
+    """
+    if not 0 < sigma <= MAX_NOISE:
+        raise InputError(
+            f"noise of {sigma:g} clip norms was asked for, allowed is up to {MAX_NOISE:,.0f}: budgets are too "
+            "small for so many steps, take fewer"
+        )
+    stretched = sigma * (GRID / UNIT)
+    drawn = noise.gaussian(stretched, total.size, query=step, purpose=f"gradient {rounds}")
+    units = (drawn / GRID).astype(np.int64).reshape(total.shape)  # exact: whole numbers below 2^53
+    return (total + units).astype(np.float64) * UNIT

@@ -1,0 +1,224 @@
+"""Clipped sums of a linear model's gradients, exactly: the one place where private records meet a model.
+
+A record's gradient is error ⊗ features, so its norm is ‖error‖·‖features‖ and no gradient is ever formed; an
+owner with several records has the sum of theirs, which is formed, clipped once, and forgotten. Features are
+multiples of 2^-15 in [-1, 1] from the start; clipped errors are rounded towards zero to multiples of 2^-15,
+after which the bound is looked at again. Products are then whole numbers on the grid of
+:mod:`collegium.sgd.grid`, and their sum in double precision is exact: it does not depend on the order, the
+number of threads or of machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.errors import InputError
+from collegium.models.threads import in_threads
+from collegium.personalisation.descent_plan import DescentPlan
+from collegium.sgd.grid import FACTOR_BITS, MOST_UNITS, UNIT_BITS, Integers
+from collegium.sgd.losses import MOST_ERROR, Loss
+from collegium.sgd.sampling import Sample
+
+Floats = NDArray[np.float64]
+_SCALE = 2.0**FACTOR_BITS
+_LARGEST = 2**FACTOR_BITS - 1  # of a feature, in multiples of 2^-15: they are kept as int16
+_ROWS = 4096  # records that are handled together: their floats stay in the cache
+_EXACT = 2.0**53
+_SLACK = 1 - 2.0**-40  # rounding of norms in double precision is some 2^-45
+_TRIES, _SHRINK = 4, 0.98
+
+
+def to_features(records: NDArray[Any]) -> NDArray[np.int16]:
+    """Round records to multiples of 2^-15, with a constant behind them; each by itself.
+
+    ``records`` (n, d): values in [-1, 1]; what is beyond is clipped, and what is no number is 0.
+    Returns (n, d + 1): in units of 2^-15.
+    """
+    made = np.empty((len(records), records.shape[1] + 1), dtype=np.int16)
+    for first in range(0, len(records), _ROWS):
+        part = np.nan_to_num(np.asarray(records[first : first + _ROWS], dtype=np.float64) * _SCALE)
+        np.rint(np.clip(part, -_LARGEST, _LARGEST), out=part)
+        made[first : first + _ROWS, :-1] = part
+    made[:, -1] = _LARGEST
+    return made
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a step does about the owners of each group: public, from the plan.
+
+    ``rates``, ``clips``, ``weights`` (n_groups,): probability of taking part; bound of a contribution, in
+        units of the clip norm; and by what gradients are multiplied before they are clipped to that bound.
+    ``clip_norm``: what one unit is, as a norm of gradients.
+    """
+
+    rates: Floats
+    clips: Floats
+    weights: Floats
+    clip_norm: float
+
+    @classmethod
+    def of(cls, plan: DescentPlan, clip_norm: float) -> Terms:
+        """Take them from a plan: in the order of its groups."""
+        groups = plan.groups.values()
+        clips = np.array([group.clip for group in groups])
+        weights = clips if plan.bound == "weight" else np.ones(len(clips))
+        return cls(np.array([group.rate for group in groups]), clips, weights, clip_norm)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some owners, who all have the same number of records. **Sensitive.**
+
+    ``features`` (n_owners · per_owner, d): an owner's records stand together.
+    ``targets`` (n_owners · per_owner, ...): as the loss takes them.
+    ``groups`` (n_owners,): position of each owner's group in the plan.
+    ``name``: for the coins of these owners.
+    """
+
+    features: NDArray[np.int16]
+    targets: NDArray[Any]
+    groups: NDArray[np.intp]
+    per_owner: int
+    name: str
+
+    def clipped_sum(
+        self, parameters: Floats, loss: Loss, terms: Terms, sample: Sample
+    ) -> Integers:
+        """Sum the clipped contributions of the owners who take part. **Sensitive.**
+
+        ``parameters`` (d, n_outputs).
+        Returns (d, n_outputs): whole numbers, in units of the grid.
+        """
+        groups, features, targets = self.groups, self.features, self.targets
+        if sample.key is not None:
+            present = sample.takes_part(terms.rates[groups], self.name)
+            if not present.any():
+                return np.zeros(parameters.shape, dtype=np.int64)
+            if not present.all():
+                rows = np.repeat(present, self.per_owner)
+                groups, features, targets = groups[present], features[rows], targets[rows]
+        units = features.astype(np.float64)
+        errors = loss.errors(units @ (parameters / _SCALE), targets)
+        rounded = _bounded(errors, units, terms, groups, self.per_owner)
+        total = np.zeros(parameters.shape, dtype=np.int64)
+        for first in range(0, len(units), _ROWS):  # so many products add up exactly
+            rows = slice(first, first + _ROWS)
+            total += (units[rows].T @ rounded[rows]).astype(np.int64)
+        return total
+
+
+def _bounded(
+    errors: Floats, units: Floats, terms: Terms, groups: NDArray[np.intp], per_owner: int
+) -> Floats:
+    """Scale errors so that no owner's contribution is beyond its bound, also after rounding.
+
+    Returns: whole numbers, in units of 2^-15 clip norms.
+    """
+    sound = np.isfinite(errors).all(axis=1)
+    if not sound.all():  # a gradient that is no number counts as none
+        errors = np.where(sound[:, None], errors, 0.0)
+    lengths = np.sqrt(np.einsum("ij,ij->i", units, units)) / _SCALE
+    clips = terms.clips[groups]
+    norms = _norms(errors, units, lengths, per_owner) / terms.clip_norm
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = np.minimum(terms.weights[groups], clips * _SLACK / norms)
+    factors = np.where(np.isfinite(norms) & (norms > 0), factors, 0.0)
+    scale = _SCALE / terms.clip_norm
+    for _ in range(_TRIES):
+        rounded = np.trunc(errors * (np.repeat(factors, per_owner) * scale)[:, None])
+        if per_owner == 1:  # rounded towards zero, each is at most what it was
+            return rounded
+        beyond = _norms(rounded, units, lengths, per_owner) > clips * (_SCALE * _SLACK)
+        if not beyond.any():
+            return rounded
+        factors = np.where(beyond, factors * _SHRINK, factors)
+    rounded[np.repeat(beyond, per_owner)] = 0.0
+    return rounded
+
+
+def _norms(errors: Floats, units: Floats, lengths: Floats, per_owner: int) -> Floats:
+    """Norm of each owner's gradient: Σ error ⊗ features over the owner's records."""
+    if per_owner == 1:
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", errors, errors)) * lengths)
+    each = errors.reshape(-1, per_owner, errors.shape[1])
+    theirs = units.reshape(-1, per_owner, units.shape[1])
+    gradients = np.matmul(each.transpose(0, 2, 1), theirs) / _SCALE
+    return np.asarray(np.sqrt(np.einsum("okd,okd->o", gradients, gradients)))
+
+
+def blocks_of(
+    features: NDArray[np.int16],
+    targets: NDArray[Any],
+    owner: NDArray[np.intp],
+    groups: NDArray[np.intp],
+    n_outputs: int,
+    name: str = "",
+) -> Iterator[Block]:
+    """Put records of owners with equally many records together, in blocks that fit the cache. **Sensitive.**
+
+    ``owner`` (n_records,): position in ``groups`` of each record's owner.
+    ``groups`` (n_owners,): position of each owner's group.
+    ``name``: tells these records from those of another shard.
+    """
+    counts = np.bincount(owner, minlength=len(groups))
+    order = np.argsort(owner, kind="stable")
+    starts = np.cumsum(counts) - counts
+    for per_owner in np.unique(counts[counts > 0]).tolist():
+        owners = np.flatnonzero(counts == per_owner)
+        size = features.shape[1] * n_outputs if per_owner > 1 else 1
+        together = max(1, min(_ROWS // per_owner, 2**22 // size))
+        for first in range(0, len(owners), together):
+            some = owners[first : first + together]
+            if per_owner == 1 and len(counts) == len(owner) and len(owners) == len(counts):
+                rows: Any = order[starts[some]]
+            else:
+                rows = order[(starts[some][:, None] + np.arange(per_owner)).ravel()]
+            yield Block(
+                features[rows], targets[rows], groups[some], per_owner, f"{name}|{per_owner}|{first}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """Clipped sums over records that are in memory. **Sensitive.**
+
+    ``blocks``: all of them.
+    ``n_threads``: default: as many as BLAS would use.
+    """
+
+    blocks: Sequence[Block]
+    loss: Loss
+    terms: Terms
+    n_threads: int | None = None
+
+    def clipped_sum(self, parameters: Floats, sample: Sample) -> Integers:
+        """Sum over all blocks: exact, in any order."""
+        total = np.zeros(parameters.shape, dtype=np.int64)
+
+        def of_block(block: Block) -> Integers:
+            return block.clipped_sum(parameters, self.loss, self.terms, sample)
+
+        for part in in_threads(of_block, self.blocks, self.n_threads):
+            total += part
+        return total
+
+
+def require_exact(terms: Terms, sizes: Sequence[int]) -> None:
+    """Refuse clips with which sums could leave the whole numbers that floats hold; public numbers only.
+
+    ``sizes``: owners of each group.
+    """
+    # An entry of one owner's contribution is at most its clip; of one record's, error · feature.
+    largest = float(terms.weights.max() / terms.clip_norm) * MOST_ERROR * _ROWS
+    total = float(np.dot(terms.clips, sizes)) * 2.0**UNIT_BITS
+    if largest * 2.0**UNIT_BITS >= _EXACT or total >= MOST_UNITS:
+        raise InputError(
+            f"a clip norm of {terms.clip_norm:g} is too small for exact sums over {sum(sizes):,} owners: "
+            "give a larger one, such as 0.5"
+        )
