@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from collegium.errors import InputError
 from collegium.models.threads import in_threads
-from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.grid import FACTOR_BITS, MOST_UNITS, UNIT_BITS, Integers
 from collegium.sgd.losses import MOST_ERROR, Loss
 from collegium.sgd.sampling import Sample
@@ -27,6 +26,8 @@ from collegium.sgd.sampling import Sample
 Floats = NDArray[np.float64]
 _SCALE = 2.0**FACTOR_BITS
 _LARGEST = 2**FACTOR_BITS - 1  # of a feature, in multiples of 2^-15: they are kept as int16
+CONSTANT = _LARGEST / _SCALE
+"""The constant feature."""
 _ROWS = 4096  # records that are handled together: their floats stay in the cache
 _EXACT = 2.0**53
 _SLACK = 1 - 2.0**-40  # rounding of norms in double precision is some 2^-45
@@ -63,7 +64,7 @@ class Terms:
     clip_norm: float
 
     @classmethod
-    def of(cls, plan: DescentPlan, clip_norm: float) -> Terms:
+    def of(cls, plan: Any, clip_norm: float) -> Terms:
         """Take them from a plan: in the order of its groups."""
         groups = plan.groups.values()
         clips = np.array([group.clip for group in groups])
