@@ -77,12 +77,14 @@ class Block:
     """Some owners, who all have the same number of records. **Sensitive.**
 
     ``features`` (n_owners · per_owner, d): an owner's records stand together.
+    ``lengths`` (n_owners · per_owner,): norms of the features.
     ``targets`` (n_owners · per_owner, ...): as the loss takes them.
     ``groups`` (n_owners,): position of each owner's group in the plan.
     ``name``: for the coins of these owners.
     """
 
     features: NDArray[np.int16]
+    lengths: Floats
     targets: NDArray[Any]
     groups: NDArray[np.intp]
     per_owner: int
@@ -96,17 +98,18 @@ class Block:
         ``parameters`` (d, n_outputs).
         Returns (d, n_outputs): whole numbers, in units of the grid.
         """
-        groups, features, targets = self.groups, self.features, self.targets
+        groups, features, lengths, targets = self.groups, self.features, self.lengths, self.targets
         if sample.key is not None:
             present = sample.takes_part(terms.rates[groups], self.name)
             if not present.any():
                 return np.zeros(parameters.shape, dtype=np.int64)
             if not present.all():
                 rows = np.repeat(present, self.per_owner)
-                groups, features, targets = groups[present], features[rows], targets[rows]
+                groups, features = groups[present], features[rows]
+                lengths, targets = lengths[rows], targets[rows]
         units = features.astype(np.float64)
         errors = loss.errors(units @ (parameters / _SCALE), targets)
-        rounded = _bounded(errors, units, terms, groups, self.per_owner)
+        rounded = _bounded(errors, units, lengths, terms, groups, self.per_owner)
         total = np.zeros(parameters.shape, dtype=np.int64)
         for first in range(0, len(units), _ROWS):  # so many products add up exactly
             rows = slice(first, first + _ROWS)
@@ -115,7 +118,12 @@ class Block:
 
 
 def _bounded(
-    errors: Floats, units: Floats, terms: Terms, groups: NDArray[np.intp], per_owner: int
+    errors: Floats,
+    units: Floats,
+    lengths: Floats,
+    terms: Terms,
+    groups: NDArray[np.intp],
+    per_owner: int,
 ) -> Floats:
     """Scale errors so that no owner's contribution is beyond its bound, also after rounding.
 
@@ -124,7 +132,6 @@ def _bounded(
     sound = np.isfinite(errors).all(axis=1)
     if not sound.all():  # a gradient that is no number counts as none
         errors = np.where(sound[:, None], errors, 0.0)
-    lengths = np.sqrt(np.einsum("ij,ij->i", units, units)) / _SCALE
     clips = terms.clips[groups]
     norms = _norms(errors, units, lengths, per_owner) / terms.clip_norm
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -180,9 +187,14 @@ def blocks_of(
                 rows: Any = order[starts[some]]
             else:
                 rows = order[(starts[some][:, None] + np.arange(per_owner)).ravel()]
-            yield Block(
-                features[rows], targets[rows], groups[some], per_owner, f"{name}|{per_owner}|{first}"
-            )
+            its = features[rows]
+            coins = f"{name}|{per_owner}|{first}"
+            yield Block(its, _lengths(its), targets[rows], groups[some], per_owner, coins)
+
+
+def _lengths(features: NDArray[np.int16]) -> Floats:
+    units = features.astype(np.float64)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", units, units)) / _SCALE)
 
 
 @dataclass(frozen=True, eq=False)
