@@ -25,7 +25,8 @@ from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.pate.observer import Observer
 from collegium.pate.records import Records
 from collegium.pate.views import View, fitted_view
-from collegium.personalisation.descent_plan import DescentPlan, plan_descent
+from collegium.personalisation.descent_plan import DescentPlan
+from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.grid import MAX_NOISE, Integers, noisy
 from collegium.sgd.linear_model import as_rows, linear_classifier
