@@ -54,7 +54,11 @@ class DescentAccount:
         return self.plan.epsilon(self.steps)
 
     def statement(
-        self, adjacency: str, noise_is_private: bool, unit: str = OWNER, provisos: tuple[str, ...] = ()
+        self,
+        adjacency: str,
+        noise_is_private: bool,
+        unit: str = OWNER,
+        provisos: tuple[str, ...] = (),
     ) -> PrivacyStatement:
         """Say what was promised, and what was spent."""
         spent = self.epsilon_spent()

@@ -26,8 +26,8 @@ def as_rows(seen: Any, what: str) -> Floats:
     array = np.asarray(seen)
     if array.dtype.kind not in "buif" or array.ndim != 2:
         raise InputError(
-            f"the {what} are of type {array.dtype} and shape {array.shape} after preprocessing; give a table of "
-            "numbers: preprocessing=TabularEncoder() encodes categories, and flatten images"
+            f"the {what} are of type {array.dtype} and shape {array.shape} after preprocessing; give a table "
+            "of numbers: preprocessing=TabularEncoder() encodes categories, and flatten images"
         )
     array = np.where(np.isfinite(array), array, 0.0).astype(np.float64, copy=False)
     return np.asarray(Normalizer().fit_transform(array))

@@ -90,9 +90,7 @@ class Block:
     per_owner: int
     name: str
 
-    def clipped_sum(
-        self, parameters: Floats, loss: Loss, terms: Terms, sample: Sample
-    ) -> Integers:
+    def clipped_sum(self, parameters: Floats, loss: Loss, terms: Terms, sample: Sample) -> Integers:
         """Sum the clipped contributions of the owners who take part. **Sensitive.**
 
         ``parameters`` (d, n_outputs).
@@ -108,12 +106,13 @@ class Block:
                 groups, features = groups[present], features[rows]
                 lengths, targets = lengths[rows], targets[rows]
         units = features.astype(np.float64)
-        errors = loss.errors(units @ (parameters / _SCALE), targets)
+        with np.errstate(invalid="ignore"):
+            errors = loss.errors(units @ (parameters / _SCALE), targets)
         rounded = _bounded(errors, units, lengths, terms, groups, self.per_owner)
         total = np.zeros(parameters.shape, dtype=np.int64)
         for first in range(0, len(units), _ROWS):  # so many products add up exactly
-            rows = slice(first, first + _ROWS)
-            total += (units[rows].T @ rounded[rows]).astype(np.int64)
+            some = slice(first, first + _ROWS)
+            total += (units[some].T @ rounded[some]).astype(np.int64)
         return total
 
 
@@ -129,9 +128,9 @@ def _bounded(
 
     Returns: whole numbers, in units of 2^-15 clip norms.
     """
-    sound = np.isfinite(errors).all(axis=1)
-    if not sound.all():  # a gradient that is no number counts as none
-        errors = np.where(sound[:, None], errors, 0.0)
+    unsound = ~np.isfinite(errors).all(axis=1, keepdims=True)
+    if unsound.any():  # a gradient that is no number counts as none
+        errors = np.where(unsound, 0.0, errors)
     clips = terms.clips[groups]
     norms = _norms(errors, units, lengths, per_owner) / terms.clip_norm
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -214,7 +214,9 @@ class DescentRun:
         shape = (n_features, self.loss.n_outputs)
         given = self.recipe.start
         if given is not None and given.shape != shape:
-            raise InputError(f"start has shape {given.shape}, and the model {shape}: leave start out")
+            raise InputError(
+                f"start has shape {given.shape}, and the model {shape}: leave start out"
+            )
         return State.at(np.zeros(shape) if given is None else np.array(given, dtype=np.float64))
 
     def descend(
