@@ -2,8 +2,8 @@
 
 A sum of clipped contributions is a vector of whole numbers in units of :data:`UNIT` times the clip norm.
 Sums of whole numbers are exact, in whatever order, on however many machines; noise is a continuous Gaussian
-rounded to the same grid (:mod:`collegium.noise.sources`), so what is released is the continuous mechanism, rounded:
-its account holds to the last bit.
+rounded to the same grid (:mod:`collegium.noise.sources`), so what is released is the continuous mechanism,
+rounded: its account holds to the last bit.
 """
 
 from __future__ import annotations
