@@ -94,14 +94,14 @@ def test_what_a_crash_took_is_not_taken_again_and_nothing_is_drawn_twice(falls, 
     memory, drawn = Watched(), []
     memory.stride = stride
 
-    class Crash(Exception):
+    class CrashError(Exception):
         pass
 
     class Noise(SeededNoise):
         def gaussian(self, sigma, size, *, query, purpose):
             if falls == "noise" and query == 3 and 3 not in drawn:
                 drawn.append(query)
-                raise Crash
+                raise CrashError
             assert query not in drawn
             drawn.append(query)
             return super().gaussian(sigma, size, query=query, purpose=purpose)
@@ -113,13 +113,13 @@ def test_what_a_crash_took_is_not_taken_again_and_nothing_is_drawn_twice(falls, 
             real(value)
             if name == falls and not done and memory.steps >= 3:
                 done.append(name)
-                raise Crash
+                raise CrashError
 
         return method
 
     for name in ("charge", "keep"):
         setattr(memory, name, falling(name))
-    with pytest.raises(Crash):
+    with pytest.raises(CrashError):
         it = run(memory=memory)
         it.descend(it.summands(), 65, Noise(0))
     it = run(memory=memory)
@@ -226,7 +226,7 @@ def test_groups_are_tied_by_name_and_not_by_place():
 
 def test_budgets_too_small_for_so_many_steps_are_told_before_anything_is_seen():
     with pytest.raises(InputError, match="lower steps"):
-        run(records(levels={name: 1e-6 for name in LEVELS}), steps=100_000)
+        run(records(levels=dict.fromkeys(LEVELS, 1e-6)), steps=100_000)
 
 
 def test_rate_and_sampling_go_together():
