@@ -204,3 +204,16 @@ def test_mu_does_not_fall_where_epsilon_grows_beyond_all_bounds():
     mus = [gdp_mu(epsilon, 1e-5) for epsilon in epsilons]
     assert mus == sorted(mus)
     assert mus[0] > 0 and math.isfinite(mus[-2]) and math.isinf(mus[-1])
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-5, 0.3, 0.999])
+def test_many_budgets_together_buy_what_each_buys_alone(delta):
+    rng = np.random.default_rng(3)
+    budgets = np.array([[0.0, math.inf, 1e30, 3.0, 3.0], 10 ** rng.uniform(-8, 14, 5)])
+    together = gdp_mu(budgets, delta)
+    alone = np.array([gdp_mu(epsilon, delta) for epsilon in budgets.ravel().tolist()])
+    np.testing.assert_allclose(together.ravel(), alone, rtol=2e-14)
+    for mu, epsilon in zip(together[1].tolist(), budgets[1].tolist(), strict=True):
+        assert exact_delta(mu, epsilon) <= mpmath.mpf(delta)
+    with pytest.raises(InputError, match="at least 0"):
+        gdp_mu(np.array([-1.0]), delta)

@@ -137,13 +137,14 @@ def test_small_gradients_last_longer_and_who_has_nothing_left_gives_nothing() ->
     seen = [filtered.clipped_sum(far, EVERYBODY) for _ in range(5)]
     left = np.concatenate(list(filtered.sensitive_left.values()))
     allowed = allowances_of(TERMS, 3)[given["groups"]]
-    assert 0 < np.mean(left < 2**-20 * allowed) < 1  # some are used up, others (rightly guessed) not
+    gone = left < 2**-20 * allowed
+    assert gone.any() and not gone.all()  # who was rightly guessed has paid little
     np.testing.assert_array_equal(seen[2], plain.clipped_sum(far, EVERYBODY))
     assert np.abs(seen[4]).sum() < np.abs(seen[2]).sum()
     for _ in range(20):
         filtered.clipped_sum(far, EVERYBODY)
     used_up = np.concatenate(list(filtered.sensitive_left.values())) < 2**-20 * allowed
-    assert used_up.mean() >= np.mean(left < 2**-20 * allowed)
+    assert (used_up | ~gone).all()
 
 
 def test_after_a_crash_what_was_charged_and_forgotten_is_paid_in_full() -> None:

@@ -241,21 +241,26 @@ def _epsilon_inside(mu: FloatArray, target: float) -> FloatArray:
         return np.where(free, 0.0, mu * (x + error / slope + rounding + mu / 2))
 
 
-def gdp_mu(epsilon: float, delta: float) -> float:
+@overload
+def gdp_mu(epsilon: float, delta: float) -> float: ...
+@overload
+def gdp_mu(epsilon: FloatArray, delta: float) -> FloatArray: ...
+def gdp_mu(epsilon: float | FloatArray, delta: float) -> float | FloatArray:
     """Largest mu for which every mu-GDP mechanism is (epsilon, delta)-DP, rounded down.
 
     What a budget (epsilon, delta) buys: the squares of all Gaussian losses may add up to mu^2.
 
     Parameters
     ----------
-    epsilon : float
-        In [0, inf], per owner; inf buys inf.
+    epsilon : float or ndarray of any shape
+        In [0, inf], per owner; inf buys inf. Of an array, each different number is solved for once, all of
+        them together; in their last digits results may differ from those one by one.
     delta : float
         In (0, 1), per owner.
 
     Returns
     -------
-    float
+    float or ndarray of the shape of epsilon
         mu, never above the true value and below it by less than a part in 1e12.
 
     Raises
@@ -268,6 +273,8 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     >>> round(gdp_mu(1.0, 1e-5), 12)
     0.268051123211
     """
+    if isinstance(epsilon, np.ndarray):
+        return _mu_of_many(as_floats("epsilon", epsilon), as_delta(delta))
     epsilon, delta = as_extended_scalar("epsilon", epsilon), as_delta(delta)
     if math.isinf(epsilon):
         return math.inf
@@ -294,6 +301,47 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     log_delta, error, gain = _evaluate(mu, epsilon)
     mu -= (log_delta - target) * gain
     return mu * (1 - 8 * _UNIT) - (error + 2 * _UNIT * abs(target)) * gain
+
+
+def _mu_of_many(epsilon: FloatArray, delta: float) -> FloatArray:
+    """Newton's method for all of them at once.
+
+    log delta is concave in mu, because 1 / its slope, M(x) - M(x + mu) with x = epsilon/mu - mu/2, grows
+    with mu: M falls and is convex. So Newton's method climbs from the lower bound to the root.
+    """
+    if (epsilon < 0).any():
+        raise InputError(f"epsilon must be at least 0 (inf is allowed), got {epsilon.min():g}.")
+    values, back = np.unique(epsilon, return_inverse=True)
+    mu = np.empty_like(values)
+    ordinary = (values > 0) & (values <= _HUGE)
+    mu[~ordinary] = [gdp_mu(float(value), delta) for value in values[~ordinary]]
+    if ordinary.any():
+        mu[ordinary] = _mu_inside(values[ordinary], delta)
+    return mu[back].reshape(epsilon.shape)
+
+
+def _mu_inside(epsilon: FloatArray, delta: float) -> FloatArray:
+    """Lower bounds on mu for finite epsilon > 0 of shape (n,)."""
+    target = math.log(delta)
+    quantile = -float(ndtri_exp(target))
+    root = np.sqrt(quantile**2 + 2 * epsilon)
+    from_tail = 2 * epsilon / (quantile + root) if quantile > 0 else root - quantile
+    mu = np.maximum(math.sqrt(8) * float(erfinv(delta)), from_tail) * (1 - 1e-9)
+    moving = np.arange(mu.size)
+    for _ in range(100):
+        here = mu[moving]
+        parts = _log_delta_at(here, epsilon[moving] / here - here / 2)
+        step = (target - parts.log_delta) * parts.mills_difference
+        mu[moving] = here + step
+        moving = moving[np.abs(step) > 1e-9 * here]  # the next step is the last, and is made below
+        if not moving.size:
+            break
+    x = epsilon / mu - mu / 2
+    parts = _log_delta_at(mu, x)
+    gain, scale = parts.mills_difference, np.minimum(1.0, 2 * np.abs(parts.log_delta))
+    error = _ERROR_UNITS * _UNIT * (1 + (1 + np.abs(x)) * (epsilon / mu + mu / 2)) * scale
+    mu -= (parts.log_delta - target) * gain
+    return np.asarray(mu * (1 - 8 * _UNIT) - (error + 2 * _UNIT * abs(target)) * gain)
 
 
 def pure_to_gdp(epsilon0: float) -> float:

@@ -107,6 +107,8 @@ class Arrangement:
         Whether a ledger decided who takes part, and with how much.
     what_is_left : bool
         Whether budgets are what a ledger had left of those that were granted.
+    blanked_only : bool
+        Whether costs are those of owners whose records are there or blank, and not of others in their place.
     public_levels : tuple of str
         Levels whose people let their records be published, whether anybody chose them or not.
 
@@ -128,11 +130,14 @@ class Arrangement:
     public_may_overlap: bool = False
     on_ledger: bool = False
     what_is_left: bool = False
+    blanked_only: bool = False
     public_levels: tuple[str, ...] = ()
 
     @property
     def neighbours(self) -> Neighbours:
         """How far an owner's records may differ."""
+        if self.blanked_only:
+            return Neighbours.ADD_OR_REMOVE
         return Neighbours.REPLACE if self._only_replaced else Neighbours.ANY_CHANGE
 
     @property
@@ -175,6 +180,10 @@ class Arrangement:
 
     @property
     def _change(self) -> str:
+        if self.blanked_only:
+            if self.unit == ROW:
+                return "there or left blank at its place (a row's position names its owner: none moves up)"
+            return "there or blanked"
         if self._row_by_row:
             return "replaced" if self.unit == ROW else "replaced, row by row"
         if self._only_replaced:

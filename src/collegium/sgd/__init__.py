@@ -1,1 +1,1 @@
-"""Direct training: models learnt from people's records by noisy, clipped steps, each person by their budget."""
+"""Direct training: models learnt from people's records by noisy, clipped steps, by each one's budget."""

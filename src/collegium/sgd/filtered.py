@@ -1,10 +1,10 @@
 """Descent with a filter: every owner pays for the norm that was really used, and stops when nothing is left.
 
-Full batch, every step. An owner's account starts with what the plan's steps would cost at the owner's bound;
-a step takes from it the squared norm of the contribution that entered the sum, and a contribution is clipped
-to what is left. Whatever the gradients are, no account is ever overdrawn, so the budget that the plan promises
-holds however many steps are taken (proof: ``docs/descent-filter.md``). Accounts, and whose are used up, are
-**sensitive**: they never leave the vault. The number of steps, the noise and the divisor are public.
+Full batch, every step. An owner's account starts with what the plan's steps would cost at the owner's
+bound; a step takes from it the squared norm of the contribution that entered the sum, and a contribution is
+clipped to what is left. Whatever the gradients are, no account is ever overdrawn, so the budget that the plan
+promises holds however many steps are taken (proof: ``docs/descent-filter.md``). Accounts, and whose are used
+up, are **sensitive**: they never leave the vault. The number of steps, noise and divisor are public.
 """
 
 from __future__ import annotations
@@ -181,8 +181,8 @@ class Filtered:
             left = {name: np.array(stored[name], dtype=np.int64) for name in left}
         if steps > charged:
             raise InputError(
-                f"accounts of {steps:,} steps beside a journal of {charged:,}: one of both was replaced by an "
-                "older copy, restore the newer"
+                f"accounts of {steps:,} steps beside a journal of {charged:,}: one of both was replaced by "
+                "an older copy, restore the newer"
             )
         # Squares in double precision are within 2^-29 of what they are.
         full = np.ceil((charged - steps) * self.terms.clips**2 * (_CENTS * (1 + 2.0**-29)))
@@ -197,13 +197,16 @@ class Filtered:
 def _step(block: Block, parameters: Floats, loss: Loss, terms: Terms, left: Integers) -> _Step:
     """Let owners give what they have left, at most their clip; see what that costs."""
     units = block.features.astype(np.float64)
-    errors = loss.errors(units @ (parameters * 2.0**-FACTOR_BITS), block.targets)
+    with np.errstate(invalid="ignore"):
+        errors = loss.errors(units @ (parameters * 2.0**-FACTOR_BITS), block.targets)
     # Squares of a gradient are added in double precision: an error of its entries' number of units at most.
     entries = 1 if block.per_owner == 1 else parameters.size
     slack = (entries + 8) * 2.0**-52
     clips = np.minimum(terms.clips[block.groups], np.sqrt(left / _CENTS) * (1 - slack))
     weights = terms.weights[block.groups]
-    rounded = bounded(errors, units, clips, weights, terms.clip_norm, block.per_owner)
+    rounded = bounded(
+        errors, units, block.lengths, clips, weights, terms.clip_norm, block.per_owner
+    )
     paid = np.ceil(_squares(rounded, units, block.per_owner) * (_CENTS * (1 + slack)))
     return _Step(exact_sum(units, rounded), left - paid.astype(np.int64))
 

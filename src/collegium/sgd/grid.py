@@ -1,9 +1,9 @@
 """The grid of noisy sums: clipped contributions are whole numbers on it, and so is the noise.
 
-A sum of clipped contributions is a vector of whole numbers in units of :data:`UNIT` times the clip norm. Sums
-of whole numbers are exact, in whatever order, on however many machines; noise is a continuous Gaussian rounded
-to the same grid (:mod:`collegium.noise.sources`), so what is released is the continuous mechanism, rounded:
-its account holds to the last bit.
+A sum of clipped contributions is a vector of whole numbers in units of :data:`UNIT` times the clip norm.
+Sums of whole numbers are exact, in whatever order, on however many machines; noise is a continuous Gaussian
+rounded to the same grid (:mod:`collegium.noise.sources`), so what is released is the continuous mechanism,
+rounded: its account holds to the last bit.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def noisy(
     """
     if not 0 < sigma <= MAX_NOISE:
         raise InputError(
-            f"noise of {sigma:g} clip norms was asked for, allowed is up to {MAX_NOISE:,.0f}: budgets are too "
-            "small for so many steps, take fewer"
+            f"noise of {sigma:g} clip norms was asked for, allowed is up to {MAX_NOISE:,.0f}: budgets are "
+            "too small for so many steps, take fewer"
         )
     stretched = sigma * (GRID / UNIT)
     drawn = noise.gaussian(stretched, total.size, query=step, purpose=f"gradient {rounds}")

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from collegium.errors import InputError
 from collegium.models.threads import in_threads
-from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.grid import FACTOR_BITS, MOST_UNITS, UNIT_BITS, Integers
 from collegium.sgd.losses import MOST_ERROR, Loss
 from collegium.sgd.sampling import Sample
@@ -27,6 +26,8 @@ from collegium.sgd.sampling import Sample
 Floats = NDArray[np.float64]
 _SCALE = 2.0**FACTOR_BITS
 _LARGEST = 2**FACTOR_BITS - 1  # of a feature, in multiples of 2^-15: they are kept as int16
+CONSTANT = _LARGEST / _SCALE
+"""The constant feature."""
 _ROWS = 4096  # records that are handled together: their floats stay in the cache
 _EXACT = 2.0**53
 _SLACK = 1 - 2.0**-40  # rounding of norms in double precision is some 2^-45
@@ -63,7 +64,7 @@ class Terms:
     clip_norm: float
 
     @classmethod
-    def of(cls, plan: DescentPlan, clip_norm: float) -> Terms:
+    def of(cls, plan: Any, clip_norm: float) -> Terms:
         """Take them from a plan: in the order of its groups."""
         groups = plan.groups.values()
         clips = np.array([group.clip for group in groups])
@@ -76,53 +77,55 @@ class Block:
     """Some owners, who all have the same number of records. **Sensitive.**
 
     ``features`` (n_owners · per_owner, d): an owner's records stand together.
+    ``lengths`` (n_owners · per_owner,): norms of the features.
     ``targets`` (n_owners · per_owner, ...): as the loss takes them.
     ``groups`` (n_owners,): position of each owner's group in the plan.
     ``name``: for the coins of these owners.
     """
 
     features: NDArray[np.int16]
+    lengths: Floats
     targets: NDArray[Any]
     groups: NDArray[np.intp]
     per_owner: int
     name: str
 
-    def clipped_sum(
-        self, parameters: Floats, loss: Loss, terms: Terms, sample: Sample
-    ) -> Integers:
+    def clipped_sum(self, parameters: Floats, loss: Loss, terms: Terms, sample: Sample) -> Integers:
         """Sum the clipped contributions of the owners who take part. **Sensitive.**
 
         ``parameters`` (d, n_outputs).
         Returns (d, n_outputs): whole numbers, in units of the grid.
         """
-        groups, features, targets = self.groups, self.features, self.targets
+        groups, features, lengths, targets = self.groups, self.features, self.lengths, self.targets
         if sample.key is not None:
             present = sample.takes_part(terms.rates[groups], self.name)
             if not present.any():
                 return np.zeros(parameters.shape, dtype=np.int64)
             if not present.all():
                 rows = np.repeat(present, self.per_owner)
-                groups, features, targets = groups[present], features[rows], targets[rows]
+                groups, features = groups[present], features[rows]
+                lengths, targets = lengths[rows], targets[rows]
         units = features.astype(np.float64)
-        errors = loss.errors(units @ (parameters / _SCALE), targets)
+        with np.errstate(invalid="ignore"):
+            errors = loss.errors(units @ (parameters / _SCALE), targets)
         clips, weights = terms.clips[groups], terms.weights[groups]
-        return exact_sum(
-            units, bounded(errors, units, clips, weights, terms.clip_norm, self.per_owner)
-        )
+        rounded = bounded(errors, units, lengths, clips, weights, terms.clip_norm, self.per_owner)
+        return exact_sum(units, rounded)
 
 
 def exact_sum(units: Floats, rounded: Floats) -> Integers:
-    """Sum Σ features ⊗ errors of whole numbers: exactly, in units of the grid. **Sensitive.**"""
+    """Sum features ⊗ errors, both whole numbers: exactly, in units of the grid. **Sensitive.**"""
     total = np.zeros((units.shape[1], rounded.shape[1]), dtype=np.int64)
     for first in range(0, len(units), _ROWS):  # so many products add up exactly
-        rows = slice(first, first + _ROWS)
-        total += (units[rows].T @ rounded[rows]).astype(np.int64)
+        some = slice(first, first + _ROWS)
+        total += (units[some].T @ rounded[some]).astype(np.int64)
     return total
 
 
 def bounded(
     errors: Floats,
     units: Floats,
+    lengths: Floats,
     clips: Floats,
     weights: Floats,
     clip_norm: float,
@@ -133,10 +136,9 @@ def bounded(
     ``clips``, ``weights`` (n_owners,): each owner's, as in :class:`Terms`.
     Returns: whole numbers, in units of 2^-15 clip norms.
     """
-    sound = np.isfinite(errors).all(axis=1)
-    if not sound.all():  # a gradient that is no number counts as none
-        errors = np.where(sound[:, None], errors, 0.0)
-    lengths = np.sqrt(np.einsum("ij,ij->i", units, units)) / _SCALE
+    unsound = ~np.isfinite(errors).all(axis=1, keepdims=True)
+    if unsound.any():  # a gradient that is no number counts as none
+        errors = np.where(unsound, 0.0, errors)
     norms = _norms(errors, units, lengths, per_owner) / clip_norm
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = np.minimum(weights, clips * _SLACK / norms)
@@ -191,9 +193,14 @@ def blocks_of(
                 rows: Any = order[starts[some]]
             else:
                 rows = order[(starts[some][:, None] + np.arange(per_owner)).ravel()]
-            yield Block(
-                features[rows], targets[rows], groups[some], per_owner, f"{name}|{per_owner}|{first}"
-            )
+            its = features[rows]
+            coins = f"{name}|{per_owner}|{first}"
+            yield Block(its, _lengths(its), targets[rows], groups[some], per_owner, coins)
+
+
+def _lengths(features: NDArray[np.int16]) -> Floats:
+    units = features.astype(np.float64)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", units, units)) / _SCALE)
 
 
 @dataclass(frozen=True, eq=False)

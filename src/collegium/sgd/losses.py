@@ -65,4 +65,4 @@ class SquaredError:
 
     def errors(self, scores: Floats, targets: NDArray[Any]) -> Floats:
         """Score less target, within [-1, 1]."""
-        return np.clip(scores - targets.reshape(len(scores), -1), -1.0, 1.0)
+        return np.asarray(np.clip(scores - targets.reshape(len(scores), -1), -1.0, 1.0))

@@ -1,0 +1,151 @@
+"""The public plan of a descent: how often each group takes part in a step, and how far it may move it.
+
+A step sums over the owners who take part, each bounded in norm, adds noise, and divides by a public constant.
+A plan is computed from public numbers only (budgets, group sizes, settings) before any record is read, and
+neighbouring data sets share it. Derivations: ``docs/descent.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.accounting.events import Composition, Event, Gaussian
+from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budget
+from collegium.checks import check_whole
+
+FULL_BATCH = "full-batch"
+
+
+@dataclass(frozen=True)
+class GroupSteps:
+    """What a step does about the owners of one group.
+
+    ``budget``: what each owner of the group granted.
+    ``owners``: number of owners (public).
+    ``rate``: probability with which an owner takes part in a step, in (0, 1].
+    ``clip``: norm to which an owner's contribution is bounded, in the plan's unit.
+    ``utilisation``: share of its budget (in μ) that the group spends in all steps; 0 where the budget is
+        unlimited.
+    """
+
+    budget: Budget
+    owners: int
+    rate: float
+    clip: float
+    utilisation: float
+
+
+@dataclass(frozen=True)
+class DescentPlan:
+    """Rates, clips and noise of a descent whose steps are fixed, from public numbers only.
+
+    A step releases Σ b_i·v_i + N(0, noise²) in every coordinate, divided by :attr:`divisor`: owner i takes
+    part (b_i = 1) with the group's rate, independently of everybody and of other steps, and v_i has at most
+    the group's clip as its Euclidean norm. All of it may be multiplied by one public number, the clipping
+    norm of a trainer: clips and noise are in units of it.
+
+    Attributes
+    ----------
+    kind : {"full-batch", "sample", "scale", "uniform"}
+        Everybody in every step, influence by clips; influence by rates; by clips of sampled owners; everybody
+        alike, at the strictest budget.
+    bound : {"clip", "weight"}
+        How a gradient comes to its norm: ``clip``, it is clipped to the group's clip; ``weight``, it is
+        clipped to :attr:`gradient_norm`, the same for everybody, and multiplied by clip/gradient_norm. Same
+        sensitivity, same events.
+    steps : int
+        How many.
+    noise : float
+        Standard deviation in every coordinate of the sum, in the unit of the clips.
+    groups : mapping of str to GroupSteps
+        The groups that have owners, by name. The unit is such that clips are 1 for ``sample`` and
+        ``uniform`` (above 1 where a rate has reached 1), and on average over owners otherwise.
+    neighbours : Neighbours
+        About whom the guarantee holds. An owner whose records are replaced moves a sum by twice the clip.
+    accountant : {"gaussian", "pld", "rdp"}
+        Exact Gaussian DP (everybody in every step), pessimistic loss distributions, or Rényi DP.
+    """
+
+    kind: str
+    bound: str
+    steps: int
+    noise: float
+    groups: Mapping[str, GroupSteps]
+    neighbours: Neighbours
+    accountant: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
+
+    @property
+    def gradient_norm(self) -> float:
+        """Norm to which gradients are clipped before weights, with ``bound="weight"``: the unit."""
+        return 1.0
+
+    @cached_property
+    def divisor(self) -> float:
+        """Σ over groups of owners · rate · clip: the public constant that a noisy sum is divided by.
+
+        From the plan's own sizes, never from who is there or was drawn.
+        """
+        return math.fsum(group.owners * group.rate * group.clip for group in self.groups.values())
+
+    @property
+    def utilisation(self) -> float:
+        """Share of all finite budgets (in μ) that is spent in all steps."""
+        finite = [group for group in self.groups.values() if not group.budget.is_unlimited]
+        granted = [g.owners * gdp_mu(g.budget.epsilon, g.budget.delta) for g in finite]
+        used = [mu * group.utilisation for mu, group in zip(granted, finite, strict=True)]
+        return math.fsum(used) / math.fsum(granted)
+
+    def event(self, steps: int | None = None) -> Event:
+        """What so many steps do; default: all. One cohort for each group, in the order of ``groups``.
+
+        Parameters
+        ----------
+        steps : int, optional
+            At least 0.
+
+        Returns
+        -------
+        Event
+        """
+        steps = self.steps if steps is None else steps
+        check_whole("steps", steps, least=0)
+        sensitivity = reach(self.neighbours) * self._each("clip")
+        step = Gaussian(sensitivity, self.noise, neighbours=self.neighbours)
+        return Composition([step], [steps])
+
+    def epsilon(self, steps: int | None = None) -> dict[str, float]:
+        """ε that the owners of each group have spent after so many steps, at their δ, rounded up.
+
+        Towards :attr:`neighbours`, by the :attr:`accountant`; the worst case, whatever the records.
+
+        Parameters
+        ----------
+        steps : int, optional
+            At least 0; default: all.
+        """
+        mu = np.sqrt(self.event(steps).mu_squared) * (1 + 2.0**-50)
+        delta = np.array([group.budget.delta for group in self.groups.values()])
+        spent = np.empty_like(mu)
+        for one in np.unique(delta):
+            spent[delta == one] = gdp_epsilon(mu[delta == one], float(one))
+        return dict(zip(self.groups, spent.tolist(), strict=True))
+
+    def _each(self, name: str) -> NDArray[np.float64]:
+        return np.array([getattr(group, name) for group in self.groups.values()], dtype=np.float64)
+
+
+def reach(neighbours: Neighbours) -> int:
+    """How many clips an owner moves a sum by: what was there goes, and with replacement another comes."""
+    return 1 if neighbours is Neighbours.ADD_OR_REMOVE else 2

@@ -1,0 +1,85 @@
+"""The account of a descent: which steps may be taken, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from collegium.accounting.events import Event
+from collegium.accounting.export import Use, uses_of
+from collegium.accounting.gaussian import gdp_mu
+from collegium.accounting.neighbours import OWNER
+from collegium.accounting.statement import GroupSpending, PrivacyStatement
+from collegium.errors import BudgetExceededError
+from collegium.personalisation.descent_plan import DescentPlan
+
+STEPS_RELEASED = (
+    "the noisy sum of clipped gradients of each of {} steps, and with it every model on the way"
+)
+
+
+class DescentAccount:
+    """Charges the steps of a plan, which were fixed beforehand; one more is refused.
+
+    With everybody in every step, each step is a Gaussian event, and the account is exact. Poisson samples
+    are fixed in advance, in number and rates, and composed as a whole: no filter is valid for them.
+    """
+
+    def __init__(self, plan: DescentPlan) -> None:
+        self.plan = plan
+        self.steps = 0
+
+    def charge(self, steps: int) -> None:
+        """Charge all steps up to this number; raises BudgetExceededError beyond the plan."""
+        if steps > self.plan.steps:
+            raise BudgetExceededError(
+                f"step {steps:,} of {self.plan.steps:,} that were planned and paid for: nothing was drawn"
+            )
+        self.steps = max(self.steps, steps)
+
+    @property
+    def event(self) -> Event:
+        """What was drawn."""
+        return self.plan.event(self.steps)
+
+    def composition(self) -> dict[str, list[Use]]:
+        """What was drawn, by group, for export."""
+        event = self.event
+        return {
+            name: uses_of(event, cohort, "gradient step")
+            for cohort, name in enumerate(self.plan.groups)
+        }
+
+    def epsilon_spent(self) -> Mapping[str, float]:
+        """Of each owner of a group, at the group's δ, after the steps charged so far."""
+        return self.plan.epsilon(self.steps)
+
+    def statement(
+        self,
+        adjacency: str,
+        noise_is_private: bool,
+        unit: str = OWNER,
+        provisos: tuple[str, ...] = (),
+    ) -> PrivacyStatement:
+        """Say what was promised, and what was spent."""
+        spent = self.epsilon_spent()
+        exact = self.plan.accountant == "gaussian"
+        groups = tuple(
+            GroupSpending(
+                name,
+                group.owners,
+                group.budget,
+                spent[name],
+                gdp_mu(group.budget.epsilon, group.budget.delta) if exact else float("inf"),
+            )
+            for name, group in self.plan.groups.items()
+        )
+        return PrivacyStatement(
+            "worst-case",
+            adjacency,
+            noise_is_private,
+            groups,
+            STEPS_RELEASED.format(f"{self.steps:,}"),
+            unit,
+            gaussian=exact,
+            provisos=provisos,
+        )

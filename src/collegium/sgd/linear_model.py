@@ -1,0 +1,48 @@
+"""What a descent of a linear model publishes: scikit-learn's own estimators, which need nothing of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from collegium.errors import InputError
+from collegium.sgd.linear_sums import CONSTANT
+
+Floats = NDArray[np.float64]
+
+
+def as_rows(seen: Any, what: str) -> Floats:
+    """Take records as rows of unit length, each by itself; a row that is no number is 0.
+
+    Raises InputError if they are no table of numbers; says nothing of their values.
+    """
+    if hasattr(seen, "toarray"):
+        seen = seen.toarray()
+    array = np.asarray(seen)
+    if array.dtype.kind not in "buif" or array.ndim != 2:
+        raise InputError(
+            f"the {what} are of type {array.dtype} and shape {array.shape} after preprocessing; give a table "
+            "of numbers: preprocessing=TabularEncoder() encodes categories, and flatten images"
+        )
+    array = np.where(np.isfinite(array), array, 0.0).astype(np.float64, copy=False)
+    return np.asarray(Normalizer().fit_transform(array))
+
+
+def linear_classifier(parameters: Floats, classes: NDArray[Any]) -> Pipeline:
+    """Make a fitted softmax (or logistic) regression on rows of unit length.
+
+    ``parameters`` (n_features + 1, n_outputs): the last row belongs to the constant.
+    """
+    model = LogisticRegression()
+    model.classes_ = np.asarray(classes)
+    model.coef_ = np.ascontiguousarray(parameters[:-1].T)
+    model.intercept_ = parameters[-1] * CONSTANT
+    model.n_features_in_ = len(parameters) - 1
+    model.n_iter_ = np.array([1], dtype=np.int32)
+    rows = Normalizer().fit(np.zeros((1, len(parameters) - 1)))
+    return make_pipeline(rows, model)

@@ -1,0 +1,281 @@
+"""The one pipeline of direct training: plan, features, charged and noisy steps, a model.
+
+The estimators, studies, the audit and reproductions are thin faces of it: they hand over a
+:class:`DescentRecipe`, :class:`~collegium.pate.records.Records` and a
+:class:`~collegium.sgd.memory.DescentMemory`. Everything that decides on the result is in the first two; the
+coins of a sample and the noise come from the operating system.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.accounting.statement import PrivacyStatement, large_deltas
+from collegium.errors import InputError, PrivacyWarning
+from collegium.models.trial import one_line_about
+from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
+from collegium.pate.observer import Observer
+from collegium.pate.records import Records
+from collegium.pate.views import View, fitted_view
+from collegium.personalisation.descent_plan import DescentPlan
+from collegium.personalisation.rates import plan_descent
+from collegium.sgd.account import DescentAccount
+from collegium.sgd.grid import MAX_NOISE, Integers, noisy
+from collegium.sgd.linear_model import as_rows, linear_classifier
+from collegium.sgd.linear_sums import InMemory, Terms, blocks_of, require_exact, to_features
+from collegium.sgd.losses import CrossEntropy, Loss
+from collegium.sgd.memory import DescentMemory
+from collegium.sgd.optimiser import State, stepped
+from collegium.sgd.sampling import Sample
+from collegium.sgd.settings import FULL_BATCH, Descent
+
+Floats = NDArray[np.float64]
+RELATIONS = {"blanked": Neighbours.ADD_OR_REMOVE, "replaced": Neighbours.ANY_CHANGE}
+
+
+class Summands(Protocol):
+    """Private records, wherever they are, seen by one model: all that a descent asks of them."""
+
+    def clipped_sum(self, parameters: Floats, sample: Sample) -> Integers:
+        """Sum of the clipped contributions of who takes part, in units of the grid. **Sensitive.**"""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DescentRecipe:
+    """Everything that decides on the result of a run.
+
+    ``descent``: steps, sampling, clipping, learning.
+    ``preprocessing``: fitted on public records only; rows are then brought to unit length.
+    ``seed``: public randomness.
+    ``noise_seed``: of noise and samples, for experiments: not private.
+    ``start``: parameters to start from, made of public things alone; default: zeros.
+    """
+
+    descent: Descent = field(default_factory=Descent)
+    preprocessing: Any = None
+    seed: int = 0
+    noise_seed: int | None = None
+    start: Floats | None = None
+
+    def noise(self) -> NoiseSource:
+        """Make the source of privacy noise."""
+        return SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
+
+    def sample(self, step: int) -> Sample:
+        """Throw fresh coins for a step; of a full batch everybody is part."""
+        if self.descent.sampling == FULL_BATCH:
+            return Sample()
+        if self.noise_seed is None:
+            return Sample.fresh()
+        return Sample.seeded(self.noise_seed, step)
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What a descent released, and what it cost.
+
+    ``state``: after the last step.
+    ``privacy``: budgets and spending by group.
+    ``account``: what was drawn.
+    """
+
+    state: State
+    privacy: PrivacyStatement
+    account: DescentAccount
+
+
+class DescentRun:
+    """One run of direct training.
+
+    Making it plans and checks, looks at no record and spends nothing.
+
+    Parameters
+    ----------
+    recipe : DescentRecipe
+        What to do.
+    records : Records
+        With what; public ones may be missing where no preprocessing needs them.
+    memory : DescentMemory, optional
+        What outlives the process; default: nothing.
+    observer : Observer, optional
+        Is told how it gets on.
+    relation : Neighbours, optional
+        What a ledger promises; default: nothing beyond the recipe.
+    n_threads : int, optional
+        Of the sums; their bits do not depend on it.
+
+    Attributes
+    ----------
+    plan : DescentPlan
+        From public numbers only.
+    arrangement : Arrangement
+        Which data sets the guarantee is about.
+
+    Raises
+    ------
+    InputError
+        If anything that was given cannot be used.
+    """
+
+    def __init__(
+        self,
+        recipe: DescentRecipe,
+        records: Records,
+        memory: DescentMemory | None = None,
+        observer: Observer | None = None,
+        relation: Neighbours | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.recipe = recipe
+        self.records = records
+        self.memory = DescentMemory() if memory is None else memory
+        self.observer = Observer() if observer is None else observer
+        self._n_threads = n_threads
+        settings = recipe.descent
+        sizes = records.budgets.public_sizes()
+        wanted = RELATIONS.get(settings.neighbours or "", relation or Neighbours.ADD_OR_REMOVE)
+        self.plan: DescentPlan = plan_descent(
+            records.budgets.groups,
+            sizes,
+            kind=settings.sampling,
+            steps=settings.steps,
+            rate=settings.rate,
+            neighbours=wanted,
+            accountant=settings.accountant,
+            bound=settings.bound,
+        )
+        self._refuse_unaffordable()
+        self.loss: Loss = CrossEntropy(len(records.classes))
+        self.terms = Terms.of(self.plan, settings.clip_norm)
+        require_exact(self.terms, [group.owners for group in self.plan.groups.values()])
+        self.arrangement: Arrangement = replace(
+            records.arrangement, blanked_only=wanted is Neighbours.ADD_OR_REMOVE
+        )
+        large = large_deltas(
+            (name, group.owners, group.budget) for name, group in self.plan.groups.items()
+        )
+        if large:
+            warnings.warn(large, PrivacyWarning, stacklevel=3)
+
+    def _refuse_unaffordable(self) -> None:
+        if self.plan.noise > MAX_NOISE:
+            raise InputError(
+                f"{self.plan.steps:,} steps need noise of {self.plan.noise:.3g} clip norms, and at most "
+                f"{MAX_NOISE:,.0f} can be drawn: budgets are too small for so many, lower steps"
+            )
+
+    @cached_property
+    def view(self) -> View:
+        """What the model sees of records: fitted on public ones."""
+        if self.recipe.preprocessing is None:
+            return View(None)
+        return fitted_view(self.recipe.preprocessing, self.records.X_public, "preprocessing")
+
+    @cached_property
+    def X_seen(self) -> Any:  # noqa: N802
+        """Public records as the model sees them."""
+        with one_line_about(self.view.name, "applied to the public records"):
+            return self.view.of(self.records.X_public, self.memory.folder)
+
+    def summands(self) -> Summands:
+        """Let the private records be seen by the model. **Sensitive.**"""
+        records = self.records
+        seen = as_rows(self.view.of_private(records.X, self.memory.folder), "private records")
+        blocks = blocks_of(
+            to_features(seen),
+            records.codes,
+            records.budgets.record_owner,
+            self._group_of_owner(),
+            self.loss.n_outputs,
+        )
+        return InMemory(list(blocks), self.loss, self.terms, self._n_threads)
+
+    def _group_of_owner(self) -> NDArray[np.intp]:
+        """Position in the plan of each owner's group: by name."""
+        place = {name: position for position, name in enumerate(self.plan.groups)}
+        names = self.records.budgets.group_names
+        # A group that was declared empty is in no plan, and nobody may be in it.
+        positions = np.array([place.get(name, -1) for name in names], dtype=np.intp)
+        groups = positions[self.records.budgets.owner_group]
+        assert (groups >= 0).all()
+        return groups
+
+    def start(self, n_features: int) -> State:
+        """Stand at the start: zeros, or what the recipe says."""
+        shape = (n_features, self.loss.n_outputs)
+        given = self.recipe.start
+        if given is not None and given.shape != shape:
+            raise InputError(
+                f"start has shape {given.shape}, and the model {shape}: leave start out"
+            )
+        return State.at(np.zeros(shape) if given is None else np.array(given, dtype=np.float64))
+
+    def descend(
+        self,
+        summands: Summands,
+        n_features: int,
+        noise: NoiseSource | None = None,
+        stop: Callable[[State], bool] = lambda state: False,
+    ) -> Learnt:
+        """Take all steps: each is charged before it is drawn; a step that a crash took is not taken again.
+
+        Parameters
+        ----------
+        summands : Summands
+            **Sensitive.** Of the private records.
+        n_features : int
+            Of the model, with the constant.
+        noise : NoiseSource, optional
+            Default: the recipe's.
+        stop : callable, optional
+            Whether to stop early, from released and public things alone. Saves nothing that was reserved.
+        """
+        settings, memory, plan = self.recipe.descent, self.memory, self.plan
+        noise = self.recipe.noise() if noise is None else noise
+        account = DescentAccount(plan)
+        state = memory.state() or self.start(n_features)
+        account.charge(memory.charged())
+        self.observer.stage("steps", plan.steps)
+        with memory.descending() as should_pause:
+            while account.steps < plan.steps and not should_pause() and not stop(state):
+                # What was charged and is not kept is lost: neither its samples nor its noise come again.
+                state = replace(state, step=account.steps)
+                last = min(account.steps + memory.stride, plan.steps)
+                memory.charge(last)
+                for step in range(state.step, last):
+                    account.charge(step + 1)
+                    total = summands.clipped_sum(state.parameters, self.recipe.sample(step))
+                    released = noisy(total, plan.noise, noise, step=step)
+                    gradient = released * (settings.clip_norm / plan.divisor)
+                    state = stepped(state, gradient, settings)
+                    self.observer.advanced(step + 1, plan.steps)
+                    if stop(state):
+                        break
+                account.charge(last)
+                memory.keep(state)
+        privacy = account.statement(
+            self.arrangement.sentence,
+            noise.is_private,
+            self.arrangement.counts_in,
+            self.arrangement.provisos,
+        )
+        return Learnt(state, privacy, account)
+
+    def learn(self) -> Learnt:
+        """See the private records, and descend."""
+        X_public = self.records.X_public
+        n_features = int(self.X_seen.shape[1] if X_public is not None else self.records.X.shape[1])
+        return self.descend(self.summands(), n_features + 1)
+
+    def model(self, learnt: Learnt) -> Any:
+        """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""
+        return linear_classifier(learnt.state.model, self.records.classes)

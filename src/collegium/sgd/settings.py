@@ -1,0 +1,78 @@
+"""Settings of direct training that every face shares: study files, the estimators, the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from collegium.errors import InputError
+from collegium.parameters import Settings, setting
+
+FULL_BATCH, SAMPLE, SCALE = "full-batch", "sample", "scale"
+
+
+@dataclass(frozen=True)
+class Descent(Settings):
+    """How a model is learnt directly: noisy, clipped steps.
+
+    Examples
+    --------
+    >>> Descent(steps=30).sampling
+    'full-batch'
+    """
+
+    sampling: str = setting(
+        FULL_BATCH,
+        "Who takes part in a step. full-batch: everybody, with a say in proportion to what they grant; the "
+        "account is exact. sample: a random sample, in which generous people are more often. scale: a random "
+        "sample, in which generous people have more say.",
+        choices=(FULL_BATCH, SAMPLE, SCALE),
+    )
+    steps: int = setting(80, "How many steps; fixed beforehand, and paid for.", most=1_000_000)
+    rate: float | None = setting(
+        None,
+        "Mean probability with which somebody takes part in a step, of sample and scale.",
+        kind="number",
+        above=0,
+        most=1,
+        example="0.1",
+    )
+    clip_norm: float = setting(
+        0.5,
+        "Norm to which the gradient of all of a person's records together is clipped.",
+        above=0,
+    )
+    bound: str = setting(
+        "weight",
+        "How people get different says. weight: gradients are clipped to one norm, and weighted. clip: each "
+        "is clipped to a norm of its own. Both cost the same.",
+        choices=("weight", "clip"),
+    )
+    learning_rate: float = setting(4.0, "Size of the steps.", above=0)
+    momentum: float = setting(0.9, "Share of a step that the next one repeats.", least=0, below=1)
+    averaging: float = setting(
+        0.5, "Over which last share of the steps the model is averaged.", least=0, most=1
+    )
+    neighbours: str | None = setting(
+        None,
+        "Whom the guarantee compares. blanked: all records of a person are there or blank. replaced: or "
+        "are others, which takes twice the noise, and full-batch. Left out: as the ledger promises, or else "
+        "blanked.",
+        kind="text",
+        choices=("blanked", "replaced"),
+        example='"replaced"',
+    )
+    accountant: str = setting(
+        "pld",
+        "Of sample and scale: pld, from loss distributions; rdp, the moments accountant (looser).",
+        choices=("pld", "rdp"),
+    )
+    section: ClassVar[str] = "descent"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.rate is None) != (self.sampling == FULL_BATCH):
+            raise InputError(
+                f"rate goes with sampling = {SAMPLE!r} or {SCALE!r}, got rate = {self.rate!r} with "
+                f"{self.sampling!r}: give both, or leave rate out"
+            )
