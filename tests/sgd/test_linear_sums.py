@@ -125,7 +125,7 @@ def test_scores_are_exact_so_that_no_other_record_can_change_them():
         assert (exact_scores(units[rows, ::-1], parameters[::-1]) == scores[rows]).all()
     true = units @ parameters / 2.0**15
     assert np.abs(scores - true).max() <= 300 * np.abs(parameters).max() * 2.0**-28
-    assert not exact_scores(units, np.full((300, 3), np.nan)).any()
+    assert np.isnan(exact_scores(units, np.full((300, 3), np.inf))).all()
 
 
 def test_several_records_of_one_owner_are_clipped_together_and_not_one_by_one():

@@ -120,12 +120,13 @@ def exact_scores(units: Floats, parameters: Floats) -> Floats:
     are rounded to as many bits as leave every sum of products a whole number that floats hold.
 
     ``units`` (n, d): in units of 2^-15.
-    ``parameters`` (d, n_outputs): what is no number counts as 0.
+    ``parameters`` (d, n_outputs): if one is no number, no score is.
     """
-    finite = np.where(np.isfinite(parameters), parameters, 0.0)
+    if not np.isfinite(parameters).all():
+        return np.full((len(units), parameters.shape[1]), np.nan)
     bits = 53 - FACTOR_BITS - math.ceil(math.log2(len(parameters) + 1))
-    scale = 2.0 ** (bits - math.frexp(float(np.abs(finite).max(initial=0.0)))[1] - 1)
-    return np.asarray((units @ np.rint(finite * scale)) * (1 / (_SCALE * scale)))
+    scale = 2.0 ** (bits - math.frexp(float(np.abs(parameters).max(initial=0.0)))[1] - 1)
+    return np.asarray((units @ np.rint(parameters * scale)) * (1 / (_SCALE * scale)))
 
 
 def exact_sum(units: Floats, rounded: Floats) -> Integers:
