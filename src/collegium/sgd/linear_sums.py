@@ -10,6 +10,7 @@ number of threads or of machines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -106,37 +107,59 @@ class Block:
                 groups, features = groups[present], features[rows]
                 lengths, targets = lengths[rows], targets[rows]
         units = features.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            errors = loss.errors(units @ (parameters / _SCALE), targets)
-        rounded = _bounded(errors, units, lengths, terms, groups, self.per_owner)
-        total = np.zeros(parameters.shape, dtype=np.int64)
-        for first in range(0, len(units), _ROWS):  # so many products add up exactly
-            some = slice(first, first + _ROWS)
-            total += (units[some].T @ rounded[some]).astype(np.int64)
-        return total
+        errors = loss.errors(exact_scores(units, parameters), targets)
+        clips, weights = terms.clips[groups], terms.weights[groups]
+        rounded = bounded(errors, units, lengths, clips, weights, terms.clip_norm, self.per_owner)
+        return exact_sum(units, rounded)
 
 
-def _bounded(
+def exact_scores(units: Floats, parameters: Floats) -> Floats:
+    """Score records: exactly, so that nobody's scores depend on who else is there. **Sensitive.**
+
+    How a matrix product is rounded may depend on how many rows it has. So parameters, which were released,
+    are rounded to as many bits as leave every sum of products a whole number that floats hold.
+
+    ``units`` (n, d): in units of 2^-15.
+    ``parameters`` (d, n_outputs): if one is no number, no score is.
+    """
+    if not np.isfinite(parameters).all():
+        return np.full((len(units), parameters.shape[1]), np.nan)
+    bits = 53 - FACTOR_BITS - math.ceil(math.log2(len(parameters) + 1))
+    scale = 2.0 ** (bits - math.frexp(float(np.abs(parameters).max(initial=0.0)))[1] - 1)
+    return np.asarray((units @ np.rint(parameters * scale)) * (1 / (_SCALE * scale)))
+
+
+def exact_sum(units: Floats, rounded: Floats) -> Integers:
+    """Sum features ⊗ errors, both whole numbers: exactly, in units of the grid. **Sensitive.**"""
+    total = np.zeros((units.shape[1], rounded.shape[1]), dtype=np.int64)
+    for first in range(0, len(units), _ROWS):  # so many products add up exactly
+        some = slice(first, first + _ROWS)
+        total += (units[some].T @ rounded[some]).astype(np.int64)
+    return total
+
+
+def bounded(
     errors: Floats,
     units: Floats,
     lengths: Floats,
-    terms: Terms,
-    groups: NDArray[np.intp],
+    clips: Floats,
+    weights: Floats,
+    clip_norm: float,
     per_owner: int,
 ) -> Floats:
     """Scale errors so that no owner's contribution is beyond its bound, also after rounding.
 
+    ``clips``, ``weights`` (n_owners,): each owner's, as in :class:`Terms`.
     Returns: whole numbers, in units of 2^-15 clip norms.
     """
     unsound = ~np.isfinite(errors).all(axis=1, keepdims=True)
     if unsound.any():  # a gradient that is no number counts as none
         errors = np.where(unsound, 0.0, errors)
-    clips = terms.clips[groups]
-    norms = _norms(errors, units, lengths, per_owner) / terms.clip_norm
+    norms = _norms(errors, units, lengths, per_owner) / clip_norm
     with np.errstate(divide="ignore", invalid="ignore"):
-        factors = np.minimum(terms.weights[groups], clips * _SLACK / norms)
+        factors = np.minimum(weights, clips * _SLACK / norms)
     factors = np.where(np.isfinite(norms) & (norms > 0), factors, 0.0)
-    scale = _SCALE / terms.clip_norm
+    scale = _SCALE / clip_norm
     for _ in range(_TRIES):
         rounded = np.trunc(errors * (np.repeat(factors, per_owner) * scale)[:, None])
         if per_owner == 1:  # rounded towards zero, each is at most what it was
