@@ -2,8 +2,8 @@
 
 The attacker knows everything but whether one owner's record is there, sees every noisy step, and has made the
 record so that its clipped gradient is always as long as its bound, in a direction of its own. An event is
-learnt on half of the runs and judged on the other. Noise is the operating system's: lower bounds hold together
-with probability 1 - 1e-6, so that a sound mechanism fails this test about once in a million runs of it.
+learnt on half of the runs and judged on the other. Noise is the operating system's; lower bounds hold with
+probability 1 - 1e-6, so that a sound mechanism fails about once in a million runs of this test.
 """
 
 import numpy as np

@@ -107,26 +107,26 @@ class Block:
                 groups, features = groups[present], features[rows]
                 lengths, targets = lengths[rows], targets[rows]
         units = features.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            errors = loss.errors(scores_of(units, parameters), targets)
+        errors = loss.errors(exact_scores(units, parameters), targets)
         clips, weights = terms.clips[groups], terms.weights[groups]
         rounded = bounded(errors, units, lengths, clips, weights, terms.clip_norm, self.per_owner)
         return exact_sum(units, rounded)
 
 
-def scores_of(units: Floats, parameters: Floats) -> Floats:
-    """Multiply features with parameters, exactly: a record's scores do not depend on where it stands.
+def exact_scores(units: Floats, parameters: Floats) -> Floats:
+    """Score records: exactly, so that nobody's scores depend on who else is there. **Sensitive.**
 
-    Parameters are rounded to multiples of one power of two, few enough of them (29 bits for 400 features)
-    that no sum of products is rounded: it is the same in whatever order, and in whatever company, a record
-    is multiplied. So nobody's presence changes a bit of what others contribute.
+    How a matrix product is rounded may depend on how many rows it has. So parameters, which were released,
+    are rounded to as many bits as leave every sum of products a whole number that floats hold.
+
+    ``units`` (n, d): in units of 2^-15.
+    ``parameters`` (d, n_outputs): if one is no number, no score is.
     """
-    largest = float(np.abs(parameters).max(initial=0.0))
-    if 0 < largest < np.inf:
-        bits = 53 - FACTOR_BITS - math.ceil(math.log2(len(parameters) + 1))
-        step = math.frexp(largest)[1] - bits
-        parameters = np.ldexp(np.rint(np.ldexp(parameters, -step)), step)
-    return np.asarray(units @ (parameters / _SCALE))
+    if not np.isfinite(parameters).all():
+        return np.full((len(units), parameters.shape[1]), np.nan)
+    bits = 53 - FACTOR_BITS - math.ceil(math.log2(len(parameters) + 1))
+    scale = 2.0 ** (bits - math.frexp(float(np.abs(parameters).max(initial=0.0)))[1] - 1)
+    return np.asarray((units @ np.rint(parameters * scale)) * (1 / (_SCALE * scale)))
 
 
 def exact_sum(units: Floats, rounded: Floats) -> Integers:
