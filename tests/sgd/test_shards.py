@@ -2,7 +2,6 @@
 
 import contextlib
 import stat
-import warnings
 from dataclasses import replace
 
 import cloudpickle
@@ -10,18 +9,15 @@ import mortal_losses
 import numpy as np
 import pandas as pd
 import pytest
-from mortal_losses import Mortal, Talkative
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from collegium.budgets import Policy
 from collegium.data.sharding import Granted, ParquetSource, Roles, scan
-from collegium.errors import InputError, ModelError, WorkerWarning
+from collegium.errors import InputError
 from collegium.pate.records import Records
-from collegium.pate.teachers.engines import Engine
 from collegium.pate.teachers.parcels import Veiled
 from collegium.pate.views import View
 from collegium.sgd.linear_sums import InMemory, Terms
-from collegium.sgd.memory import DescentMemory
 from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.sampling import Sample
 from collegium.sgd.settings import Descent
