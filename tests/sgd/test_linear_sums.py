@@ -14,6 +14,7 @@ from collegium.sgd.linear_sums import (
     InMemory,
     Terms,
     blocks_of,
+    exact_scores,
     require_exact,
     to_features,
 )
@@ -112,6 +113,19 @@ def test_other_owners_sums_are_the_same_bits_without_one_owner_and_on_any_number
             X[alone], y[alone], np.zeros(alone.sum(), dtype=int), groups[[one]], its, parameters
         )
         assert (whole - without == only).all()
+
+
+def test_scores_are_exact_so_that_no_other_record_can_change_them():
+    random = np.random.default_rng(13)
+    units = random.integers(-(2**15) + 1, 2**15, size=(70, 300)).astype(float)
+    parameters = random.normal(size=(300, 3)) * np.exp(random.normal(size=(300, 3)) * 5)
+    scores = exact_scores(units, parameters)
+    for rows in (slice(0, 1), slice(3, 8), slice(11, 70)):
+        assert (exact_scores(units[rows], parameters) == scores[rows]).all()
+        assert (exact_scores(units[rows, ::-1], parameters[::-1]) == scores[rows]).all()
+    true = units @ parameters / 2.0**15
+    assert np.abs(scores - true).max() <= 300 * np.abs(parameters).max() * 2.0**-28
+    assert np.isnan(exact_scores(units, np.full((300, 3), np.inf))).all()
 
 
 def test_several_records_of_one_owner_are_clipped_together_and_not_one_by_one():

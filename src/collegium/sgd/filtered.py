@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from collegium.errors import InputError
 from collegium.models.threads import in_threads
-from collegium.sgd.grid import FACTOR_BITS, UNIT_BITS, Integers
-from collegium.sgd.linear_sums import Block, Floats, Terms, bounded, exact_sum
+from collegium.sgd.grid import UNIT_BITS, Integers
+from collegium.sgd.linear_sums import Block, Floats, Terms, bounded, exact_scores, exact_sum
 from collegium.sgd.losses import Loss
 from collegium.sgd.sampling import Sample
 
@@ -198,7 +198,7 @@ def _step(block: Block, parameters: Floats, loss: Loss, terms: Terms, left: Inte
     """Let owners give what they have left, at most their clip; see what that costs."""
     units = block.features.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        errors = loss.errors(units @ (parameters * 2.0**-FACTOR_BITS), block.targets)
+        errors = loss.errors(exact_scores(units, parameters), block.targets)
     # Squares of a gradient are added in double precision: an error of its entries' number of units at most.
     entries = 1 if block.per_owner == 1 else parameters.size
     slack = (entries + 8) * 2.0**-52

@@ -10,6 +10,7 @@ number of threads or of machines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -106,11 +107,26 @@ class Block:
                 groups, features = groups[present], features[rows]
                 lengths, targets = lengths[rows], targets[rows]
         units = features.astype(np.float64)
-        with np.errstate(invalid="ignore"):
-            errors = loss.errors(units @ (parameters / _SCALE), targets)
+        errors = loss.errors(exact_scores(units, parameters), targets)
         clips, weights = terms.clips[groups], terms.weights[groups]
         rounded = bounded(errors, units, lengths, clips, weights, terms.clip_norm, self.per_owner)
         return exact_sum(units, rounded)
+
+
+def exact_scores(units: Floats, parameters: Floats) -> Floats:
+    """Score records: exactly, so that nobody's scores depend on who else is there. **Sensitive.**
+
+    How a matrix product is rounded may depend on how many rows it has. So parameters, which were released,
+    are rounded to as many bits as leave every sum of products a whole number that floats hold.
+
+    ``units`` (n, d): in units of 2^-15.
+    ``parameters`` (d, n_outputs): if one is no number, no score is.
+    """
+    if not np.isfinite(parameters).all():
+        return np.full((len(units), parameters.shape[1]), np.nan)
+    bits = 53 - FACTOR_BITS - math.ceil(math.log2(len(parameters) + 1))
+    scale = 2.0 ** (bits - math.frexp(float(np.abs(parameters).max(initial=0.0)))[1] - 1)
+    return np.asarray((units @ np.rint(parameters * scale)) * (1 / (_SCALE * scale)))
 
 
 def exact_sum(units: Floats, rounded: Floats) -> Integers:
@@ -185,8 +201,7 @@ def blocks_of(
     starts = np.cumsum(counts) - counts
     for per_owner in np.unique(counts[counts > 0]).tolist():
         owners = np.flatnonzero(counts == per_owner)
-        size = features.shape[1] * n_outputs if per_owner > 1 else 1
-        together = max(1, min(_ROWS // per_owner, 2**22 // size))
+        together = owners_together(per_owner, features.shape[1], n_outputs)
         for first in range(0, len(owners), together):
             some = owners[first : first + together]
             if per_owner == 1 and len(counts) == len(owner) and len(owners) == len(counts):
@@ -195,10 +210,17 @@ def blocks_of(
                 rows = order[(starts[some][:, None] + np.arange(per_owner)).ravel()]
             its = features[rows]
             coins = f"{name}|{per_owner}|{first}"
-            yield Block(its, _lengths(its), targets[rows], groups[some], per_owner, coins)
+            yield Block(its, lengths_of(its), targets[rows], groups[some], per_owner, coins)
 
 
-def _lengths(features: NDArray[np.int16]) -> Floats:
+def owners_together(per_owner: int, n_features: int, n_outputs: int) -> int:
+    """Choose how many owners with so many records each make a block that fits the cache."""
+    size = n_features * n_outputs if per_owner > 1 else 1
+    return max(1, min(_ROWS // per_owner, 2**22 // size))
+
+
+def lengths_of(features: NDArray[np.int16]) -> Floats:
+    """Norm of each record's features."""
     units = features.astype(np.float64)
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", units, units)) / _SCALE)
 
