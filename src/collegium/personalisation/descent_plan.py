@@ -16,9 +16,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.events import Composition, Event, Gaussian
+from collegium.accounting.events import Composition, Event, Gaussian, PoissonGaussian
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.subsampled import poisson_gaussian_epsilon
 from collegium.budgets import Budget
 from collegium.checks import check_whole
 
@@ -119,10 +120,11 @@ class DescentPlan:
         -------
         Event
         """
-        steps = self.steps if steps is None else steps
-        check_whole("steps", steps, least=0)
-        sensitivity = reach(self.neighbours) * self._each("clip")
-        step = Gaussian(sensitivity, self.noise, neighbours=self.neighbours)
+        steps = self._so_many(steps)
+        clips = self._each("clip")
+        if self.accountant != "gaussian":
+            return PoissonGaussian(self._each("rate"), self.noise / clips, steps)
+        step = Gaussian(reach(self.neighbours) * clips, self.noise, neighbours=self.neighbours)
         return Composition([step], [steps])
 
     def epsilon(self, steps: int | None = None) -> dict[str, float]:
@@ -135,12 +137,28 @@ class DescentPlan:
         steps : int, optional
             At least 0; default: all.
         """
+        if self.accountant != "gaussian":
+            return self._sampled_epsilon(self._so_many(steps))
         mu = np.sqrt(self.event(steps).mu_squared) * (1 + 2.0**-50)
         delta = np.array([group.budget.delta for group in self.groups.values()])
         spent = np.empty_like(mu)
         for one in np.unique(delta):
             spent[delta == one] = gdp_epsilon(mu[delta == one], float(one))
         return dict(zip(self.groups, spent.tolist(), strict=True))
+
+    def _sampled_epsilon(self, steps: int) -> dict[str, float]:
+        noise = (self.noise / self._each("clip")).tolist()
+        return {
+            name: poisson_gaussian_epsilon(
+                group.rate, multiplier, steps, group.budget.delta, self.accountant
+            )
+            for (name, group), multiplier in zip(self.groups.items(), noise, strict=True)
+        }
+
+    def _so_many(self, steps: int | None) -> int:
+        steps = self.steps if steps is None else steps
+        check_whole("steps", steps, least=0)
+        return int(steps)
 
     def _each(self, name: str) -> NDArray[np.float64]:
         return np.array([getattr(group, name) for group in self.groups.values()], dtype=np.float64)
