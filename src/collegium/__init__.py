@@ -29,6 +29,7 @@ _HOMES = {
     ],
     "collegium.pate.voting.vote_table": ["VoteTable"],
     "collegium.personalisation": ["Uniform", "Upsampling", "Vanishing", "Weighting"],
+    "collegium.sgd.classifier": ["DPSGDClassifier"],
     "collegium.study.student_file": ["load_student"],
 }
 _ROOMS = ["accounting", "datasets", "features", "ledger", "students", "teachers"]
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     )
     from collegium.pate.voting.vote_table import VoteTable
     from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
+    from collegium.sgd.classifier import DPSGDClassifier
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
@@ -61,6 +63,7 @@ __all__ = [
     "Budgets",
     "CollegiumError",
     "ConfidentGNMax",
+    "DPSGDClassifier",
     "ExponentialMax",
     "GNMax",
     "InteractiveGNMax",
