@@ -32,10 +32,11 @@ def settled(config: StudyConfig, X_public: Any) -> StudyConfig:
     """Choose a preprocessing that was left out: what the public records need."""
     if config.preprocessing.kind is not None:
         return config
-    is_table = isinstance(X_public, pd.DataFrame)
-    if is_table and not config.is_direct:
-        is_table = not all(map(_is_number, X_public.dtypes))
-    kind = "tabular" if is_table else "none"
+    kind, is_table = "none", isinstance(X_public, pd.DataFrame)
+    if is_table and config.is_direct:
+        kind = "principal"
+    elif is_table and not all(map(_is_number, X_public.dtypes)):
+        kind = "tabular"
     return replace(config, preprocessing=replace(config.preprocessing, kind=kind))
 
 

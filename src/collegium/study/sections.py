@@ -30,6 +30,9 @@ MOST_JOBS = 10_000
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
 PATE, SGD = "pate", "sgd"
+MOST_COMPONENTS = 400
+"""Of a directly trained model, where nothing else is said."""
+
 PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings")
 
 
@@ -256,8 +259,8 @@ class Preprocessing(Settings):
 
     kind: str | None = setting(
         None,
-        "Left out: tabular for a table in which public records have text, or, with method sgd, for any "
-        "table; none otherwise. "
+        "Left out: tabular for a table in which public records have text, none otherwise; with method sgd, "
+        "principal for any table. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
@@ -269,7 +272,11 @@ class Preprocessing(Settings):
     categorical: str = setting(
         "ordinal", "tabular: codes, or one column per category.", choices=("ordinal", "onehot")
     )
-    components: int = setting(50, "pca, principal, scattering: number of components.")
+    components: int = setting(
+        50,
+        "pca, principal, scattering: number of components. With method sgd, principal and scattering make as "
+        "many as there is signal for: at most so many, or 400 where it is left out.",
+    )
     normalise: str = setting(
         "length",
         "embeddings: each divided by its own length; centred and scaled as the public ones show; or left.",
