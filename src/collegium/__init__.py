@@ -28,7 +28,7 @@ _HOMES = {
         "PermuteAndFlip",
     ],
     "collegium.pate.voting.vote_table": ["VoteTable"],
-    "collegium.personalisation": ["Uniform", "Upsampling", "Vanishing", "Weighting"],
+    "collegium.personalisation": ["Bagging", "Uniform", "Upsampling", "Vanishing", "Weighting"],
     "collegium.sgd.door": ["individual_dpsgd"],
     "collegium.study.student_file": ["load_student"],
 }
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         PermuteAndFlip,
     )
     from collegium.pate.voting.vote_table import VoteTable
-    from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
+    from collegium.personalisation import Bagging, Uniform, Upsampling, Vanishing, Weighting
     from collegium.sgd.door import individual_dpsgd
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
@@ -59,6 +59,7 @@ else:  # so that type checkers know every name, and that there are no others
 
 __all__ = [
     "Account",
+    "Bagging",
     "Budget",
     "Budgets",
     "CollegiumError",

@@ -3,8 +3,8 @@
 What counts is the *signal* S = Σ_o μ_o: how many people there are, times what they grant in Gaussian DP.
 After T steps with momentum m the noise in a weight is that of T_eff = T/(1−m) − m(1−m^T)/(1−m)² plain steps
 whose noise adds up: lr·T_eff·clip/S in standard deviation. The step size keeps that, on a row of unit length,
-at a fixed part of a logit, so that small budgets take small steps; and as many features are looked at as there
-is signal for. Found on parts of the training images of MNIST and Fashion-MNIST
+at a fixed part of a logit, so that small budgets take small steps; and as many features are looked at as
+there is signal for. Found on parts of the training images of MNIST and Fashion-MNIST
 (``docs/results/direct-training.md``).
 """
 
@@ -43,7 +43,7 @@ def learning_rate(settings: Descent, plan: DescentPlan) -> float:
 
 
 def with_components(preprocessing: Any, settings: Descent, plan: DescentPlan, n_public: int) -> Any:
-    """Let a preprocessing make as many principal components as there is signal for, and no more than it would.
+    """Let a preprocessing make as many principal components as there is signal for, at most its own number.
 
     ``preprocessing``: not changed; what makes no components is returned as it is.
     ``n_public``: public records, of which there must be more than components.
