@@ -26,7 +26,8 @@ AggregatorName = Annotated[
     str, typer.Option("--aggregator", help="lnmax, gnmax, confident, interactive, pfmax or expmax.")
 ]
 Method = Annotated[
-    str, typer.Option("--personalisation", help="uniform, upsampling, weighting or vanishing.")
+    str,
+    typer.Option("--personalisation", help="uniform, upsampling, weighting, vanishing or bagging."),
 ]
 PriceName = Annotated[
     str | None,

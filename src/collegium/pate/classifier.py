@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,41 +11,27 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.accounting.statement import PrivacyStatement
-from collegium.budgets import NOTHING, Budget, Budgets, as_budgets
+from collegium.budgets import Budget, Budgets
 from collegium.checks import check_truth
 from collegium.data.class_shares import as_class_shares
-from collegium.data.people import ask_about_people
-from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
 from collegium.data.tables import (
-    PRIVATE_CLASSES,
     as_records,
     encode_classes,
-    like_private,
-    of_public_types,
-    take_given,
-    take_rows,
 )
 from collegium.errors import (
     InputError,
     LedgerError,
     LedgerWarning,
     NothingReleasedError,
-    PrivacyWarning,
     StudentError,
-    StudentWarning,
 )
-from collegium.extremes import PublicRecords, apart, granting, part_of
-from collegium.ledger.places import NONE, VARIABLE, is_unwanted
 from collegium.parameters import Searchable
 from collegium.pate.classifier_settings import check_settings
 from collegium.pate.effects import (
@@ -55,20 +40,24 @@ from collegium.pate.effects import (
     measure_effects,
     sensitive_teacher_effects,
 )
+from collegium.pate.from_python import (
+    NO_LIST,
+    ClassifierFace,
+    Warner,
+    given_records,
+    one_each,
+    tell_of_fits_before,
+    warn_of_quality,
+)
 from collegium.pate.memory import Memory, TrainedTeachers
-from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun
 from collegium.pate.quality import (
     Quality,
     beliefs_about,
-    beside_the_list,
     judge_by_answers,
-    measure_quality,
 )
 from collegium.pate.recipe import SAME, Recipe
-from collegium.pate.records import Records
 from collegium.pate.settings import Account, Queries
-from collegium.pate.spent_again import anything_before, fits_before, hashes_of, note_fit
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.teachers.engines import Engine, running
 from collegium.pate.views import View
@@ -105,10 +94,10 @@ def _student_has(method: str) -> Any:
     return check
 
 
-class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PATEClassifier(ClassifierFace):
     """A classifier trained under individual privacy budgets.
 
-    Teachers are trained on disjoint (or, when upsampling, overlapping) shards of the private records;
+    Teachers are trained on disjoint (when upsampling or bagging: overlapping) shards of the private records;
     they vote on public records; the votes are noised and accounted for each owner; voting stops before
     any owner's budget is exceeded; a student learns from the released labels. The fitted object holds the
     student and the statement, not the teachers or votes: under a worst-case guarantee with secure noise
@@ -121,7 +110,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         pipeline, or into ``preprocessing``. Default: logistic regression on standardised features.
     n_teachers : int, default=250
         Nominal number of teachers k, for which the aggregator's numbers are given.
-    personalisation : {"uniform", "upsampling", "weighting", "vanishing"} or Personalisation
+    personalisation : {"uniform", "upsampling", "weighting", "vanishing", "bagging"} or Personalisation
         How budgets become influence.
         An object has settings of its own, such as ``Weighting(rule="exact")``.
     aggregator : Aggregator, optional
@@ -241,6 +230,8 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> bool((model.privacy_.by_group()["spent_share"] <= 1).all())
     True
     """
+
+    _fitted = "student_"
 
     def __init__(
         self,
@@ -374,19 +365,28 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_truth("public_may_overlap", public_may_overlap)
         check_truth("scales_may_differ", scales_may_differ)
         if ledger is not None and self.classes is None:
-            raise InputError(
-                "classes are missing: a list read off the private labels is no cost that a ledger could "
-                "count; give classes=[…], a public list"
-            )
-        records = self._records(
-            X, y, budgets, X_public, recipe.account.delta, public_may_overlap, scales_may_differ
+            raise InputError(NO_LIST)
+        if X_public is None:
+            as_records(X_public, "public")
+        given = given_records(
+            X,
+            y,
+            budgets,
+            X_public,
+            encode=partial(encode_classes, classes=self.classes),
+            delta=recipe.account.delta,
+            private_classes=self.classes is None,
+            public_may_overlap=public_may_overlap,
+            scales_may_differ=scales_may_differ,
         )
+        records, self.classes_ = given.records, given.records.classes
+        self._remember(given)
         memory = _InProcess(bool(self.keep_sensitive))
 
         make = partial(
             PateRun,
             memory=memory,
-            observer=_Warner(),
+            observer=Warner(),
             lend_workers=lambda: running(self.engine, self.n_jobs),
             verbose=int(self.verbose),
         )
@@ -410,7 +410,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.student_preprocessing_ = run.student_view.transformer
         run.rehearse()
         if recipe.noise_seed is None:
-            _tell_of_fits_before(records, ledger is None)
+            tell_of_fits_before(records, ledger is None)
         if spending is not None and ledger is not None:
             spending.reserve(
                 ledger,
@@ -474,7 +474,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ) from None
         self.student_ = student
         if self.quality_.tone == "caution":
-            _warn(self.quality_)
+            warn_of_quality(self.quality_)
         return self
 
     def _recipe(self) -> Recipe:
@@ -499,152 +499,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             **given,
         )
 
-    def _records(
-        self,
-        X: Any,
-        y: ArrayLike,
-        budgets: Budgets | Budget | ArrayLike,
-        X_public: Any,
-        delta: float,
-        public_may_overlap: bool,
-        scales_may_differ: bool = False,
-    ) -> Records:
-        refuse_other_order(private_records=X, labels=y, budgets=budgets)
-        granted = as_budgets(budgets, delta, _count(X))
-        X, y, granted = _granting(X, y, granted)
-        private = as_records(X, "private")
-        public = like_private(as_records(X_public, "public"), private)
-        private, public, self._column_types = of_public_types(private, public)
-        self.classes_, codes = encode_classes(y, self.classes)
-        for what, length in (("labels", len(codes)), ("budgets", len(granted))):
-            if length != private.shape[0]:
-                raise InputError(
-                    f"{private.shape[0]} private records, but {length} {what}: give one per record"
-                )
-        self._remember_features(X, private)
-        parts, given = apart(granted, _Warner().note), None
-        made_public = granted.owners[np.unique(granted.record_owner[parts.public])]
-        if parts.public.size:
-            given = PublicRecords(take_rows(private, parts.public), codes[parts.public])
-            private, codes = take_rows(private, parts.private), codes[parts.private]
-            X, granted = private, parts.budgets
-        if not scales_may_differ:
-            refuse_other_scale(private, public)
-        if not public_may_overlap:
-            refuse_overlap(private, public, key="public_may_overlap=True in fit")
-        if isinstance(X, pd.DataFrame):
-            owners = granted.owners[granted.record_owner] if granted.named else None
-            ask_about_people(X, owners, (), _about_people, stacklevel=4)
-        if self.classes is None:
-            _Warner().note(PRIVATE_CLASSES.format("classes=[…], a public list"))
-        arrangement = Arrangement(
-            unit=OWNER if granted.named else ROW,
-            sizes_declared=granted.declared_sizes is not None,
-            private_classes=self.classes is None,
-            public_may_overlap=bool(public_may_overlap),
-            public_levels=granted.public_levels,
-        )
-        return Records(
-            private,
-            codes,
-            granted,
-            self.classes_,
-            public,
-            arrangement=arrangement,
-            given=given,
-            made_public=made_public if granted.named else None,
-        )
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict with the student.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n_records, n_features)
-            Any records.
-
-        Returns
-        -------
-        ndarray, shape (n_records,)
-            Class labels.
-        """
-        student, prepared = self._ready(X)
-        return np.asarray(student.predict(prepared))
-
     @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict probabilities with the student, shape (n_records, n_classes)."""
         student, prepared = self._ready(X)
         return beliefs_of(student, prepared, self.classes_)
-
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of right answers; warns where always naming the most frequent class would do as well.
-
-        Classes that are not on the list count as wrong, and are warned of.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n_test, n_features)
-            Test records.
-        y : array-like, shape (n_test,)
-            Their classes.
-        sample_weight : array-like, shape (n_test,), optional
-            Of the records, in the share; the warning counts every record alike.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        InputError
-            If a class is missing, or pandas objects have the same index in two orders.
-        """
-        refuse_other_order(test_records=X, classes=y, sample_weight=sample_weight)
-        missing = int(np.count_nonzero(pd.isna(np.asarray(y))))
-        if missing:
-            raise InputError(
-                f"{missing:,} of {np.size(y):,} test records have no class: drop them, or ask quality(X, y), "
-                "which leaves them out"
-            )
-        predicted = self.predict(X)
-        self._tell_of_other_classes(y)
-        found = measure_quality(self.classes_, y, predicted)
-        if found is not None and found.tone == "caution":
-            _warn(found)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-
-    def quality(self, X: Any, y: ArrayLike) -> Quality:
-        """Judge the student by test records: beside always giving one answer.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame, shape (n_test, n_features)
-            Public test records.
-        y : array-like, shape (n_test,)
-            Their classes; records whose class is missing are left out.
-
-        Returns
-        -------
-        Quality
-            ``verdict``, ``better``, accuracy beside the most frequent class, balanced accuracy, ROC AUC and
-            calibration; see :mod:`collegium.pate.quality`.
-
-        Raises
-        ------
-        InputError
-            If lengths do not fit, no class is known, or pandas objects have the same index in two orders.
-        """
-        check_is_fitted(self, "student_")
-        refuse_other_order(test_records=X, classes=y)
-        truth = _one_each(y, int(as_records(X, "new").shape[0]), "test records", "classes")
-        student, prepared = self._ready(X)
-        beliefs = beliefs_about(student, prepared, self.classes_)
-        self._tell_of_other_classes(truth)
-        found = measure_quality(self.classes_, truth, student.predict(prepared), beliefs)
-        if found is None:
-            raise InputError("the class of every test record is missing: nothing can be measured")
-        return found
 
     def effects(
         self,
@@ -680,13 +539,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "student_")
         refuse_other_order(test_records=X, classes=y, groups=groups)
         records = as_records(X, "new")
-        truth = _one_each(y, int(records.shape[0]), "test records", "classes")
+        truth = one_each(y, int(records.shape[0]), "test records", "classes")
         level = None
         if groups is not None:
-            level = _one_each(groups, int(records.shape[0]), "test records", "groups")
+            level = one_each(groups, int(records.shape[0]), "test records", "groups")
         known = None
         if y_public is not None:
-            known = _one_each(y_public, self.n_public_, "public records", "true classes")
+            known = one_each(y_public, self.n_public_, "public records", "true classes")
             known = known[self.labelled_indices_]
         predicted = self.predict(X)
         shares = self._shares("student_class_shares")
@@ -721,110 +580,13 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return sensitive_teacher_effects(votes, self.classes_, y_public, self.plan_)
 
-    def _tell_of_other_classes(self, truth: ArrayLike) -> None:
-        strange = beside_the_list(self.classes_, truth)
-        if strange:
-            warnings.warn(strange, StudentWarning, stacklevel=3)
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        records = self._like_fitted(X)
+        return self.student_, View(self.student_preprocessing_).of(records)
 
     def _shares(self, name: str) -> NDArray[np.float64] | None:
         given = getattr(self, name)
         return None if given is None else as_class_shares(given, self.classes_, name)
-
-    def _ready(self, X: Any) -> tuple[Any, Any]:
-        check_is_fitted(self, "student_")
-        records = as_records(X, "new")
-        if records.shape[1] != self.n_features_in_:
-            raise InputError(
-                f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and hasattr(records, "columns"):
-            if set(names) != set(records.columns):
-                raise InputError(
-                    "the feature names should match those that were passed during fit: expected "
-                    f"{', '.join(map(str, names))}"
-                )
-            records = records[list(names)]
-            if self._column_types is not None:
-                records = self._column_types.applied(records, "new", tell=False)
-        return self.student_, View(self.student_preprocessing_).of(records)
-
-    def _remember_features(self, X: Any, records: Any) -> None:
-        self.n_features_in_ = int(records.shape[1])
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
-
-    def _forget(self) -> None:
-        """Drop what an earlier fit learnt: a refit that fails must leave no student of other data."""
-        for name in [
-            name for name in vars(self) if name.endswith("_") and not name.startswith("_")
-        ]:
-            delattr(self, name)
-
-
-def _about_people(asked: list[str]) -> str:
-    return (
-        f"Then give budgets=policy.assign(levels, owners=table[{asked[0]!r}]), so that one budget covers all "
-        "records of a person, and leave the column out of X; if not, ignore this"
-    )
-
-
-def _count(X: Any) -> int:
-    """Count records before they are an array; what is no table counts as one, and is refused as records."""
-    shape = getattr(X, "shape", None)
-    if shape is None:
-        shape = (len(X),) if hasattr(X, "__len__") else np.asarray(X).shape
-    return int(shape[0]) if shape else 1
-
-
-def _granting(X: Any, y: ArrayLike, granted: Budgets) -> tuple[Any, ArrayLike, Budgets]:
-    """Leave out who granted nothing, before anything else is looked at."""
-    if not (granted.owner_group == NOTHING).any() or {_count(X), _count(y)} != {len(granted)}:
-        return X, y, granted  # or lengths differ, which is refused
-    rows = granting(granted, _Warner().note)
-    return take_given(X, rows), take_given(y, rows), part_of(granted, rows)
-
-
-def _warn(found: Quality) -> None:
-    warnings.warn(f"{found.verdict}. {found.reason}", StudentWarning, stacklevel=3)
-
-
-def _one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDArray[Any]:
-    """Take one thing for each record."""
-    column = np.asarray(given)
-    if column.shape != (n_records,):
-        have = str(len(column)) if column.ndim == 1 else f"an array of shape {column.shape} of"
-        raise InputError(f"{n_records} {records}, but {have} {what}: give one per record")
-    return column
-
-
-def _tell_of_fits_before(records: Records, without_ledger: bool) -> None:
-    """Say that an earlier fit spent these people's budgets, too; remember that this one does."""
-    hashes = hashes_of(records)
-    before = fits_before(hashes)
-    if without_ledger and not anything_before() and not is_unwanted():
-        _Warner().note(
-            "nobody remembers what this fit spends, and the next one spends it anew: give ledger=, or set "
-            f"{VARIABLE}={NONE}"
-        )
-    note_fit(hashes)
-    if before and without_ledger:
-        _Warner().note(
-            f"these people's budgets were spent {before + 1} times in this process, with this fit: each is a "
-            "release of its own, what each person granted holds for one of them, and for all together what "
-            "they spent adds up (searches and cross-validation fit often)"
-        )
-
-
-class _Warner(Observer):
-    """Warns of what the user should know, where the user's own code called."""
-
-    def note(self, line: str) -> None:
-        level, frame = 2, sys._getframe(1)
-        while frame.f_back and frame.f_globals.get("__name__", "").startswith("collegium."):
-            level, frame = level + 1, frame.f_back
-        warnings.warn(line, PrivacyWarning, stacklevel=level)
 
 
 class _InProcess(Memory):

@@ -165,8 +165,8 @@ def measure_effects(
 def influence_shares(plan: Plan) -> dict[str, float]:
     """Share of all vote weight that each group's records shape, on average over queries.
 
-    Where groups share all teachers (uniform, upsampling), a group's copies of records among all copies;
-    else the weight of its own teachers' votes, times their participation.
+    Where groups share all teachers (uniform, upsampling, bagging), a group's copies of records among all
+    copies; else the weight of its own teachers' votes, times their participation.
 
     ``plan``: public.
 

@@ -1,16 +1,23 @@
 """What nobody should have to tune: step size and number of features, from public numbers alone.
 
-What counts is the *signal* S = Σ_o μ_o: how many people there are, times what they grant in Gaussian DP. After T
-steps with momentum m the noise in a weight is that of about T_eff = T/(1−m) − m(1−m^T)/(1−m)² plain steps
-whose noise adds up to lr·T_eff·clip/S in standard deviation. The step size keeps that, on a row of unit length, at a
-fixed part of a logit, so that small budgets take small steps; and as many features are looked at as there is signal
-for. Found on parts of the training images of MNIST and Fashion-MNIST (``docs/results/direct-training.md``).
+What counts is the *signal* S = Σ_o μ_o: how many people there are, times what they grant in Gaussian DP.
+After T steps with momentum m the noise in a weight is that of T_eff = T/(1−m) − m(1−m^T)/(1−m)² plain steps
+whose noise adds up: lr·T_eff·clip/S in standard deviation. The step size keeps that, on a row of unit length,
+at a fixed part of a logit, so that small budgets take small steps; and as many features are looked at as
+there is signal for. Found on parts of the training images of MNIST and Fashion-MNIST
+(``docs/results/direct-training.md``).
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from collegium.models.features.principal import PublicComponents
+from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.settings import Descent
 
@@ -18,6 +25,7 @@ NOISE_IN_A_LOGIT = 0.75
 """Standard deviation, on rows of unit length."""
 LARGEST_STEP = 40.0
 FEATURES_PER_ROOT_SIGNAL = 3.0
+_COMPONENTS: dict[type, str] = {PublicComponents: "n_components", PrincipalTable: "components"}
 
 
 def signal(plan: DescentPlan) -> float:
@@ -34,6 +42,19 @@ def learning_rate(settings: Descent, plan: DescentPlan) -> float:
     return min(LARGEST_STEP, NOISE_IN_A_LOGIT * signal(plan) / (settings.clip_norm * effective))
 
 
-def n_features(plan: DescentPlan, most: int) -> int:
-    """How many principal components of public records are worth looking at, at least 1, at most ``most``."""
-    return max(1, min(most, round(FEATURES_PER_ROOT_SIGNAL * math.sqrt(signal(plan)))))
+def with_components(preprocessing: Any, settings: Descent, plan: DescentPlan, n_public: int) -> Any:
+    """Let a preprocessing make as many principal components as there is signal for, at most its own number.
+
+    ``preprocessing``: not changed; what makes no components is returned as it is.
+    ``n_public``: public records, of which there must be more than components.
+    """
+    if isinstance(preprocessing, Pipeline):
+        *first, (name, last) = preprocessing.steps
+        return Pipeline([*first, (name, with_components(last, settings, plan, n_public))])
+    parameter = _COMPONENTS.get(type(preprocessing))
+    most = getattr(preprocessing, parameter) if parameter else None
+    if parameter is None or most is None:
+        return preprocessing
+    wanted = settings.components or round(FEATURES_PER_ROOT_SIGNAL * math.sqrt(signal(plan)))
+    few = max(1, min(int(most), wanted, n_public - 1))
+    return clone(preprocessing).set_params(**{parameter: few})

@@ -28,7 +28,7 @@ from collegium.pate.views import View, fitted_view
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.by_rule import learning_rate
+from collegium.sgd.by_rule import learning_rate, with_components
 from collegium.sgd.grid import MAX_NOISE, Integers, noisy
 from collegium.sgd.linear_model import as_rows, linear_classifier
 from collegium.sgd.linear_sums import InMemory, Terms, blocks_of, require_exact, to_features
@@ -180,9 +180,11 @@ class DescentRun:
     @cached_property
     def view(self) -> View:
         """What the model sees of records: fitted on public ones."""
-        if self.recipe.preprocessing is None:
+        given, X_public = self.recipe.preprocessing, self.records.X_public
+        if given is None:
             return View(None)
-        return fitted_view(self.recipe.preprocessing, self.records.X_public, "preprocessing")
+        given = with_components(given, self.recipe.descent, self.plan, X_public.shape[0])
+        return fitted_view(given, X_public, "preprocessing")
 
     @cached_property
     def X_seen(self) -> Any:  # noqa: N802

@@ -55,6 +55,13 @@ class Descent(Settings):
         above=0,
         example="4.0",
     )
+    components: int | None = setting(
+        None,
+        "How many principal components of the public records the model looks at, where its preprocessing "
+        "makes some. Left out: as many as there is signal for, and at most those that it makes.",
+        kind="whole number",
+        example="200",
+    )
     momentum: float = setting(0.9, "Share of a step that the next one repeats.", least=0, below=1)
     averaging: float = setting(
         0.0, "Over which last share of the steps the model is averaged.", least=0, most=1

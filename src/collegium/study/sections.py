@@ -16,6 +16,7 @@ from collegium.pate.settings import Account, Queries
 from collegium.pate.voting.aggregators import AGGREGATORS, InteractiveGNMax
 from collegium.personalisation import (
     PERSONALISATIONS,
+    Bagging,
     Personalisation,
     Upsampling,
     Vanishing,
@@ -300,7 +301,7 @@ class PersonalisationSection(Settings):
         Weighting.name,
         "uniform: everybody pays what the strictest allows. upsampling: who grants more is seen by more "
         "teachers. weighting: teachers of who grants more weigh more. vanishing: teachers of who grants "
-        "less stay away from some votes.",
+        "less stay away from some votes. bagging: everybody alike, split among the teachers several times.",
         choices=tuple(PERSONALISATIONS),
     )
     rule: str = same_as(Personalisation, "rule")
@@ -308,12 +309,21 @@ class PersonalisationSection(Settings):
     tolerance: float = same_as(Upsampling, "tolerance")
     precision: int = same_as(Upsampling, "precision")
     shuffle_every: int = same_as(Vanishing, "shuffle_every")
+    partitions: int | None = setting(
+        None,
+        f"bagging: how often all people are split among the teachers; left out: {Bagging().partitions}.",
+        kind="whole number",
+        least=2,
+        most=1000,
+        example=str(Bagging().partitions),
+    )
     section: ClassVar[str] = "personalisation"
 
     def build(self) -> Personalisation:
         """Make the personalisation that is chosen."""
         cls = PERSONALISATIONS[self.method]
-        return cls(**{field.name: getattr(self, field.name) for field in fields(cls)})
+        given = {field.name: getattr(self, field.name) for field in fields(cls)}
+        return cls(**{name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True)

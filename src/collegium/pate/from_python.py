@@ -1,0 +1,344 @@
+"""What faces in Python share: records and budgets as they are given, and scikit-learn's manners.
+
+:class:`~collegium.PATEClassifier` and direct training take private records, budgets and public records in
+the same way: this is that way.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from collegium.accounting.neighbours import OWNER, ROW, Arrangement
+from collegium.budgets import NOTHING, Budget, Budgets, as_budgets
+from collegium.data.column_types import ColumnTypes
+from collegium.data.people import ask_about_people
+from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
+from collegium.data.tables import (
+    PRIVATE_CLASSES,
+    as_records,
+    like_private,
+    of_public_types,
+    take_given,
+    take_rows,
+)
+from collegium.errors import InputError, PrivacyWarning, StudentWarning
+from collegium.extremes import PublicRecords, apart, granting, part_of
+from collegium.ledger.places import NONE, VARIABLE, is_unwanted
+from collegium.pate.observer import Observer
+from collegium.pate.quality import Quality, beliefs_about, beside_the_list, measure_quality
+from collegium.pate.records import Records
+from collegium.pate.spent_again import anything_before, fits_before, hashes_of, note_fit
+from collegium.row_labels import refuse_other_order
+
+Encode = Callable[[Any], tuple[NDArray[Any], NDArray[Any]]]
+NO_LIST = (
+    "classes are missing: a list read off the private labels is no cost that a ledger could count; give "
+    "classes=[…], a public list"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What was given to ``fit``: records of a run, and what later records must look like.
+
+    ``types``: of the columns of a table, as public records show them.
+    ``feature_names``: None for arrays.
+    """
+
+    records: Records
+    types: ColumnTypes | None
+    n_features: int
+    feature_names: NDArray[Any] | None
+
+
+def given_records(
+    X: Any,
+    y: Any,
+    budgets: Budgets | Budget | ArrayLike,
+    X_public: Any,
+    *,
+    encode: Encode,
+    delta: float,
+    private_classes: bool,
+    public_may_overlap: bool,
+    scales_may_differ: bool,
+) -> Given:
+    """Check what was given, and make it the records of a run; nothing is spent.
+
+    ``encode``: makes the public list of classes, and class numbers, of labels; or no list, and numbers.
+    ``X_public``: None where a method does without.
+    ``delta``: of budgets that are numbers.
+    ``private_classes``: whether the list is read off the private labels.
+    """
+    refuse_other_order(private_records=X, labels=y, budgets=budgets)
+    granted = as_budgets(budgets, delta, count_records(X))
+    X, y, granted = _granting(X, y, granted)
+    private, public, types = as_records(X, "private"), None, None
+    if X_public is not None:
+        public = like_private(as_records(X_public, "public"), private)
+        private, public, types = of_public_types(private, public)
+    classes, codes = encode(y)
+    for what, length in (("labels", len(codes)), ("budgets", len(granted))):
+        if length != private.shape[0]:
+            raise InputError(
+                f"{private.shape[0]} private records, but {length} {what}: give one per record"
+            )
+    names = np.asarray(X.columns, dtype=object) if hasattr(X, "columns") else None
+    parts, given = apart(granted, Warner().note), None
+    made_public = granted.owners[np.unique(granted.record_owner[parts.public])]
+    if parts.public.size:
+        given = PublicRecords(take_rows(private, parts.public), codes[parts.public])
+        private, codes = take_rows(private, parts.private), codes[parts.private]
+        X, granted = private, parts.budgets
+    if public is not None and not scales_may_differ:
+        refuse_other_scale(private, public)
+    if public is not None and not public_may_overlap:
+        refuse_overlap(private, public, key="public_may_overlap=True in fit")
+    if isinstance(X, pd.DataFrame):
+        owners = granted.owners[granted.record_owner] if granted.named else None
+        ask_about_people(X, owners, (), _about_people, stacklevel=frames_to_user() + 1)
+    if private_classes:
+        Warner().note(PRIVATE_CLASSES.format("classes=[…], a public list"))
+    arrangement = Arrangement(
+        unit=OWNER if granted.named else ROW,
+        sizes_declared=granted.declared_sizes is not None,
+        private_classes=private_classes,
+        public_may_overlap=bool(public_may_overlap),
+        public_levels=granted.public_levels,
+    )
+    records = Records(
+        private,
+        codes,
+        granted,
+        classes,
+        public,
+        arrangement=arrangement,
+        given=given,
+        made_public=made_public if granted.named else None,
+    )
+    return Given(records, types, int(private.shape[1]), names)
+
+
+class Face(BaseEstimator):  # type: ignore[misc]
+    """What estimators remember of the records they were fitted to, and how they look at others."""
+
+    _fitted: ClassVar[str]  # the attribute that holds what was learnt
+    _column_types: ColumnTypes | None
+
+    def _remember(self, given: Given) -> None:
+        self._column_types = given.types
+        self.n_features_in_ = given.n_features
+        if given.feature_names is not None:
+            self.feature_names_in_ = given.feature_names
+
+    def _like_fitted(self, X: Any) -> Any:
+        """Take new records with the columns and types of those that were given to fit."""
+        check_is_fitted(self, self._fitted)
+        records = as_records(X, "new")
+        if records.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and hasattr(records, "columns"):
+            if set(names) != set(records.columns):
+                raise InputError(
+                    "the feature names should match those that were passed during fit: expected "
+                    f"{', '.join(map(str, names))}"
+                )
+            records = records[list(names)]
+            if self._column_types is not None:
+                records = self._column_types.applied(records, "new", tell=False)
+        return records
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit learnt: a refit that fails must leave no model of other data."""
+        for name in [
+            name for name in vars(self) if name.endswith("_") and not name.startswith("_")
+        ]:
+            delattr(self, name)
+
+
+class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
+    """A classifier that knows how good it is beside one that always gives the same answer."""
+
+    classes_: NDArray[Any]
+
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        """Give what predicts, and the records as that sees them."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict classes.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_records, n_features)
+            Any records.
+
+        Returns
+        -------
+        ndarray, shape (n_records,)
+            Class labels.
+        """
+        model, prepared = self._ready(X)
+        return np.asarray(model.predict(prepared))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of right answers; warns where always naming the most frequent class would do as well.
+
+        Classes that are not on the list count as wrong, and are warned of.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_test, n_features)
+            Test records.
+        y : array-like, shape (n_test,)
+            Their classes.
+        sample_weight : array-like, shape (n_test,), optional
+            Of the records, in the share; the warning counts every record alike.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InputError
+            If a class is missing, or pandas objects have the same index in two orders.
+        """
+        refuse_other_order(test_records=X, classes=y, sample_weight=sample_weight)
+        missing = int(np.count_nonzero(pd.isna(np.asarray(y))))
+        if missing:
+            raise InputError(
+                f"{missing:,} of {np.size(y):,} test records have no class: drop them, or ask quality(X, y), "
+                "which leaves them out"
+            )
+        predicted = self.predict(X)
+        self._tell_of_other_classes(y)
+        found = measure_quality(self.classes_, y, predicted)
+        if found is not None and found.tone == "caution":
+            warn_of_quality(found)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def quality(self, X: Any, y: ArrayLike) -> Quality:
+        """Judge the model by test records: beside always giving one answer.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_test, n_features)
+            Public test records.
+        y : array-like, shape (n_test,)
+            Their classes; records whose class is missing are left out.
+
+        Returns
+        -------
+        Quality
+            ``verdict``, ``better``, accuracy beside the most frequent class, balanced accuracy, ROC AUC and
+            calibration; see :mod:`collegium.pate.quality`.
+
+        Raises
+        ------
+        InputError
+            If lengths do not fit, no class is known, or pandas objects have the same index in two orders.
+        """
+        check_is_fitted(self, self._fitted)
+        refuse_other_order(test_records=X, classes=y)
+        truth = one_each(y, int(as_records(X, "new").shape[0]), "test records", "classes")
+        model, prepared = self._ready(X)
+        beliefs = beliefs_about(model, prepared, self.classes_)
+        self._tell_of_other_classes(truth)
+        found = measure_quality(self.classes_, truth, model.predict(prepared), beliefs)
+        if found is None:
+            raise InputError("the class of every test record is missing: nothing can be measured")
+        return found
+
+    def _tell_of_other_classes(self, truth: ArrayLike) -> None:
+        strange = beside_the_list(self.classes_, truth)
+        if strange:
+            warnings.warn(strange, StudentWarning, stacklevel=3)
+
+
+class Warner(Observer):
+    """Warns of what the user should know, where the user's own code called."""
+
+    def note(self, line: str) -> None:
+        """Warn of it."""
+        warnings.warn(line, PrivacyWarning, stacklevel=frames_to_user())
+
+
+def frames_to_user() -> int:
+    """Count the frames from the caller to the user's own code: a ``stacklevel`` for the caller's warning."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("collegium."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def warn_of_quality(found: Quality) -> None:
+    """Say that a model is no better than one that always gives the same answer, or looks like one."""
+    warnings.warn(f"{found.verdict}. {found.reason}", StudentWarning, stacklevel=frames_to_user())
+
+
+def tell_of_fits_before(records: Records, without_ledger: bool) -> None:
+    """Say that an earlier fit spent these people's budgets, too; remember that this one does."""
+    hashes = hashes_of(records)
+    before = fits_before(hashes)
+    if without_ledger and not anything_before() and not is_unwanted():
+        Warner().note(
+            "nobody remembers what this fit spends, and the next one spends it anew: give ledger=, or set "
+            f"{VARIABLE}={NONE}"
+        )
+    note_fit(hashes)
+    if before and without_ledger:
+        Warner().note(
+            f"these people's budgets were spent {before + 1} times in this process, with this fit: each is a "
+            "release of its own, what each person granted holds for one of them, and for all together what "
+            "they spent adds up (searches and cross-validation fit often)"
+        )
+
+
+def count_records(X: Any) -> int:
+    """Count records before they are an array; what is no table counts as one, and is refused as records."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        shape = (len(X),) if hasattr(X, "__len__") else np.asarray(X).shape
+    return int(shape[0]) if shape else 1
+
+
+def one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDArray[Any]:
+    """Take one thing for each record."""
+    column = np.asarray(given)
+    if column.shape != (n_records,):
+        have = str(len(column)) if column.ndim == 1 else f"an array of shape {column.shape} of"
+        raise InputError(f"{n_records} {records}, but {have} {what}: give one per record")
+    return column
+
+
+def _granting(X: Any, y: Any, granted: Budgets) -> tuple[Any, Any, Budgets]:
+    """Leave out who granted nothing, before anything else is looked at."""
+    if not (granted.owner_group == NOTHING).any() or {count_records(X), count_records(y)} != {
+        len(granted)
+    }:
+        return X, y, granted  # or lengths differ, which is refused
+    rows = granting(granted, Warner().note)
+    return take_given(X, rows), take_given(y, rows), part_of(granted, rows)
+
+
+def _about_people(asked: list[str]) -> str:
+    return (
+        f"Then give budgets=policy.assign(levels, owners=table[{asked[0]!r}]), so that one budget covers all "
+        "records of a person, and leave the column out of X; if not, ignore this"
+    )
