@@ -20,7 +20,7 @@ import numpy as np
 
 def softmax(rows: int, columns: int, classes: int, steps: int) -> None:
     """Take private and plain steps in turn."""
-    from collegium.budgets import Budget, Budgets
+    from collegium.budgets import Budgets
     from collegium.models.threads import allowed_threads, in_threads
     from collegium.pate.records import Records
     from collegium.sgd.run import DescentRecipe, DescentRun
