@@ -28,8 +28,9 @@ _HOMES = {
         "PermuteAndFlip",
     ],
     "collegium.pate.voting.vote_table": ["VoteTable"],
-    "collegium.personalisation": ["Uniform", "Upsampling", "Vanishing", "Weighting"],
+    "collegium.personalisation": ["Bagging", "Uniform", "Upsampling", "Vanishing", "Weighting"],
     "collegium.sgd.classifier": ["DPSGDClassifier"],
+    "collegium.sgd.door": ["individual_dpsgd"],
     "collegium.study.student_file": ["load_student"],
 }
 _ROOMS = ["accounting", "datasets", "features", "ledger", "students", "teachers"]
@@ -51,14 +52,16 @@ if TYPE_CHECKING:
         PermuteAndFlip,
     )
     from collegium.pate.voting.vote_table import VoteTable
-    from collegium.personalisation import Uniform, Upsampling, Vanishing, Weighting
+    from collegium.personalisation import Bagging, Uniform, Upsampling, Vanishing, Weighting
     from collegium.sgd.classifier import DPSGDClassifier
+    from collegium.sgd.door import individual_dpsgd
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
 
 __all__ = [
     "Account",
+    "Bagging",
     "Budget",
     "Budgets",
     "CollegiumError",
@@ -81,6 +84,7 @@ __all__ = [
     "VoteTable",
     "Weighting",
     "__version__",
+    "individual_dpsgd",
     "load_dataset",
     "load_student",
 ]

@@ -16,6 +16,7 @@ from collegium.errors import InputError
 from collegium.noise.grid import GRID
 from collegium.personalisation import (
     PERSONALISATIONS,
+    Bagging,
     Participation,
     Uniform,
     Upsampling,
@@ -38,7 +39,9 @@ ALL_PLANNERS = [
     cls(rule=rule, **extra)
     for cls in PERSONALISATIONS.values()
     for rule in cls.rules
-    for extra in ([{}, {"max_duplicates": 3}] if cls is Upsampling else [{}])
+    for extra in {Upsampling: [{}, {"max_duplicates": 3}], Bagging: [{"partitions": 2}]}.get(
+        cls, [{}]
+    )
 ]
 
 
@@ -308,7 +311,7 @@ def test_algorithm_2_makes_groups_not_teachers_add_up_but_relations_stay():
 
 
 # Algorithm 2 as printed scales everything by the number of teachers: tested above.
-NORMALISED = [p for p in ALL_PLANNERS if p.rule != "algorithm2"]
+NORMALISED = [p for p in ALL_PLANNERS if p.rule != "algorithm2" and p.name != "bagging"]
 
 
 @pytest.mark.parametrize("personalisation", NORMALISED, ids=label)

@@ -5,13 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
 
+from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Policy
 from collegium.errors import BudgetExceededError, InputError
+from collegium.models.features.principal import PublicComponents
 from collegium.noise.sources import SeededNoise
 from collegium.pate.records import Records
 from collegium.sgd.account import DescentAccount
+from collegium.sgd.by_rule import LARGEST_STEP, signal
 from collegium.sgd.grid import UNIT
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.run import DescentRecipe, DescentRun
@@ -233,3 +237,21 @@ def test_rate_and_sampling_go_together():
     for wrong in ({"rate": 0.1}, {"sampling": "sample"}, {"sampling": "scale"}):
         with pytest.raises(InputError, match="rate goes with sampling"):
             Descent(**wrong)
+
+
+def test_step_size_and_components_follow_from_public_numbers():
+    its = records()
+    few, many = run(its), run(records(levels={name: 10 * value for name, value in LEVELS.items()}))
+    granted = sum(
+        gdp_mu(group.budget.epsilon, group.budget.delta) * group.owners
+        for group in few.plan.groups.values()
+    )
+    assert signal(few.plan) == pytest.approx(granted, rel=1e-9)
+    assert few.learning_rate < many.learning_rate <= LARGEST_STEP
+    assert run(its, learning_rate=3.0).learning_rate == 3.0
+    recipe = DescentRecipe(Descent(), PublicComponents(n_components=50, whiten=0.5))
+    view = DescentRun(recipe, its).view
+    assert view.transformer.n_components == round(3 * signal(few.plan) ** 0.5) < 50
+    wanted = DescentRecipe(Descent(components=7), make_pipeline(PublicComponents(n_components=50)))
+    assert DescentRun(wanted, its).X_seen.shape == (200, 7)
+    assert DescentRun(DescentRecipe(Descent(), PublicComponents()), its).X_seen.shape == (200, 64)

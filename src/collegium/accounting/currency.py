@@ -403,12 +403,20 @@ def poisson_gaussian_bound(
         raise InputError(f"rate must lie in [0, 1], got {rate:g}; it is a probability.")
     if rate == 1 or rate == 0 or _as_count(steps) == 0:
         return gaussian_bound(noise_multiplier, steps if rate else 0)
+    losses = poisson_gaussian_losses(rate, noise_multiplier, steps, interval)
+    return fit_bound(*loss_distributions(losses), delta_0)
+
+
+def poisson_gaussian_losses(
+    rate: float, noise_multiplier: float, steps: int, interval: float
+) -> Any:
+    """Make dp_accounting's pessimistic privacy loss distribution of steps at a rate in (0, 1)."""
     step = _dp_accounting().from_gaussian_mechanism(
         as_positive_scalar("noise_multiplier", noise_multiplier),
         sampling_prob=rate,
         value_discretization_interval=as_positive_scalar("interval", interval),
     )
-    return fit_bound(*loss_distributions(step.self_compose(steps)), delta_0)
+    return step.self_compose(steps)
 
 
 def _as_count(steps: int) -> int:

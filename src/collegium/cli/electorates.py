@@ -9,7 +9,7 @@ import numpy as np
 from collegium.cli.vote_files import TeacherBudgets
 from collegium.errors import InputError
 from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import Upsampling, as_personalisation
+from collegium.personalisation import Bagging, Upsampling, as_personalisation
 from collegium.personalisation.base import finish_plan
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan, separate_electorate
@@ -19,6 +19,11 @@ def electorate_of(
     budgets: TeacherBudgets, table: VoteTable, method: str, rule: str, seed: int
 ) -> tuple[Plan, Electorate]:
     """Plan who of a given ensemble's teachers has how much influence."""
+    if method == Bagging.name:
+        raise InputError(
+            "bagging trains teachers of its own, and here they are somebody else's: use upsampling, and say "
+            "in a column teachers_per_owner how many of them saw each owner's records"
+        )
     personalisation = as_personalisation(method, rule)
     if budgets.duplicates is not None or method == "upsampling":
         return _upsampled(budgets, table, method)

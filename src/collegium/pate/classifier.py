@@ -97,7 +97,7 @@ def _student_has(method: str) -> Any:
 class PATEClassifier(ClassifierFace):
     """A classifier trained under individual privacy budgets.
 
-    Teachers are trained on disjoint (or, when upsampling, overlapping) shards of the private records;
+    Teachers are trained on disjoint (when upsampling or bagging: overlapping) shards of the private records;
     they vote on public records; the votes are noised and accounted for each owner; voting stops before
     any owner's budget is exceeded; a student learns from the released labels. The fitted object holds the
     student and the statement, not the teachers or votes: under a worst-case guarantee with secure noise
@@ -110,7 +110,7 @@ class PATEClassifier(ClassifierFace):
         pipeline, or into ``preprocessing``. Default: logistic regression on standardised features.
     n_teachers : int, default=250
         Nominal number of teachers k, for which the aggregator's numbers are given.
-    personalisation : {"uniform", "upsampling", "weighting", "vanishing"} or Personalisation
+    personalisation : {"uniform", "upsampling", "weighting", "vanishing", "bagging"} or Personalisation
         How budgets become influence.
         An object has settings of its own, such as ``Weighting(rule="exact")``.
     aggregator : Aggregator, optional

@@ -1,7 +1,8 @@
-"""Budgets become influence: uniform, upsampling, weighting and vanishing."""
+"""Budgets become influence: uniform, upsampling, weighting, vanishing and bagging."""
 
 from collegium.errors import InputError
 from collegium.personalisation.assignment import Assignment
+from collegium.personalisation.bagging import Bagging
 from collegium.personalisation.base import Personalisation
 from collegium.personalisation.electorate import Ballot, Electorate, Participation
 from collegium.personalisation.plan import GroupPlan, Plan
@@ -11,14 +12,14 @@ from collegium.personalisation.vanishing import Vanishing
 from collegium.personalisation.weighting import Weighting
 
 PERSONALISATIONS: dict[str, type[Personalisation]] = {
-    cls.name: cls for cls in (Uniform, Upsampling, Weighting, Vanishing)
+    cls.name: cls for cls in (Uniform, Upsampling, Weighting, Vanishing, Bagging)
 }
 
 
 def as_personalisation(given: str | Personalisation, rule: str | None = None) -> Personalisation:
     """Look a personalisation up by name, or pass one through.
 
-    ``given``: ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``, or an object.
+    ``given``: ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``, ``"bagging"``, or an object.
     ``rule``: weight rule for a personalisation that is given by name.
     """
     if isinstance(given, Personalisation):
@@ -36,6 +37,7 @@ def as_personalisation(given: str | Personalisation, rule: str | None = None) ->
 __all__ = [
     "PERSONALISATIONS",
     "Assignment",
+    "Bagging",
     "Ballot",
     "Electorate",
     "GroupPlan",

@@ -114,6 +114,7 @@ def finish_plan(
     weights: Mapping[str, float] | None = None,
     frequencies: Mapping[str, float] | None = None,
     shuffle_every: int = 100,
+    partitions: int = 1,
 ) -> Plan:
     """Work out utilisation and efficiency, and freeze the plan."""
     duplicates = duplicates or dict.fromkeys(used, 1)
@@ -150,4 +151,5 @@ def finish_plan(
         groups=groups,
         efficiency=min(1.0, efficiency),
         shuffle_every=shuffle_every,
+        partitions=partitions,
     )

@@ -18,9 +18,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.accounting.events import Composition, Event, Gaussian
+from collegium.accounting.events import Composition, Event, Gaussian, PoissonGaussian
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.subsampled import poisson_gaussian_epsilon
 from collegium.budgets import Budget
 from collegium.checks import check_whole
 
@@ -121,10 +122,11 @@ class DescentPlan:
         -------
         Event
         """
-        steps = self.steps if steps is None else steps
-        check_whole("steps", steps, least=0)
-        sensitivity = reach(self.neighbours) * self._each("clip")
-        step = Gaussian(sensitivity, self.noise, neighbours=self.neighbours)
+        steps = self._so_many(steps)
+        clips = self._each("clip")
+        if self.accountant != "gaussian":
+            return PoissonGaussian(self._each("rate"), self.noise / clips, steps)
+        step = Gaussian(reach(self.neighbours) * clips, self.noise, neighbours=self.neighbours)
         return Composition([step], [steps])
 
     def epsilon(self, steps: int | None = None) -> dict[str, float]:
@@ -137,6 +139,8 @@ class DescentPlan:
         steps : int, optional
             At least 0; default: all.
         """
+        if self.accountant != "gaussian":
+            return self._sampled_epsilon(self._so_many(steps))
         mu = np.sqrt(self.event(steps).mu_squared) * (1 + 2.0**-50)
         delta = np.array([group.budget.delta for group in self.groups.values()])
         spent = np.empty_like(mu)
@@ -191,6 +195,20 @@ class DescentPlan:
         """Copy and pickle it, with a read-only view of the groups again."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return _restored, (values | {"groups": dict(self.groups)},)
+
+    def _sampled_epsilon(self, steps: int) -> dict[str, float]:
+        noise = (self.noise / self._each("clip")).tolist()
+        return {
+            name: poisson_gaussian_epsilon(
+                group.rate, multiplier, steps, group.budget.delta, self.accountant
+            )
+            for (name, group), multiplier in zip(self.groups.items(), noise, strict=True)
+        }
+
+    def _so_many(self, steps: int | None) -> int:
+        steps = self.steps if steps is None else steps
+        check_whole("steps", steps, least=0)
+        return int(steps)
 
     def _each(self, name: str) -> NDArray[np.float64]:
         return np.array([getattr(group, name) for group in self.groups.values()], dtype=np.float64)

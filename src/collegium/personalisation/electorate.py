@@ -1,6 +1,6 @@
 """What the voting sees of a personalisation: weights, participation, and who is moved by how much.
 
-After this point nothing knows about upsampling, weighting or vanishing. Every query has a
+After this point nothing knows about upsampling, weighting, vanishing or bagging. Every query has a
 :class:`Ballot`: the weight of each teacher and, per *cohort*, the individual sensitivity Δ: how far one
 owner of the cohort can move one class's count. A cohort is a set of owners with one budget who are
 treated alike at every query: a group, or (when teachers vanish) the owners of one teacher.

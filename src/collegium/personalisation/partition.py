@@ -19,6 +19,7 @@ from collegium.names import as_names, spelling
 _WEYL = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
+_PARTS = 2**40  # streams that no choice of teachers uses
 
 
 def owner_hashes(owners: NDArray[Any], key: bytes) -> NDArray[np.uint64]:
@@ -49,6 +50,14 @@ def _stream(hashes: NDArray[np.uint64], step: int) -> NDArray[np.uint64]:
         mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX_1
         mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX_2
         return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def hashes_of_part(hashes: NDArray[np.uint64], part: int, n_parts: int) -> NDArray[np.uint64]:
+    """Derive the hashes by which owners are placed in one of several independent partitions.
+
+    ``hashes`` (n_owners,): from :func:`owner_hashes`; of a single partition they are used as they are.
+    """
+    return hashes if n_parts == 1 else _stream(hashes, _PARTS + part)
 
 
 def choose_teachers(

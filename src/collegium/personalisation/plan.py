@@ -19,7 +19,12 @@ from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
 from collegium.personalisation.assignment import Assignment, check_assignment
 from collegium.personalisation.electorate import Electorate, Participation
-from collegium.personalisation.partition import choose_teachers, deal_teachers, owner_hashes
+from collegium.personalisation.partition import (
+    choose_teachers,
+    deal_teachers,
+    hashes_of_part,
+    owner_hashes,
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,10 @@ class Plan:
     ``personalisation``: name of the personalisation.
     ``n_nominal``: number of teachers k for which threshold and noise are given.
     ``n_teachers``: number of teachers trained.
-    ``mixed``: whether all groups share all teachers (uniform, upsampling), or each has its own.
+    ``mixed``: whether all groups share all teachers (uniform, upsampling, bagging), or each has its own.
     ``groups``: the groups that have members.
+    ``partitions``: into how many equal parts the teachers are cut, in each of which every owner is taught
+        once (bagging); 1: an owner's teachers are any.
     ``efficiency``: share of all granted budgets that turns into votes (1: nothing is wasted): n ·
         min_g (μ_g / rms_g) / Σ_o μ_o, where rms_g is the root mean square over queries of the
         group's influence when the total influence is n.
@@ -72,6 +79,7 @@ class Plan:
     groups: Mapping[str, GroupPlan]
     efficiency: float
     shuffle_every: int = 100
+    partitions: int = 1
 
     def large_deltas(self, unit: str = OWNER) -> str:
         """Say which δ are too large to promise much; empty if none is."""
@@ -155,12 +163,18 @@ class Plan:
                 )
             group = self.groups[name]
             first, end = ranges[name]
-            if assignment == "hash":
-                chosen = choose_teachers(hashes[members], end - first, group.duplicates)
-            else:
-                start = dealt if self.mixed else 0
-                chosen = deal_teachers(hashes[members], end - first, group.duplicates, start)
-                dealt += members.size * group.duplicates
+            each, times = (end - first) // self.partitions, group.duplicates // self.partitions
+            start = dealt if self.mixed else 0
+            parts = []
+            for part in range(self.partitions):
+                keys = hashes_of_part(hashes[members], part, self.partitions)
+                if assignment == "hash":
+                    chosen = choose_teachers(keys, each, times)
+                else:
+                    chosen = deal_teachers(keys, each, times, start)
+                parts.append(chosen + part * each)
+            dealt += members.size * times
+            chosen = np.hstack(parts)
             owner_teachers[members, : group.duplicates] = chosen + first
         return owner_teachers
 

@@ -74,6 +74,12 @@ PERSONALISATIONS = {
         "away from a vote; who votes when is public and does not depend on data.",
         "A person pays only for the queries in which that person's teacher takes part.",
     ),
+    "bagging": (
+        "Everybody is treated alike: all people are split among teachers several times over, each person is "
+        "taught to one teacher of each split, and all votes weigh the same.",
+        "A person can move one vote of each split, and pays for just that; the strictest budget ends the "
+        "voting for all.",
+    ),
     "hybrid": (
         "The more a person grants, the more teachers see that person's records and the more these "
         "teachers' votes weigh.",
@@ -165,7 +171,7 @@ AUC = (
 )
 
 CALIBRATION = (
-    "how far, on average, the probability that the student gives its answer is from how often such answers "
+    "how far, on average, the probability that the {} gives its answer is from how often such answers "
     "are right; 0 is best"
 )
 

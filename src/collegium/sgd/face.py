@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 AUTO = "auto"
+MOST_COMPONENTS = 400
 
 
 class DescentFace(Face):
@@ -247,7 +248,8 @@ def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
     if isinstance(X_public, pd.DataFrame):
         return PrincipalTable()
-    return PublicComponents(whiten=1.0)
+    n_public, n_features = np.asarray(X_public).shape
+    return PublicComponents(max(1, min(MOST_COMPONENTS, n_features, n_public - 1)), whiten=0.5)
 
 
 def _silent(line: str) -> None:

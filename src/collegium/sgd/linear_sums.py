@@ -201,8 +201,7 @@ def blocks_of(
     starts = np.cumsum(counts) - counts
     for per_owner in np.unique(counts[counts > 0]).tolist():
         owners = np.flatnonzero(counts == per_owner)
-        size = features.shape[1] * n_outputs if per_owner > 1 else 1
-        together = max(1, min(_ROWS // per_owner, 2**22 // size))
+        together = owners_together(per_owner, features.shape[1], n_outputs)
         for first in range(0, len(owners), together):
             some = owners[first : first + together]
             if per_owner == 1 and len(counts) == len(owner) and len(owners) == len(counts):
@@ -211,10 +210,17 @@ def blocks_of(
                 rows = order[(starts[some][:, None] + np.arange(per_owner)).ravel()]
             its = features[rows]
             coins = f"{name}|{per_owner}|{first}"
-            yield Block(its, _lengths(its), targets[rows], groups[some], per_owner, coins)
+            yield Block(its, lengths_of(its), targets[rows], groups[some], per_owner, coins)
 
 
-def _lengths(features: NDArray[np.int16]) -> Floats:
+def owners_together(per_owner: int, n_features: int, n_outputs: int) -> int:
+    """Choose how many owners with so many records each make a block that fits the cache."""
+    size = n_features * n_outputs if per_owner > 1 else 1
+    return max(1, min(_ROWS // per_owner, 2**22 // size))
+
+
+def lengths_of(features: NDArray[np.int16]) -> Floats:
+    """Norm of each record's features."""
     units = features.astype(np.float64)
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", units, units)) / _SCALE)
 

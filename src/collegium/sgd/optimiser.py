@@ -38,13 +38,13 @@ class State:
         return self.average if self.averaged else self.parameters
 
 
-def stepped(state: State, gradient: Floats, settings: Descent) -> State:
+def stepped(state: State, gradient: Floats, settings: Descent, learning_rate: float) -> State:
     """Take one step along a noisy mean gradient.
 
     Heavy-ball momentum (Polyak 1964), and the mean of the last iterates (Polyak & Juditsky 1992).
     """
     velocity = settings.momentum * state.velocity + gradient
-    parameters = state.parameters - settings.learning_rate * velocity
+    parameters = state.parameters - learning_rate * velocity
     average, averaged = state.average, state.averaged
     if state.step + 1 > (1 - settings.averaging) * settings.steps:
         averaged += 1

@@ -30,6 +30,7 @@ from collegium.pate.views import View, fitted_view
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
+from collegium.sgd.by_rule import learning_rate, with_components
 from collegium.sgd.grid import MAX_NOISE, Integers, noisy
 from collegium.sgd.linear_model import as_rows, linear_classifier, linear_regressor
 from collegium.sgd.linear_sums import InMemory, Terms, blocks_of, require_exact, to_features
@@ -148,6 +149,8 @@ class DescentRun:
         From public numbers only.
     arrangement : Arrangement
         Which data sets the guarantee is about.
+    learning_rate : float
+        As asked for, or by rule.
 
     Raises
     ------
@@ -174,6 +177,7 @@ class DescentRun:
         self.loss: Loss = (
             CrossEntropy(len(records.classes)) if recipe.bounds is None else SquaredError()
         )
+        self.learning_rate = learning_rate(settings, self.plan)
         self.terms = Terms.of(self.plan, settings.clip_norm)
         require_exact(self.terms, [group.owners for group in self.plan.groups.values()])
         self.arrangement: Arrangement = replace(
@@ -188,9 +192,11 @@ class DescentRun:
     @cached_property
     def view(self) -> View:
         """What the model sees of records: fitted on public ones."""
-        if self.recipe.preprocessing is None:
+        given, X_public = self.recipe.preprocessing, self.records.X_public
+        if given is None:
             return View(None)
-        return fitted_view(self.recipe.preprocessing, self.records.X_public, "preprocessing")
+        given = with_components(given, self.recipe.descent, self.plan, X_public.shape[0])
+        return fitted_view(given, X_public, "preprocessing")
 
     @cached_property
     def X_seen(self) -> Any:  # noqa: N802
@@ -268,7 +274,7 @@ class DescentRun:
                     total = summands.clipped_sum(state.parameters, self.recipe.sample(step))
                     released = noisy(total, plan.noise, noise, step=step)
                     gradient = released * (settings.clip_norm / plan.divisor)
-                    state = stepped(state, gradient, settings)
+                    state = stepped(state, gradient, settings, self.learning_rate)
                     self.observer.advanced(step + 1, plan.steps)
                     if stop(state):
                         break

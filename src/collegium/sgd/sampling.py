@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ class Sample:
     ``key``: of this step; None: everybody takes part, whatever their rate.
     """
 
-    key: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
 
     @classmethod
     def fresh(cls) -> Sample:

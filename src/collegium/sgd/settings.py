@@ -28,7 +28,7 @@ class Descent(Settings):
         "sample, in which generous people have more say.",
         choices=(FULL_BATCH, SAMPLE, SCALE),
     )
-    steps: int = setting(80, "How many steps; fixed beforehand, and paid for.", most=1_000_000)
+    steps: int = setting(60, "How many steps; fixed beforehand, and paid for.", most=1_000_000)
     rate: float | None = setting(
         None,
         "Mean probability with which somebody takes part in a step, of sample and scale.",
@@ -48,10 +48,23 @@ class Descent(Settings):
         "is clipped to a norm of its own. Both cost the same.",
         choices=("weight", "clip"),
     )
-    learning_rate: float = setting(4.0, "Size of the steps.", above=0)
+    learning_rate: float | None = setting(
+        None,
+        "Size of the steps. Left out: as large as the noise allows, from public numbers alone.",
+        kind="number",
+        above=0,
+        example="4.0",
+    )
+    components: int | None = setting(
+        None,
+        "How many principal components of the public records the model looks at, where its preprocessing "
+        "makes some. Left out: as many as there is signal for, and at most those that it makes.",
+        kind="whole number",
+        example="200",
+    )
     momentum: float = setting(0.9, "Share of a step that the next one repeats.", least=0, below=1)
     averaging: float = setting(
-        0.5, "Over which last share of the steps the model is averaged.", least=0, most=1
+        0.0, "Over which last share of the steps the model is averaged.", least=0, most=1
     )
     neighbours: str | None = setting(
         None,

@@ -16,17 +16,20 @@ from collegium.pate.settings import Account, Queries
 from collegium.pate.voting.aggregators import AGGREGATORS, InteractiveGNMax
 from collegium.personalisation import (
     PERSONALISATIONS,
+    Bagging,
     Personalisation,
     Upsampling,
     Vanishing,
     Weighting,
 )
+from collegium.sgd.settings import Descent
 
 MOST_JOBS = 10_000
 """Parallel jobs that may be asked for: more are a slip of the pen, and would start as many processes."""
 
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
+PATE, SGD = "pate", "sgd"
 PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings")
 
 
@@ -234,12 +237,27 @@ class Privacy(Account):
 
 
 @dataclass(frozen=True)
+class Method(Settings):
+    """How it is learnt."""
+
+    kind: str = setting(
+        PATE,
+        "pate: teachers learn from shards of the private records, and vote on public ones. sgd: one model "
+        "learns from the private records directly, by noisy steps; it is a linear one, and goes with "
+        "[descent] instead of [teachers], [personalisation] and [aggregation].",
+        choices=(PATE, SGD),
+    )
+    section: ClassVar[str] = "method"
+
+
+@dataclass(frozen=True)
 class Preprocessing(Settings):
     """Fitted on the public records only, applied to all."""
 
     kind: str | None = setting(
         None,
-        "Left out: tabular for a table in which public records have text, none otherwise. "
+        "Left out: tabular for a table in which public records have text, or, with method sgd, for any "
+        "table; none otherwise. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
@@ -258,6 +276,27 @@ class Preprocessing(Settings):
         choices=("length", "public", "none"),
     )
     section: ClassVar[str] = "preprocessing"
+
+
+NOISE = setting(
+    "secure",
+    "secure: from the operating system. seeded: for experiments; the study is then NOT PRIVATE and "
+    "says so everywhere.",
+    choices=("secure", "seeded"),
+)
+NOISE_SEED = setting(0, "Seed of seeded noise.", least=0, most=_MOST_SEED)
+
+
+@dataclass(frozen=True)
+class DescentSection(Descent):
+    """Direct training (method sgd): noisy steps, each over clipped gradients of the private records."""
+
+    noise: str = NOISE
+    noise_seed: int = NOISE_SEED
+
+    def build(self) -> Descent:
+        """Take what decides on the steps."""
+        return Descent(**{field.name: getattr(self, field.name) for field in fields(Descent)})
 
 
 @dataclass(frozen=True)
@@ -300,7 +339,7 @@ class PersonalisationSection(Settings):
         Weighting.name,
         "uniform: everybody pays what the strictest allows. upsampling: who grants more is seen by more "
         "teachers. weighting: teachers of who grants more weigh more. vanishing: teachers of who grants "
-        "less stay away from some votes.",
+        "less stay away from some votes. bagging: everybody alike, split among the teachers several times.",
         choices=tuple(PERSONALISATIONS),
     )
     rule: str = same_as(Personalisation, "rule")
@@ -308,12 +347,21 @@ class PersonalisationSection(Settings):
     tolerance: float = same_as(Upsampling, "tolerance")
     precision: int = same_as(Upsampling, "precision")
     shuffle_every: int = same_as(Vanishing, "shuffle_every")
+    partitions: int | None = setting(
+        None,
+        f"bagging: how often all people are split among the teachers; left out: {Bagging().partitions}.",
+        kind="whole number",
+        least=2,
+        most=1000,
+        example=str(Bagging().partitions),
+    )
     section: ClassVar[str] = "personalisation"
 
     def build(self) -> Personalisation:
         """Make the personalisation that is chosen."""
         cls = PERSONALISATIONS[self.method]
-        return cls(**{field.name: getattr(self, field.name) for field in fields(cls)})
+        given = {field.name: getattr(self, field.name) for field in fields(cls)}
+        return cls(**{name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -372,13 +420,8 @@ class Aggregation(Settings):
     )
     max_queries: int | None = same_as(Queries, "max_queries")
     max_labels: int | None = same_as(Queries, "max_labels")
-    noise: str = setting(
-        "secure",
-        "secure: from the operating system. seeded: for experiments; the study is then NOT PRIVATE and "
-        "says so everywhere.",
-        choices=("secure", "seeded"),
-    )
-    noise_seed: int = setting(0, "Seed of seeded noise.", least=0, most=_MOST_SEED)
+    noise: str = NOISE
+    noise_seed: int = NOISE_SEED
     release: str = same_as(Queries, "release")
     query_order: str = same_as(Queries, "query_order")
     section: ClassVar[str] = "aggregation"
@@ -386,7 +429,7 @@ class Aggregation(Settings):
 
 @dataclass(frozen=True)
 class StudentSection(Settings):
-    """The model that is published."""
+    """The model that is published; with method sgd only if something stands here."""
 
     model: str = setting(
         "logistic-regression",
@@ -481,7 +524,9 @@ SECTIONS: dict[str, type[Settings]] = {
         Study,
         Data,
         Privacy,
+        Method,
         Preprocessing,
+        DescentSection,
         Teachers,
         PersonalisationSection,
         Aggregation,
@@ -513,6 +558,18 @@ KEYS = tuple(
     for section, cls in SECTIONS.items()
     for name, about in settings_of(cls).items()
 )
+
+#: For each method, the sections and keys that mean nothing to it.
+OF_OTHER_METHODS: dict[str, tuple[str, ...]] = {
+    PATE: (DescentSection.section,),
+    SGD: (
+        Teachers.section,
+        PersonalisationSection.section,
+        Aggregation.section,
+        *(f"privacy.{name}" for name in settings_of(Account) if name not in ("delta", "guarantee")),
+        "student.targets",
+    ),
+}
 
 #: For each key that chooses between classes, the keys that belong to each choice.
 BELONGING = {

@@ -73,11 +73,34 @@ def build_shards(
             _tidy(folder, list(store.sensitive_entries))
             return store
         known = dict(enumerate(store.sensitive_entries))
-    work = _work_folder(folder, build)
+    work = work_folder(folder, build)
     sorting = _sorting(source, roles, scanned, plan, key)
     n_buckets = len(sorting.first_teachers) - 1
     total = len(source.pieces) + n_buckets
-    steps = _Steps(progress, total)
+    steps = Steps(progress, total)
+    pieces = sort_pieces(source, scanned, sorting, work, n_jobs, steps)
+    entries: list[ShardEntry] = []
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+    for made in parallel(
+        joblib.delayed(_make_bucket)(folder, work, pieces, sorting, bucket, known)
+        for bucket in range(n_buckets)
+    ):
+        entries.extend(made)
+        steps.one()
+    write_manifest(folder, build, source.categorical, entries)
+    _tidy(folder, entries)
+    return ShardStore(folder)
+
+
+def sort_pieces(
+    source: ParquetSource,
+    scanned: Scanned,
+    sorting: Sorting,
+    work: Path,
+    n_jobs: int | None,
+    steps: Steps,
+) -> list[tuple[int, int]]:
+    """Sort all pieces of the data set; return number and count of files of each."""
     pieces: list[tuple[int, int]] = []
     records = 0
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
@@ -94,25 +117,17 @@ def build_shards(
             f"{source.path} had {scanned.budgets.n_records:,} records when it was checked and "
             f"{records:,} when it was read: do not change files while they are read; run again"
         )
-    entries: list[ShardEntry] = []
-    for made in parallel(
-        joblib.delayed(_make_bucket)(folder, work, pieces, sorting, bucket, known)
-        for bucket in range(n_buckets)
-    ):
-        entries.extend(made)
-        steps.one()
-    write_manifest(folder, build, source.categorical, entries)
-    _tidy(folder, entries)
-    return ShardStore(folder)
+    return pieces
 
 
-class _Steps:
+class Steps:
     """Counts what is done."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress, self._total, self._done = progress, total, 0
 
     def one(self) -> None:
+        """Count one more, and tell."""
         self._done += 1
         if self._progress is not None:
             self._progress(self._done, self._total)
@@ -183,7 +198,7 @@ def _identity(
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _work_folder(folder: Path, build: str) -> Path:
+def work_folder(folder: Path, build: str) -> Path:
     """Open what an interrupted call left, if it was of the same build."""
     work = folder / _WORK
     about = work / "build.json"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -21,19 +21,30 @@ from numpy.typing import NDArray
 
 from collegium.data.sharding.disk import disk_trouble, read_json, write_json
 from collegium.data.sharding.levels import Granted
-from collegium.data.sharding.roles import Roles, record_hashes
+from collegium.data.sharding.roles import Roles, record_hashes, second_hashes
 from collegium.data.sharding.source import PIECE_ROWS, Piece, PieceReader, values_of
 from collegium.durable import digest_of
 from collegium.errors import InputError
 from collegium.names import as_names
-from collegium.personalisation.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Columns that stand beside the features.
 CLASS, TEACHER = "collegium:class", "collegium:teacher"
+#: And, where they are wanted: two hashes of the owner's name, and the owner's group.
+OWNER, SECOND, GROUP = "collegium:owner", "collegium:second", "collegium:group"
 _CODEC = "lz4"
+
+
+class Placement(Protocol):
+    """Which teachers, or shards, get the records of which owners."""
+
+    def teachers_of(
+        self, hashes: NDArray[np.uint64], group_names: Sequence[str], groups: NDArray[np.intp]
+    ) -> NDArray[np.int32]:
+        """As of :meth:`~collegium.personalisation.plan.Plan.teachers_of`."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,7 @@ class Sorting:
     ``key``: public randomness.
     ``first_teachers`` (n_buckets + 1,): where the buckets begin; the last number is that of all
         teachers.
+    ``with_owners``: whether records keep two hashes of their owner, and the owner's group.
     """
 
     reader: PieceReader
@@ -60,9 +72,10 @@ class Sorting:
     levels: pd.Index
     group_names: tuple[str, ...]
     classes: NDArray[Any]
-    plan: Plan
+    plan: Placement
     key: bytes
     first_teachers: NDArray[np.intp]
+    with_owners: bool = False
 
 
 def sort_piece(sorting: Sorting, piece: Piece, folder: Path) -> dict[str, int]:
@@ -148,13 +161,18 @@ def _placed(sorting: Sorting, piece: Piece) -> Iterator[tuple[int, pa.Table]]:
                 f"{piece.file} has another level or label than when it was checked: do not change files "
                 "while they are read; run again"
             )
-        hashes = record_hashes(roles.names(table, rows), sorting.key)
+        names = roles.names(table, rows)
+        hashes = record_hashes(names, sorting.key)
         chosen = sorting.plan.teachers_of(hashes, sorting.group_names, groups)
         record, column = np.nonzero(chosen >= 0)
         placed = table.select(list(sorting.features))
         if chosen.shape[1] > 1:  # otherwise every record has exactly one teacher
             placed = placed.take(record)
         placed = placed.append_column(CLASS, pa.array(classes[record].astype(np.int32)))
+        if sorting.with_owners:
+            placed = placed.append_column(OWNER, pa.array(hashes[record]))
+            placed = placed.append_column(SECOND, pa.array(second_hashes(names)[record]))
+            placed = placed.append_column(GROUP, pa.array(groups[record].astype(np.int32)))
         yield len(table), placed.append_column(TEACHER, pa.array(chosen[record, column]))
 
 

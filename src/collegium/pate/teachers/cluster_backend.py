@@ -19,7 +19,7 @@ from collegium.pate.teachers.parcels import (
     Lent,
     Parcel,
     cannot_travel,
-    packed,
+    packed_with_lent,
     raised_on_the_way,
     surroundings,
 )
@@ -45,21 +45,26 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         self._cores = cores
         self._pending: set[Any] = set()
         self._guard = threading.Lock()
-        self._lent: list[Any] = []
+        self._lent: dict[int, Any] = {}
+        self._n_lent = 0
         self._stopped = threading.Event()
         self._looking: list[threading.Thread] = []
 
     @abstractmethod
-    def _share(self, records: Any) -> Any:
-        """Bring public records to the workers, and return what a task takes in their place."""
+    def _share(self, records: Any, everywhere: bool = True) -> Any:
+        """Bring records to all workers, or to one of them; return what a task takes in their place."""
+
+    @abstractmethod
+    def _is_there(self, shared: Any) -> bool:
+        """Tell whether what was shared is not known to be lost."""
 
     @abstractmethod
     def _look(self, stopped: threading.Event) -> None:
         """Look after tasks or workers until the event is set; runs in a thread."""
 
     @abstractmethod
-    def _send(self, parcel: Parcel, expected: dict[str, str]) -> Any:
-        """Start a task, and return its future."""
+    def _send(self, parcel: Parcel, expected: dict[str, str], numbers: list[int]) -> Any:
+        """Start a task that reads what was lent under some numbers, and return its future."""
 
     @abstractmethod
     def _watch(self, future: Any, done: Callback) -> None:
@@ -79,12 +84,27 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
 
     def lend(self, records: Any) -> Lent:
         """Give public records to every worker, in place of those that were lent before."""
-        self._lent = [self._share(records)]
-        return Lent(position=0)
+        self.take_back()
+        return self.deposit(records, everywhere=True)
+
+    def deposit(self, records: Any, everywhere: bool = False) -> Lent:
+        """Give records to a worker, beside those that were lent before."""
+        shared = self._share(records, everywhere)
+        self._n_lent += 1
+        self._lent[self._n_lent] = shared
+        return Lent(number=self._n_lent)
+
+    def still_has(self, lent: Lent) -> bool:
+        """Tell whether what was lent is not known to be lost; if it is, forget it."""
+        shared = self._lent.get(lent.number or 0)
+        if shared is not None and self._is_there(shared):
+            return True
+        self._lent.pop(lent.number or 0, None)
+        return False
 
     def take_back(self) -> None:
         """Let the cluster forget what was lent."""
-        self._lent = []
+        self._lent = {}
 
     def close(self) -> None:
         """Stop looking and forget what was lent, before the connection ends."""
@@ -106,7 +126,8 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
     def submit(self, func: Callable[[], list[Any]], callback: Callback | None = None) -> Any:
         """Send a batch of joblib's tasks."""
         try:
-            future = self._send(packed(func), surroundings())
+            parcel, numbers = packed_with_lent(func)
+            future = self._send(parcel, surroundings(), numbers)
         except Exception as error:
             # This may run in a thread of the cluster's client, where an exception would get lost.
             future = Failed(cannot_travel(error))

@@ -50,15 +50,15 @@ class DaskBackend(ClusterBackend):
         self._patience = patience
         self._unknown_since: dict[str, float] = {}
 
-    def _share(self, records: Any) -> Any:
-        """Copy records to every worker that is there; workers that come later get them from these.
+    def _share(self, records: Any, everywhere: bool = True) -> Any:
+        """Copy records to every worker that is there, or to one; workers that come later get them there.
 
         Dask refuses, or gives up, where all workers are being replaced at that moment.
         """
         for tries_left in reversed(range(_TRIES)):
             self._wait_for_a_worker()
             try:
-                return self._client.scatter(records, broadcast=True, hash=False)
+                return self._client.scatter(records, broadcast=everywhere, hash=False)
             except (ValueError, TimeoutError, OSError):
                 if not tries_left or self._client.status != "running":
                     raise
@@ -112,9 +112,14 @@ class DaskBackend(ClusterBackend):
             waiting[key] for key, since in self._unknown_since.items() if now - since > _FORGOTTEN_S
         ]
 
-    def _send(self, parcel: Parcel, expected: dict[str, str]) -> Any:
+    def _is_there(self, shared: Any) -> bool:
+        return bool(shared.status == "finished")
+
+    def _send(self, parcel: Parcel, expected: dict[str, str], numbers: list[int]) -> Any:
+        lent = [self._lent[number] for number in numbers]
+        key = f"teachers-{uuid4().hex}"
         return self._client.submit(
-            run_parcel, parcel, expected, *self._lent, key=f"teachers-{uuid4().hex}", pure=False
+            run_parcel, parcel, expected, numbers, *lent, key=key, pure=False
         )
 
     def _watch(self, future: Any, done: Callback) -> None:

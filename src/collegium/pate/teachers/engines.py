@@ -101,6 +101,16 @@ class Workers:
             return self._backend.lend(records)
         return Lent(records)
 
+    def deposit(self, records: Any) -> Lent:
+        """Give private records to a worker of a cluster, once for many rounds."""
+        if isinstance(self._backend, ClusterBackend):
+            return self._backend.deposit(records)
+        return Lent(records)
+
+    def still_has(self, lent: Lent) -> bool:
+        """Tell whether what was deposited is not known to be lost."""
+        return not isinstance(self._backend, ClusterBackend) or self._backend.still_has(lent)
+
     def take_back(self) -> None:
         """Let the workers forget what was lent."""
         if isinstance(self._backend, ClusterBackend):

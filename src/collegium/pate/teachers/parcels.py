@@ -10,18 +10,20 @@ from __future__ import annotations
 import pickle
 import platform
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import cloudpickle
+from numpy.typing import NDArray
 
 from collegium.errors import CollegiumError, InputError
 
 _SAME = ("collegium", "numpy", "scipy", "scikit-learn", "pandas", "joblib")
 _borrowed = threading.local()
+_packing = threading.local()
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,42 @@ class Failed:
     error: Exception
 
 
-class Lent:
-    """Public records that many tasks read, given to each worker once.
+@dataclass(frozen=True, eq=False)
+class Veiled:
+    """Private content that stays on a worker between tasks, and that no log shows.
 
-    ``value``: the records themselves, where the backend shares them by itself.
-    ``position``: or: which of the values that the cluster hands in beside the parcel.
+    ``content``: an array.
     """
 
-    def __init__(self, value: Any = None, position: int | None = None) -> None:
+    content: NDArray[Any] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<{self.content.nbytes} bytes>"
+
+    def __sizeof__(self) -> int:
+        return self.content.nbytes  # so that a scheduler knows what moving it would take
+
+
+class Lent:
+    """Records that many tasks read, given to workers once.
+
+    ``value``: the records themselves, where the backend shares them by itself.
+    ``number``: or: of the value that the cluster hands in beside the parcel.
+    """
+
+    def __init__(self, value: Any = None, number: int | None = None) -> None:
         self._value = value
-        self._position = position
+        self.number = number
 
     def get(self) -> Any:
         """Return the records, on a worker."""
-        return self._value if self._position is None else _borrowed.values[self._position]
+        return self._value if self.number is None else _borrowed.values[self.number]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel, and tell :func:`packed_with_lent` so."""
+        if self.number is not None:
+            getattr(_packing, "numbers", []).append(self.number)
+        return self.__dict__
 
 
 @lru_cache(maxsize=1)
@@ -83,6 +107,14 @@ def packed(content: Any) -> Parcel:
     return Parcel(cloudpickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL))
 
 
+def packed_with_lent(content: Any) -> tuple[Parcel, list[int]]:
+    """Pack anything; return also the numbers of what was lent that the content reads."""
+    _packing.numbers = []
+    parcel = packed(content)
+    numbers, _packing.numbers = _packing.numbers, []
+    return parcel, sorted(set(numbers))
+
+
 def unpacked(parcel: Parcel) -> Any:
     """Open a parcel."""
     return pickle.loads(parcel.content)
@@ -96,12 +128,14 @@ def raised_on_the_way(parcel: Parcel) -> Any:
     return result
 
 
-def run_parcel(parcel: Parcel, expected: Mapping[str, str], *lent: Any) -> Parcel:
+def run_parcel(
+    parcel: Parcel, expected: Mapping[str, str], numbers: Sequence[int] = (), *lent: Any
+) -> Parcel:
     """Run a packed task, on a worker.
 
     ``parcel``: a function without arguments.
     ``expected``: :func:`surroundings` of who sent it.
-    ``lent``: values that :class:`Lent` objects in the task stand for.
+    ``numbers``, ``lent``: values that :class:`Lent` objects in the task stand for.
     Returns: what the function returned, or :class:`Failed`. No error leaves a worker in any other
         way, since a cluster would log it.
     """
@@ -116,7 +150,7 @@ def run_parcel(parcel: Parcel, expected: Mapping[str, str], *lent: Any) -> Parce
                     )
                 )
             )
-    _borrowed.values = lent
+    _borrowed.values = dict(zip(numbers, lent, strict=True))
     try:
         task: Callable[[], Any] = unpacked(parcel)
         return packed(task())
@@ -125,7 +159,7 @@ def run_parcel(parcel: Parcel, expected: Mapping[str, str], *lent: Any) -> Parce
     except Exception as error:
         return packed(Failed(cannot_travel(error)))
     finally:
-        _borrowed.values = ()
+        _borrowed.values = {}
 
 
 def cannot_travel(error: BaseException) -> InputError:

@@ -43,7 +43,7 @@ class RayBackend(ClusterBackend):
         self._watched: dict[Any, Callback] = {}
         self._more = threading.Event()
 
-    def _share(self, records: Any) -> Any:
+    def _share(self, records: Any, everywhere: bool = True) -> Any:
         """Put records into Ray's object store, from which workers on one machine read without copying."""
         return self._ray.put(records)
 
@@ -68,8 +68,12 @@ class RayBackend(ClusterBackend):
                 if done is not None:
                     done(future)
 
-    def _send(self, parcel: Parcel, expected: dict[str, str]) -> Any:
-        return self._task.remote(parcel, expected, *self._lent)
+    def _is_there(self, shared: Any) -> bool:
+        return True  # in this machine's part of the store, as long as this process lives
+
+    def _send(self, parcel: Parcel, expected: dict[str, str], numbers: list[int]) -> Any:
+        lent = [self._lent[number] for number in numbers]
+        return self._task.remote(parcel, expected, numbers, *lent)
 
     def _watch(self, future: Any, done: Callback) -> None:
         with self._guard:

@@ -36,14 +36,16 @@ def run_in_rounds(
     receive: Callable[[int, Any], None],
     doing: str,
     verbose: int = 0,
+    what: str = "teacher(s)",
 ) -> None:
-    """Run the tasks of all teachers.
+    """Run the tasks of all teachers, or of whatever has a number.
 
     ``batches``: numbers of the teachers of each task.
     ``begin``: called at the start of each round; returns what makes a joblib task of a batch. The
         task returns a list of (number, result).
     ``receive``: ``receive(number, result)`` is called here, once for each teacher, as results come.
     ``doing``: what the tasks do, for messages: "trained", "asked".
+    ``what``: whom to.
     Raises ModelError if a teacher's task has ended its worker time and again, alone, too; all other
         results have been received by then, unless nothing works any more.
     """
@@ -67,14 +69,14 @@ def run_in_rounds(
         barren = barren + 1 if len(waiting) == before else 0
         if any(alone[number] < hopeless for number in under_way):
             warnings.warn(
-                f"a worker ended while {len(under_way)} teacher(s) were {doing} (killed, or out of memory?): "
+                f"a worker ended while {len(under_way)} {what} were {doing} (killed, or out of memory?): "
                 "they are tried again",
                 WorkerWarning,
                 stacklevel=3,
             )
     if waiting:
         raise ModelError(
-            f"{len(waiting)} teacher(s) could not be {doing}: their workers ended every time (out of memory, "
+            f"{len(waiting)} {what} could not be {doing}: their workers ended every time (out of memory, "
             "or a crash inside the model): give each more memory (fewer --jobs, or larger workers), or take "
             "another model; what a study has stored is kept, and the same command goes on from there"
         )

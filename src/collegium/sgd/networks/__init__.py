@@ -1,0 +1,1 @@
+"""Clipped sums of networks' gradients, owner by owner (extra ``torch``)."""

@@ -1,0 +1,207 @@
+"""From Parquet files to the shards of a descent: rounded features on this machine's disk, for one run."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.data.sharding import ParquetSource, Roles, Scanned
+from collegium.data.sharding.disk import disk_trouble, private_folder, read_json, write_json
+from collegium.data.sharding.owner_shards import OwnedRecords, each_owner_shard, number_of_shards
+from collegium.durable import sync
+from collegium.errors import InputError
+from collegium.pate.teachers.engines import Workers
+from collegium.pate.views import View
+from collegium.personalisation.descent_plan import DescentPlan
+from collegium.sgd.linear_model import as_rows
+from collegium.sgd.linear_sums import Terms, to_features
+from collegium.sgd.losses import Loss
+from collegium.sgd.shards import ShardFiles, ShardSums, in_order
+
+_FORMAT = 1
+_MANIFEST = "descent.json"
+_SHAPE = {"build": str, "records": [int]}
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Private records that are read as a stream, and how a model sees them. **Sensitive.**
+
+    ``scanned``: from :func:`~collegium.data.sharding.scan` of the records.
+    ``key``: public randomness, the same as in the scan; decides on shards, and on nothing that is released.
+    ``view``: fitted on public records; shown records by some thousands, each of which it sees by itself.
+    ``fingerprint``: of the content of the data set; default: it is read once more.
+    """
+
+    source: ParquetSource
+    roles: Roles
+    scanned: Scanned
+    key: bytes
+    view: View
+    fingerprint: str | None = None
+
+    def build(self, groups: NDArray[np.intp], n_features: int, n_shards: int) -> str:
+        """Name everything that the content of the shards follows from."""
+        known = self.fingerprint or self.source.fingerprint()
+        about = [_FORMAT, known, joblib.hash(self.view.transformer), n_features, n_shards]
+        about += [self.roles.target, self.roles.level, self.roles.owner, self.scanned.features]
+        about += [self.scanned.levels.tolist(), groups.tolist(), self.scanned.classes.tolist()]
+        about += [repr(self.roles.unwanted), self.key]
+        return hashlib.sha256(repr(about).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes a shard, in a worker."""
+
+    folder: Path
+    view: View
+    groups: NDArray[np.intp]  # position in the plan of each group of the records
+    n_features: int
+
+    def __call__(self, number: int, records: OwnedRecords) -> int:
+        path = _file(self.folder, number)
+        with disk_trouble(self.folder):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                features_of = partial(self._features, records)
+                groups = self.groups[records.groups]
+                for part in in_order(records.owner, groups, records.codes, features_of):
+                    file.write(part.data)
+                file.flush()
+                os.fsync(file.fileno())
+        return len(records)
+
+    def _features(self, records: OwnedRecords, rows: NDArray[np.intp]) -> NDArray[np.int16]:
+        seen = as_rows(self.view.of_private(records.frame(rows)), "private records")
+        if seen.shape[1] + 1 != self.n_features:
+            raise InputError(
+                f"preprocessing makes {seen.shape[1]} columns of some private records and "
+                f"{self.n_features - 1} of public ones: take one whose columns are fitted on public records"
+            )
+        return to_features(seen)
+
+
+def feature_shards(
+    stream: Stream,
+    plan_groups: Mapping[str, Any],
+    n_features: int,
+    folder: Path,
+    *,
+    n_shards: int | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ShardFiles:
+    """Write rounded features of all private records, with all records of an owner in one shard.
+
+    Parameters
+    ----------
+    stream : Stream
+        The records.
+    plan_groups : mapping
+        Its keys are the groups of the plan, in the plan's order.
+    n_features : int
+        Of the model, with the constant.
+    folder : Path
+        Where to write (mode 0700; files 0600). Needs room for the records, and for their features at two
+        bytes each. If it holds these shards already, they are taken as they are.
+    n_shards : int, optional
+        Default: some 131,072 records each.
+    n_jobs : int, optional
+        As in joblib. Each worker holds one shard.
+    progress : callable, optional
+        Called with (steps done, steps in all).
+
+    Raises
+    ------
+    InputError
+        If records cannot be read or seen, or the disk is full; says nothing of their values.
+    """
+    scanned = stream.scanned
+    count = number_of_shards(scanned.budgets.n_records) if n_shards is None else n_shards
+    place = {name: position for position, name in enumerate(plan_groups)}
+    # A group that was declared empty is in no plan, and nobody may be in it.
+    groups = np.array([place.get(name, -1) for name in scanned.budgets.group_names], dtype=np.intp)
+    build = stream.build(groups, n_features, count)
+    folder = private_folder(Path(folder))
+    made = ShardFiles(tuple(_file(folder, number) for number in range(count)), n_features)
+    manifest = folder / _MANIFEST
+    if manifest.exists() and read_json(manifest, _SHAPE)["build"] == build:
+        return made
+    manifest.unlink(missing_ok=True)
+    records = each_owner_shard(
+        stream.source,
+        stream.roles,
+        scanned,
+        stream.key,
+        folder,
+        build,
+        _Writer(folder, stream.view, groups, n_features),
+        count,
+        n_jobs,
+        progress,
+    )
+    sync(folder)
+    write_json(manifest, {"build": build, "records": records})
+    with disk_trouble(folder):
+        shutil.rmtree(folder / ".work", ignore_errors=True)
+    return made
+
+
+@contextlib.contextmanager
+def summands_from_parquet(
+    stream: Stream,
+    plan: DescentPlan,
+    terms: Terms,
+    loss: Loss,
+    n_features: int,
+    folder: Path,
+    *,
+    workers: Workers | None = None,
+    n_threads: int | None = None,
+    n_jobs: int | None = None,
+    n_shards: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[ShardSums]:
+    """Lend clipped sums over private records that stay on disk, for :meth:`DescentRun.descend`.
+
+    The shards are a second copy of the private records: they are removed on leaving, unless the run was cut
+    off, and the next one goes on with them. ``workers`` belong to an engine that runs; without any, threads
+    of this process sum. Other parameters are those of :func:`feature_shards` and
+    :class:`~collegium.sgd.shards.ShardSums`.
+    """
+    shards = feature_shards(
+        stream,
+        plan.groups,
+        n_features,
+        folder,
+        n_shards=n_shards,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    yield ShardSums(shards, loss, terms, workers, n_threads)
+    if workers is not None:
+        workers.take_back()
+    remove_feature_shards(folder)
+
+
+def remove_feature_shards(folder: Path) -> None:
+    """Remove shards, if there are any: the manifest first, so that a crash leaves files that mean nothing."""
+    with contextlib.suppress(OSError):
+        (folder / _MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"{number:06d}.records"
