@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import make_pipeline
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets, as_budgets
 from collegium.checks import check_whole, is_whole, shown
-from collegium.data.tables import take_rows
+from collegium.data.tables import as_records, take_rows
 from collegium.errors import InputError, LedgerError, LedgerWarning
 from collegium.extremes import apart, granting, part_of
-from collegium.models.features.principal import PublicComponents
+from collegium.models.features import PublicComponents, ScatteringTransform
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.parameters import settings_of
 from collegium.pate.classifier_settings import seed_of
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 AUTO = "auto"
-MOST_COMPONENTS = 400
+MOST_COMPONENTS, WHITEN = 400, 0.75
 
 
 class DescentFace(Face):
@@ -248,8 +249,12 @@ def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
     if isinstance(X_public, pd.DataFrame):
         return PrincipalTable()
-    n_public, n_features = np.asarray(X_public).shape
-    return PublicComponents(max(1, min(MOST_COMPONENTS, n_features, n_public - 1)), whiten=0.5)
+    public = as_records(X_public, "public")
+    n_public, *shape = public.shape
+    if len(shape) > 1:
+        components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITEN)
+        return make_pipeline(ScatteringTransform(root=True), components)
+    return PublicComponents(max(1, min(MOST_COMPONENTS, shape[0], n_public - 1)), whiten=WHITEN)
 
 
 def _silent(line: str) -> None:
