@@ -23,6 +23,8 @@ from collegium.sgd.settings import Descent
 
 NOISE_IN_A_LOGIT = 0.75
 """Standard deviation, on rows of unit length."""
+NOISE_IN_A_SCORE = 0.25
+"""The same where numbers between −1 and 1 are predicted: an eighth of what lies between."""
 LARGEST_STEP = 40.0
 FEATURES_PER_ROOT_SIGNAL = 3.0
 _COMPONENTS: dict[type, str] = {PublicComponents: "n_components", PrincipalTable: "components"}
@@ -40,6 +42,18 @@ def learning_rate(settings: Descent, plan: DescentPlan) -> float:
     steps, m = settings.steps, settings.momentum
     effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
     return min(LARGEST_STEP, NOISE_IN_A_LOGIT * signal(plan) / (settings.clip_norm * effective))
+
+
+def learning_rate_of_squares(settings: Descent, plan: DescentPlan) -> float:
+    """As :func:`learning_rate`, for squared errors: half of what is stable on rows of unit length.
+
+    The mean of (features, 1) ⊗ (features, 1) stretches nothing by more than 2; heavy-ball descent on it is
+    stable below (1 + momentum) (Polyak 1964).
+    """
+    if settings.learning_rate is not None:
+        return settings.learning_rate
+    by_noise = learning_rate(settings, plan) * (NOISE_IN_A_SCORE / NOISE_IN_A_LOGIT)
+    return min(by_noise, (1 + settings.momentum) / 2)
 
 
 def with_components(preprocessing: Any, settings: Descent, plan: DescentPlan, n_public: int) -> Any:

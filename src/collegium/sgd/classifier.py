@@ -55,8 +55,12 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
     bound : {"weight", "clip"}
         How people get different says: weights on gradients that are clipped to one norm, or norms of their
         own. Both cost the same.
-    learning_rate : float or None
-        Size of the steps. One that is too large is warned of, from what was released.
+    learning_rate : float, optional
+        Size of the steps. Default: as large as the noise allows, from public numbers alone. One that is too
+        large is warned of, from what was released.
+    components : int, optional
+        How many principal components of the public records the model looks at, where preprocessing makes
+        some. Default: as many as there is signal for, at most those that it makes.
     momentum : float
         Share of a step that the next one repeats.
     averaging : float
@@ -140,6 +144,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         clip_norm: float = _DEFAULT.clip_norm,
         bound: str = _DEFAULT.bound,
         learning_rate: float | None = _DEFAULT.learning_rate,
+        components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
         averaging: float = _DEFAULT.averaging,
         neighbours: str | None = _DEFAULT.neighbours,
@@ -158,6 +163,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         self.clip_norm = clip_norm
         self.bound = bound
         self.learning_rate = learning_rate
+        self.components = components
         self.momentum = momentum
         self.averaging = averaging
         self.neighbours = neighbours
