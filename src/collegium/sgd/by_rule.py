@@ -16,6 +16,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.personalisation.descent_plan import DescentPlan
@@ -25,7 +26,14 @@ NOISE_IN_A_LOGIT = 0.75
 """Standard deviation, on rows of unit length."""
 LARGEST_STEP = 40.0
 FEATURES_PER_ROOT_SIGNAL = 3.0
-_COMPONENTS: dict[type, str] = {PublicComponents: "n_components", PrincipalTable: "components"}
+MOST_COMPONENTS = 800
+WHITENING = 0.75
+"""Of principal components of images."""
+_COMPONENTS: dict[type, str] = {
+    KernelComponents: "n_components",
+    PublicComponents: "n_components",
+    PrincipalTable: "components",
+}
 
 
 def signal(plan: DescentPlan) -> float:

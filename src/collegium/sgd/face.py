@@ -23,6 +23,7 @@ from collegium.pate.classifier_settings import seed_of
 from collegium.pate.from_python import Face, Given, tell_of_fits_before
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
+from collegium.sgd.by_rule import MOST_COMPONENTS
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 AUTO = "auto"
-MOST_COMPONENTS = 400
 
 
 class DescentFace(Face):
