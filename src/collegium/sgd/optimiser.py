@@ -46,7 +46,7 @@ def stepped(state: State, gradient: Floats, settings: Descent, learning_rate: fl
     velocity = settings.momentum * state.velocity + gradient
     parameters = state.parameters - learning_rate * velocity
     average, averaged = state.average, state.averaged
-    if state.step + 1 > (1 - settings.averaging) * settings.steps:
+    if state.step + 1 > (1 - settings.averaging) * settings.taken:
         averaged += 1
         average = average + (parameters - average) / averaged
     return State(state.step + 1, parameters, velocity, average, averaged)
