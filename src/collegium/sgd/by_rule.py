@@ -45,8 +45,11 @@ def learning_rate(settings: Descent, plan: DescentPlan) -> float:
     """The step size that was asked for, or that of the rule."""
     if settings.learning_rate is not None:
         return settings.learning_rate
-    steps, m = settings.steps, settings.momentum
+    steps, m = settings.taken, settings.momentum
     effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
+    effective *= math.sqrt(
+        settings.steps / steps
+    )  # with a filter, each step has the noise of fewer
     return min(LARGEST_STEP, NOISE_IN_A_LOGIT * signal(plan) / (settings.clip_norm * effective))
 
 

@@ -56,7 +56,7 @@ def stepped(state: State, gradient: Floats, settings: Descent, learning_rate: fl
     size = learning_rate * _SCHEDULES[settings.schedule](state.step / settings.steps)
     parameters = state.parameters - size * velocity
     average, averaged = state.average, state.averaged
-    if state.step + 1 > (1 - settings.averaging) * settings.steps:
+    if state.step + 1 > (1 - settings.averaging) * settings.taken:
         averaged += 1
         average = average + (parameters - average) / averaged
     return State(state.step + 1, parameters, velocity, average, averaged)
