@@ -53,6 +53,17 @@ def learning_rate(settings: Descent, plan: DescentPlan) -> float:
     return min(LARGEST_STEP, NOISE_IN_A_LOGIT * signal(plan) / (settings.clip_norm * effective))
 
 
+def learning_rate_of_squares(settings: Descent, plan: DescentPlan) -> float:
+    """As :func:`learning_rate`, for squared errors: half of what is stable on rows of unit length.
+
+    The mean of (features, 1) ⊗ (features, 1) stretches nothing by more than 2; heavy-ball descent on it is
+    stable below (1 + momentum) (Polyak 1964).
+    """
+    if settings.learning_rate is not None:
+        return settings.learning_rate
+    return min(learning_rate(settings, plan), (1 + settings.momentum) / 2)
+
+
 def with_components(preprocessing: Any, settings: Descent, plan: DescentPlan, n_public: int) -> Any:
     """Let a preprocessing make as many principal components as there is signal for, at most its own number.
 

@@ -30,7 +30,7 @@ from collegium.pate.views import View, fitted_view
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.by_rule import learning_rate, with_components
+from collegium.sgd.by_rule import learning_rate, learning_rate_of_squares, with_components
 from collegium.sgd.filtered import Filtered
 from collegium.sgd.grid import MAX_NOISE, Integers, noisy
 from collegium.sgd.linear_model import as_rows, linear_classifier, linear_regressor
@@ -178,7 +178,8 @@ class DescentRun:
         self.loss: Loss = (
             CrossEntropy(len(records.classes)) if recipe.bounds is None else SquaredError()
         )
-        self.learning_rate = learning_rate(settings, self.plan)
+        by_rule = learning_rate if recipe.bounds is None else learning_rate_of_squares
+        self.learning_rate = by_rule(settings, self.plan)
         self.terms = Terms.of(self.plan, settings.clip_norm)
         require_exact(self.terms, [group.owners for group in self.plan.groups.values()])
         self.arrangement: Arrangement = replace(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from collegium.pate.quality import Quality
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.report.descent_page import DescentReport, as_words
@@ -64,17 +61,3 @@ def spending_by_step(plan: DescentPlan, steps: int) -> list[SpendingPoint]:
     """What everybody had spent after each step, at some of them."""
     some = np.unique(np.linspace(0, steps, min(steps, _POINTS) + 1).round().astype(int))
     return [SpendingPoint(step, 0, dict(plan.epsilon(step))) for step in some.tolist()]
-
-
-def of_a_model(quality: Quality) -> Quality:
-    """Speak of a model that learnt from private records, and saw no public one but to fit its features."""
-    words = {
-        "The student": "The model",
-        "the student": "the model",
-        "(which it learnt from, but not their true classes)": "(on which its features were fitted, without "
-        "their classes)",
-    }
-    verdict, reason = quality.verdict, quality.reason
-    for one, other in words.items():
-        verdict, reason = verdict.replace(one, other), reason.replace(one, other)
-    return replace(quality, verdict=verdict, reason=reason)

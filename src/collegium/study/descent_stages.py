@@ -10,13 +10,14 @@ import numpy as np
 
 from collegium.models.trial import one_line_about
 from collegium.pate.observer import Observer
+from collegium.pate.quality import of_a_model
 from collegium.report.descent_page import render_descent
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.run import DescentRun, Learnt, Summands
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
-from collegium.study.descent_report import descent_report, of_a_model
+from collegium.study.descent_report import descent_report
 from collegium.study.descent_result import DescentResult, measured
 from collegium.study.descent_student import Believer
 from collegium.study.descent_terms import DescentTerms, keep_descent_terms
