@@ -26,9 +26,6 @@ NOISE_IN_A_LOGIT = 0.75
 """Standard deviation, on rows of unit length."""
 LARGEST_STEP = 40.0
 FEATURES_PER_ROOT_SIGNAL = 3.0
-MOST_COMPONENTS = 800
-WHITENING = 0.75
-"""Of principal components of images."""
 _COMPONENTS: dict[type, str] = {
     KernelComponents: "n_components",
     PublicComponents: "n_components",

@@ -26,14 +26,13 @@ from collegium.pate.classifier_settings import seed_of
 from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
-from collegium.sgd.by_rule import MOST_COMPONENTS, WHITENING
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
 from collegium.sgd.progress import Lines, OnStep, Watch
 from collegium.sgd.public_start import public_start
 from collegium.sgd.run import DescentRecipe, DescentRun, planned
-from collegium.sgd.settings import Descent
+from collegium.sgd.settings import MOST_COMPONENTS, WHITENING, Descent
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -155,7 +154,7 @@ class DescentFace(Face):
         run = DescentRun(recipe, records, memory, observer, relation, _threads(self.n_jobs))
         self.plan_ = run.plan
         self.preprocessing_ = run.view.transformer
-        start = _public_start(run, y_public)
+        start = start_from_public(run, y_public)
         if start is not None:
             run.recipe = replace(run.recipe, start=start)
         if recipe.noise_seed is None:
@@ -228,7 +227,7 @@ class _InProcess(DescentMemory):
         self.steps = steps
 
 
-def _public_start(run: DescentRun, y_public: NDArray[Any] | None) -> Floats | None:
+def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats | None:
     """Start from public records whose targets are known, also those that owners let be published."""
     records, parts = run.records, []
     if y_public is not None:
