@@ -32,7 +32,7 @@ from collegium.sgd.optimiser import State
 from collegium.sgd.progress import Lines, OnStep, Watch
 from collegium.sgd.public_start import public_start
 from collegium.sgd.run import DescentRecipe, DescentRun, planned
-from collegium.sgd.settings import Descent
+from collegium.sgd.settings import MOST_COMPONENTS, WHITENING, Descent
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 AUTO = "auto"
-MOST_COMPONENTS, WHITEN = 400, 0.75
 
 
 class DescentFace(Face):
@@ -252,9 +251,9 @@ def usual_preprocessing(X_public: Any) -> Any:
     public = as_records(X_public, "public")
     n_public, *shape = public.shape
     if len(shape) > 1:
-        components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITEN)
+        components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITENING)
         return make_pipeline(ScatteringTransform(root=True), components)
-    return PublicComponents(max(1, min(MOST_COMPONENTS, shape[0], n_public - 1)), whiten=WHITEN)
+    return PublicComponents(max(1, min(MOST_COMPONENTS, shape[0], n_public - 1)), whiten=WHITENING)
 
 
 def _silent(line: str) -> None:

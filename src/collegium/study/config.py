@@ -12,7 +12,8 @@ from typing import Any
 from collegium.checks import exact_float, shown
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
-from collegium.study.sections import MOST_COMPONENTS, PATE, RENAMED, SECTIONS, SGD
+from collegium.sgd.settings import MOST_COMPONENTS
+from collegium.study.sections import PATE, RENAMED, SECTIONS, SGD
 from collegium.study.study_settings import StudyConfig
 from collegium.study.together import check_together
 
@@ -65,7 +66,7 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
     }
     if sections["method"].kind == SGD and "components" not in given.get("preprocessing", {}):
         seen = sections["preprocessing"]
-        if seen.kind in (None, "principal", "scattering"):
+        if seen.kind in (None, "principal", "scattering", "kernel"):
             sections["preprocessing"] = replace(seen, components=MOST_COMPONENTS)
     has_student = sections["method"].kind == PATE or bool(given.get("student"))
     config = StudyConfig(**sections, folder=folder, has_student=has_student)

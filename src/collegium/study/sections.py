@@ -30,10 +30,16 @@ MOST_JOBS = 10_000
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
 PATE, SGD = "pate", "sgd"
-MOST_COMPONENTS = 400
-"""Of a directly trained model, where nothing else is said."""
-
-PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings")
+PREPROCESSINGS = (
+    "none",
+    "tabular",
+    "principal",
+    "pixels",
+    "pca",
+    "scattering",
+    "kernel",
+    "embeddings",
+)
 
 
 @dataclass(frozen=True)
@@ -264,7 +270,8 @@ class Preprocessing(Settings):
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
-        "model `ridge`; embeddings: the records are embeddings of a public model.",
+        "model `ridge`; kernel: similarities of images to public ones, then principal components, best for "
+        "method sgd; embeddings: the records are embeddings of a public model.",
         kind="text",
         choices=PREPROCESSINGS,
         example='"none"',
@@ -274,8 +281,16 @@ class Preprocessing(Settings):
     )
     components: int = setting(
         50,
-        "pca, principal, scattering: number of components. With method sgd, principal and scattering make as "
-        "many as there is signal for: at most so many, or 400 where it is left out.",
+        "pca, principal, scattering, kernel: number of components. With method sgd see `descent.components`.",
+    )
+    whiten: float | None = setting(
+        None,
+        "scattering: how far components are brought to one variance, 0 to 1. Left out: 0.25 for teachers, "
+        "0.75 for method sgd.",
+        kind="number",
+        least=0,
+        most=1,
+        example="0.5",
     )
     normalise: str = setting(
         "length",
