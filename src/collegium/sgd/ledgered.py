@@ -90,6 +90,8 @@ class DescentSpending(Spending):
     """What a descent does about a ledger: parameters and attributes as of :class:`Spending`."""
 
     method = "direct training"
+    uses = "uses all that people have left"
+    instead = ""
 
     def at_most(self, plan: DescentPlan) -> list[Cost]:
         """What all steps cost each of its groups: from public numbers only."""
@@ -107,7 +109,7 @@ class DescentSpending(Spending):
         events = [[use.to_json() for use in uses.get(name, [])] for name in groups]
         costs = list(self._reservation.costs)
         if not self.allowance.whole:
-            costs = _in_order(groups, account.plan, account.steps)
+            costs = _in_order(groups, account.plan, min(account.steps, account.plan.steps))
         self._reservation.settle(costs, events)
 
 
