@@ -16,6 +16,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.personalisation.descent_plan import DescentPlan
@@ -25,7 +26,14 @@ NOISE_IN_A_LOGIT = 0.75
 """Standard deviation, on rows of unit length."""
 LARGEST_STEP = 40.0
 FEATURES_PER_ROOT_SIGNAL = 3.0
-_COMPONENTS: dict[type, str] = {PublicComponents: "n_components", PrincipalTable: "components"}
+MOST_COMPONENTS = 800
+WHITENING = 0.75
+"""Of principal components of images."""
+_COMPONENTS: dict[type, str] = {
+    KernelComponents: "n_components",
+    PublicComponents: "n_components",
+    PrincipalTable: "components",
+}
 
 
 def signal(plan: DescentPlan) -> float:
@@ -37,8 +45,11 @@ def learning_rate(settings: Descent, plan: DescentPlan) -> float:
     """The step size that was asked for, or that of the rule."""
     if settings.learning_rate is not None:
         return settings.learning_rate
-    steps, m = settings.steps, settings.momentum
+    steps, m = settings.taken, settings.momentum
     effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
+    effective *= math.sqrt(
+        settings.steps / steps
+    )  # with a filter, each step has the noise of fewer
     return min(LARGEST_STEP, NOISE_IN_A_LOGIT * signal(plan) / (settings.clip_norm * effective))
 
 

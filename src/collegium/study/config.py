@@ -11,7 +11,7 @@ from typing import Any
 from collegium.checks import exact_float, shown
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
-from collegium.study.sections import RENAMED, SECTIONS
+from collegium.study.sections import PATE, RENAMED, SECTIONS
 from collegium.study.study_settings import StudyConfig
 from collegium.study.together import check_together
 
@@ -62,7 +62,8 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
     sections: dict[str, Any] = {
         section: cls(**given.get(section, {})) for section, cls in SECTIONS.items()
     }
-    config = StudyConfig(**sections, folder=folder)
+    has_student = sections["method"].kind == PATE or bool(given.get("student"))
+    config = StudyConfig(**sections, folder=folder, has_student=has_student)
     check_together(config, given)
     return config
 
