@@ -2,6 +2,7 @@
 
 import contextlib
 import stat
+import warnings
 from dataclasses import replace
 
 import cloudpickle
@@ -9,15 +10,18 @@ import mortal_losses
 import numpy as np
 import pandas as pd
 import pytest
+from mortal_losses import Mortal
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from collegium.budgets import Policy
 from collegium.data.sharding import Granted, ParquetSource, Roles, scan
-from collegium.errors import InputError
+from collegium.errors import InputError, WorkerWarning
 from collegium.pate.records import Records
+from collegium.pate.teachers.engines import Engine
 from collegium.pate.teachers.parcels import Veiled
 from collegium.pate.views import View
 from collegium.sgd.linear_sums import InMemory, Terms
+from collegium.sgd.memory import DescentMemory
 from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.sampling import Sample
 from collegium.sgd.settings import Descent
@@ -100,21 +104,21 @@ def test_all_records_of_an_owner_are_in_one_shard_and_every_owner_has_coins_of_t
     assert len(set(names)) == len(names)
 
 
-def test_a_sampled_sum_is_that_of_who_takes_part_and_the_same_for_who_asks_again(tmp_path):
-    case = Case(tmp_path, people(), sampling="sample", rate=0.3)
-    shards, run = case.shards(), case.run
+def test_a_sampled_sum_is_that_of_who_takes_part_and_the_same_for_who_asks_again(case):
+    shards, loss = case.shards(), case.run.loss
+    terms = replace(case.run.terms, rates=np.array([0.1, 0.3, 0.6]))
     blocks = [
         block
         for number in range(6)
         for block in blocks_in(shards.records(number), 3, f"shard {number}")
     ]
     sample = Sample.fresh()
-    sums = ShardSums(shards, run.loss, run.terms)
-    expected = InMemory(blocks, run.loss, run.terms).clipped_sum(PARAMETERS, sample)
+    sums = ShardSums(shards, loss, terms)
+    expected = InMemory(blocks, loss, terms).clipped_sum(PARAMETERS, sample)
     assert (sums.clipped_sum(PARAMETERS, sample) == expected).all()
     assert (sums.clipped_sum(PARAMETERS, Sample.fresh()) != expected).any()
-    taken = sum(sample.takes_part(run.terms.rates[b.groups], b.name).sum() for b in blocks)
-    rates = np.concatenate([run.terms.rates[block.groups] for block in blocks])
+    taken = sum(sample.takes_part(terms.rates[b.groups], b.name).sum() for b in blocks)
+    rates = np.concatenate([terms.rates[block.groups] for block in blocks])
     # Beyond 5 standard deviations: once in 1.7 million.
     assert abs(taken - rates.sum()) < 5 * np.sqrt((rates * (1 - rates)).sum())
 
@@ -191,3 +195,56 @@ def test_owners_without_weight_and_empty_shards_add_nothing(case):
     shards.files[0].unlink()
     with pytest.raises(InputError, match="cannot be read"):
         sums.clipped_sum(PARAMETERS, Sample())
+
+
+class Counting(DescentMemory):
+    """Counts what is charged."""
+
+    stride = 1
+
+    def __init__(self):
+        self.charges = []
+
+    def charge(self, steps):
+        self.charges.append(steps)
+
+
+ENGINES = ["local", "dask", pytest.param("ray", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_worker_that_is_killed_costs_neither_bits_nor_charges_and_shards_travel_once(
+    name, case, tmp_path, monkeypatch, capfd
+):
+    pytest.importorskip({"dask": "distributed"}.get(name, name) if name != "local" else "joblib")
+    run = case.run
+    expected = run.descend(run.summands(), 5).state.parameters
+    packings = []
+    monkeypatch.setattr(Veiled, "__reduce_ex__", _counted(packings), raising=False)
+    memory = Counting()
+    run = DescentRun(case.recipe, run.records, memory)
+    with Engine(name, workers=2, timeout=600).running() as workers:
+        run.loss = Mortal(3, str(tmp_path), 1)
+        with case.lent(n_shards=3, workers=workers) as summands:
+            summands = replace(summands, loss=run.loss)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", WorkerWarning)
+                learnt = run.descend(summands, 5)
+    assert (tmp_path / "death 0").exists()
+    assert (learnt.state.parameters == expected).all()
+    assert memory.charges == [1, 2, 3, 4]
+    assert learnt.account.steps == 4
+    if name != "local":
+        assert 3 <= len(packings) <= 12  # in 4 steps: once, and again what a killed worker had
+    else:
+        assert not packings
+    printed = "".join(capfd.readouterr())
+    assert "patient" not in printed
+
+
+def _counted(packings):
+    def reduce(self, protocol):
+        packings.append(None)
+        return Veiled, (self.content,)
+
+    return reduce

@@ -10,6 +10,8 @@ from collegium.errors import InputError
 from collegium.parameters import Settings, setting
 
 FULL_BATCH, SAMPLE, SCALE = "full-batch", "sample", "scale"
+MOST_COMPONENTS, WHITENING = 800, 0.75
+"""Principal components of public records, where nothing else is said: how many at most, how far whitened."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ class Descent(Settings):
         example="200",
     )
     momentum: float = setting(0.9, "Share of a step that the next one repeats.", least=0, below=1)
+    schedule: str = setting(
+        "constant",
+        "How the size of the steps goes on: constant, or down to nothing on a line or half a cosine.",
+        choices=("constant", "linear", "cosine"),
+    )
     averaging: float = setting(
         0.0, "Over which last share of the steps the model is averaged.", least=0, most=1
     )
