@@ -28,7 +28,7 @@ import numpy as np
 
 def softmax(rows: int, columns: int, classes: int, steps: int) -> None:
     """Take private and plain steps in turn."""
-    from collegium.budgets import Budget, Budgets
+    from collegium.budgets import Budgets
     from collegium.models.threads import allowed_threads, in_threads
     from collegium.pate.records import Records
     from collegium.sgd.run import DescentRecipe, DescentRun
@@ -116,7 +116,6 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
     """Train on Parquet files, larger than what is held in memory."""
     import pandas as pd
     from joblib.externals.loky import get_reusable_executor
-    from out_of_core import LEVELS, disk_of, generate
     from sklearn.metrics import roc_auc_score
 
     from collegium.budgets import Policy
@@ -126,6 +125,7 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
     from collegium.sgd.run import DescentRecipe, DescentRun
     from collegium.sgd.settings import Descent
     from collegium.sgd.streamed import Stream, summands_from_parquet
+    from out_of_core import LEVELS, disk_of, generate
 
     folder = Path(tempfile.mkdtemp(prefix="collegium-descent-", dir=where))
     watch = Resident()

@@ -29,6 +29,7 @@ _HOMES = {
     ],
     "collegium.pate.voting.vote_table": ["VoteTable"],
     "collegium.personalisation": ["Bagging", "Uniform", "Upsampling", "Vanishing", "Weighting"],
+    "collegium.sgd.classifier": ["DPSGDClassifier"],
     "collegium.sgd.door": ["individual_dpsgd"],
     "collegium.study.student_file": ["load_student"],
 }
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     )
     from collegium.pate.voting.vote_table import VoteTable
     from collegium.personalisation import Bagging, Uniform, Upsampling, Vanishing, Weighting
+    from collegium.sgd.classifier import DPSGDClassifier
     from collegium.sgd.door import individual_dpsgd
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
@@ -64,6 +66,7 @@ __all__ = [
     "Budgets",
     "CollegiumError",
     "ConfidentGNMax",
+    "DPSGDClassifier",
     "ExponentialMax",
     "GNMax",
     "InteractiveGNMax",

@@ -91,22 +91,24 @@ def account(
     """
     from collegium.accounting.neighbours import Arrangement
     from collegium.accounting.statement import budget_and_cost
+    from collegium.cli import descent
     from collegium.cli.left import MOST, show_export, show_left
     from collegium.cli.levels import parse_levels
     from collegium.pate.settings import Account
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price
     from collegium.personalisation import as_personalisation
+    from collegium.study.descent_terms import is_descent
 
     if [level, left, export].count(None) != 2:
         raise InputError(
             "give one of: --level (once for each level), --left FOLDER, --export FOLDER"
         )
     if left is not None:
-        show_left(left, as_json)
+        (descent.show_left if is_descent(left) else show_left)(left, as_json)
         return
     if export is not None:
-        show_export(export)
+        (descent.show_export if is_descent(export) else show_export)(export)
         return
     assert level is not None
     budgets, sizes = parse_levels(level, delta)

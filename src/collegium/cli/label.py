@@ -165,10 +165,11 @@ def label(
     from collegium.cli.progress import NoteObserver
     from collegium.cli.vote_files import read_budgets, read_features, read_people, read_votes
     from collegium.data.datasets import sha256_of
+    from collegium.ledger.allowance import Allowance
     from collegium.ledger.places import find_place
     from collegium.noise.sources import SecureNoise, SeededNoise
     from collegium.pate.classifier import default_model
-    from collegium.pate.ledgered import NO_PROMISE, Allowance, require_mu, takes_the_whole
+    from collegium.pate.ledgered import NO_PROMISE, require_mu, takes_the_whole
     from collegium.pate.pipeline import release as release_votes
     from collegium.pate.question_order import random_order
     from collegium.pate.settings import Account, Queries

@@ -28,11 +28,18 @@ from collegium.cli.outputs import refuse_among_a_studys_files, write_named
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
+    from collegium.accounting.statement import PrivacyStatement
+    from collegium.pate.quality import Quality
     from collegium.study.config import StudyConfig
+    from collegium.study.descent_result import DescentResult
     from collegium.study.result import StudyResult
 
 _STYLES = {"good": "bold green", "caution": "bold yellow", "plain": "bold"}
 """Of a verdict about the student, by its tone."""
+
+_OF_LABELS = {"statement": [str], "labels_released": int, "queries_asked": int, "stopped_by": str}
+_OF_STEPS = {"statement": [str], "steps": int, "steps_lost": int}
+"""What a release says of itself, by how it was learnt."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 StudyFile = Annotated[Path, typer.Argument(help="The study's TOML file.", show_default=False)]
@@ -120,6 +127,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     Example: collegium plan study.toml
     """
     from collegium.cli.account import affordable_answers
+    from collegium.cli.descent import show_plan
     from collegium.cli.left import MOST
     from collegium.cli.progress import NoteObserver
     from collegium.study.config import read_config
@@ -127,6 +135,9 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     from collegium.study.study_data import StudyData
 
     config = with_data_dir(read_config(study), data_dir)
+    if config.is_direct:
+        show_plan(config, as_json)
+        return
     planned, ledger = plan_on_ledger(config, observer=NoteObserver())
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
     assert isinstance(data, StudyData)
@@ -201,8 +212,11 @@ def run(
     from collegium.study.config import read_config
 
     config = with_engine(with_data_dir(read_config(study), data_dir), engine, address)
-    result = _run(config, out_folder or study.with_suffix(""), as_json)
-    _show(result, as_json)
+    folder = out_folder or study.with_suffix("")
+    if config.is_direct:
+        _show_descent(_run_descent(config, folder, as_json), as_json)
+    else:
+        _show(_run(config, folder, as_json), as_json)
 
 
 def demo(
@@ -275,11 +289,7 @@ def report(
         raise InputError(
             f"{folder} holds no finished study: there is no {path}; `collegium run` makes one"
         )
-    summary = parse_json(
-        content,
-        path,
-        {"statement": [str], "labels_released": int, "queries_asked": int, "stopped_by": str},
-    )
+    summary = parse_json(content, path, (_OF_STEPS, _OF_LABELS))
     judged = _published_quality(folder)
     page = folder / "release" / "report.html"
     has_page = released_content(page) is not None
@@ -289,10 +299,15 @@ def report(
     if judged is not None:
         out.print(f"• {judged['verdict']}. {judged['reason']}", soft_wrap=True)
     print_statement(summary["statement"])
-    out.print(
-        f"• {summary['labels_released']} labels were released after {summary['queries_asked']} queries; "
-        f"{STOPPED.get(summary['stopped_by'], summary['stopped_by'])}."
-    )
+    if "steps" in summary:
+        out.print(
+            f"• {summary['steps']:,} steps were taken, {summary['steps_lost']:,} of them lost."
+        )
+    else:
+        out.print(
+            f"• {summary['labels_released']} labels were released after {summary['queries_asked']} queries; "
+            f"{STOPPED.get(summary['stopped_by'], summary['stopped_by'])}."
+        )
     if has_page:
         out.print(f"Report: {page}", soft_wrap=True)
 
@@ -349,6 +364,61 @@ def _run(config: StudyConfig, folder: Path, quiet: bool) -> StudyResult:
         return run_study(config, folder, observer)
 
 
+def _run_descent(config: StudyConfig, folder: Path, quiet: bool) -> DescentResult:
+    from collegium.cli.progress import NoteObserver, ProgressObserver
+    from collegium.study.descent_stages import run_descent_study
+
+    refuse_among_a_studys_files(folder)
+    if quiet or not err.is_terminal:
+        return run_descent_study(config, folder, NoteObserver())
+    with ProgressObserver() as observer:
+        return run_descent_study(config, folder, observer)
+
+
+def _show_descent(result: DescentResult, as_json: bool) -> None:
+    quality = result.quality
+    if as_json:
+        print_json(
+            {
+                "verdict": None if quality is None else quality.verdict,
+                **result.privacy.to_dict(),
+                "steps": result.steps,
+                "steps_lost": result.lost,
+                "accuracy": result.accuracy,
+                "quality": None if quality is None else quality.to_dict(),
+                "notes": list(result.student_notes),
+                **({} if result.ledger is None else {"ledger": result.ledger}),
+                "release": str(result.folder.release),
+                "report": str(result.report),
+            }
+        )
+        return
+    print_cautions(result.privacy)
+    if quality is not None:
+        _print_quality(result.privacy, quality)
+    out.print(privacy_table(result.privacy))
+    lost = f", {result.lost:,} of them lost in a crash" if result.lost else ""
+    out.print(f"{result.steps:,} steps taken{lost}.")
+    _print_places(result)
+
+
+def _print_quality(privacy: PrivacyStatement, quality: Quality) -> None:
+    sound = privacy.noise_is_private and not privacy.large_deltas
+    tone = quality.tone if sound else quality.tone.replace("good", "plain")
+    out.print(f"{quality.verdict}.", style=_STYLES[tone], soft_wrap=True)
+    out.print(f"{quality.reason} {_capitalised(quality.figures())}.", soft_wrap=True)
+
+
+def _print_places(result: StudyResult | DescentResult) -> None:
+    if result.ledger is not None:
+        out.print(
+            f"Ledger:    {result.ledger} (`collegium ledger show`, `collegium receipt`)",
+            soft_wrap=True,
+        )
+    out.print(f"Published: {result.folder.release}", soft_wrap=True)
+    out.print(f"Report:    {result.report}", soft_wrap=True)
+
+
 def _show(
     result: StudyResult,
     as_json: bool,
@@ -378,21 +448,12 @@ def _show(
         print_json(content)
         return
     print_cautions(result.privacy)
-    sound = result.privacy.noise_is_private and not result.privacy.large_deltas
-    tone = quality.tone if sound else quality.tone.replace("good", "plain")
-    out.print(f"{quality.verdict}.", style=_STYLES[tone], soft_wrap=True)
-    out.print(f"{quality.reason} {_capitalised(quality.figures())}.", soft_wrap=True)
+    _print_quality(result.privacy, quality)
     out.print(privacy_table(result.privacy))
     out.print(f"{_answers_in_words(result)}; {STOPPED[labels.stop_reason]}.", soft_wrap=True)
     if comparison is not None:
         out.print(_comparison_table(comparison, result.n_test))
-    if result.ledger is not None:
-        out.print(
-            f"Ledger:    {result.ledger} (`collegium ledger show`, `collegium receipt`)",
-            soft_wrap=True,
-        )
-    out.print(f"Published: {result.folder.release}", soft_wrap=True)
-    out.print(f"Report:    {result.report}", soft_wrap=True)
+    _print_places(result)
 
 
 def _answers_in_words(result: StudyResult) -> str:

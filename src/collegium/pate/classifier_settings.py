@@ -43,10 +43,10 @@ def check_settings(model: Any, values: dict[str, Any]) -> int:
     if not isinstance(verbose, (bool, np.bool_)):
         check_whole("verbose", verbose, least=0)
     as_engine(model.engine, n_jobs)
-    return _seed_of(model.random_state)
+    return seed_of(model.random_state)
 
 
-def _seed_of(random_state: Any) -> int:
+def seed_of(random_state: Any) -> int:
     """Take a number as it is, and draw one from anything else."""
     try:
         generator = check_random_state(random_state)

@@ -9,6 +9,7 @@ released, and of public records with known classes: nothing in :class:`Effects` 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -141,6 +142,27 @@ def measure_effects(
     >>> effects.by_group()["influence_per_owner"].round(2).to_dict()
     {'low': 2.3, 'high': 0.86}
     """
+    owners = {name: group.owners for name, group in plan.groups.items()}
+    return effects_of(
+        owners, influence_shares(plan), classes, labels, label_truth, tested, class_shares
+    )
+
+
+def effects_of(
+    owners: Mapping[str, int],
+    influence: Mapping[str, float],
+    classes: ArrayLike,
+    labels: ArrayLike,
+    label_truth: ArrayLike | None = None,
+    tested: StudentAnswers | None = None,
+    class_shares: ArrayLike | None = None,
+) -> Effects:
+    """Tabulate effects, however budgets became influence.
+
+    ``owners``: public number of owners of each group.
+    ``influence``: each group's share of all influence.
+    All else as for :func:`measure_effects`.
+    """
     names = np.asarray(classes)
     given = np.asarray(labels)
     truth = None if label_truth is None else np.asarray(label_truth)
@@ -155,10 +177,7 @@ def measure_effects(
             _class_effect(name, share, given, truth, tested)
             for name, share in zip(names.tolist(), shares, strict=True)
         ),
-        tuple(
-            _group_effect(name, plan, influence, tested)
-            for name, influence in influence_shares(plan).items()
-        ),
+        tuple(_group_effect(name, owners, share, tested) for name, share in influence.items()),
     )
 
 
@@ -260,16 +279,15 @@ def _class_effect(
 
 
 def _group_effect(
-    name: str, plan: Plan, influence: float, tested: StudentAnswers | None
+    name: str, owners: Mapping[str, int], influence: float, tested: StudentAnswers | None
 ) -> GroupEffect:
-    owners = plan.groups[name].owners
-    share = owners / sum(group.owners for group in plan.groups.values())
+    share = owners[name] / sum(owners.values())
     chosen = None
     if tested is not None and tested.groups is not None:
         chosen = np.array([str(level) == name for level in tested.groups.tolist()], dtype=bool)
     return GroupEffect(
         name=name,
-        owners=owners,
+        owners=owners[name],
         owner_share=share,
         influence_share=influence,
         influence_per_owner=influence / share,

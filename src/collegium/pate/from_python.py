@@ -136,6 +136,10 @@ class Face(BaseEstimator):  # type: ignore[misc]
     _fitted: ClassVar[str]  # the attribute that holds what was learnt
     _column_types: ColumnTypes | None
 
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        """Give what predicts, and the records as that sees them."""
+        raise NotImplementedError
+
     def _remember(self, given: Given) -> None:
         self._column_types = given.types
         self.n_features_in_ = given.n_features
@@ -175,10 +179,6 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
     """A classifier that knows how good it is beside one that always gives the same answer."""
 
     classes_: NDArray[Any]
-
-    def _ready(self, X: Any) -> tuple[Any, Any]:
-        """Give what predicts, and the records as that sees them."""
-        raise NotImplementedError
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict classes.

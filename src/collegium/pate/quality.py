@@ -19,6 +19,7 @@ A student is beside one that always answers X (the most frequent class of the re
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -35,9 +36,11 @@ from collegium.pate.voting.histograms import NoisyHistograms
 Floats = NDArray[np.float64]
 
 TEST, PUBLIC, RELEASED = "test records", "public records", "released answers"
+STARTED, NOTHING_KNOWN = "public records it started from", "no known class"
 _IN_WORDS = {
     TEST: "public test records",
     PUBLIC: "public records (which it learnt from, but not their true classes)",
+    STARTED: "public records (whose true classes it started from, which flatters it)",
     RELEASED: "released answers (which are noisy, and which it learnt from)",
 }
 _LEVEL = 0.025
@@ -60,7 +63,8 @@ class Quality:
         be told.
     ``tells_apart``: whether it tells classes apart, however often it is right; None where that cannot be
         told.
-    ``measured_on``: "test records", "public records" or "released answers".
+    ``measured_on``: "test records", "public records", "released answers", "public records it started from",
+        or "no known class", where figures are NaN and only what it names is known.
     ``n``: how many of them.
     ``accuracy``: share of its answers that are right; of released answers, the share (of histograms: of
         the votes, on average over the noise) that say the same.
@@ -113,11 +117,13 @@ class Quality:
     @property
     def truth_is_known(self) -> bool:
         """Whether it was compared with true classes, rather than with released answers."""
-        return self.measured_on != RELEASED
+        return self.measured_on not in (RELEASED, NOTHING_KNOWN)
 
     def figures(self) -> str:
         """Write the figures beside the share of right answers, in a line."""
-        parts = []
+        parts: list[str] = []
+        if self.measured_on == NOTHING_KNOWN:
+            return ""
         if self.chance < 1:
             balanced, chance = _percent(self.balanced_accuracy), _percent(self.chance)
             parts.append(f"balanced accuracy {balanced} (chance: {chance})")
@@ -235,6 +241,57 @@ def judge_by_answers(
         shares[shown.answered] = (shown.counts / shown.totals[:, None])[shown.answered]
     believed = None if beliefs is None else beliefs[queries]
     return _quality(names, shares, named[queries], believed, RELEASED, (None, None), named)
+
+
+def judge_by_itself(classes: ArrayLike, predicted: ArrayLike) -> Quality:
+    """Judge a model where no class of any record is known: whether it gives one answer for everything.
+
+    ``classes`` (n_classes,): the public class list.
+    ``predicted`` (n_public,): what it says of the public records.
+
+    Examples
+    --------
+    >>> print(judge_by_itself(["no", "yes"], ["no"] * 20).verdict)
+    The student names one class, “no”, for all 20 public records; whether that is right is not known
+    """
+    names = np.asarray(classes)
+    named = pd.Index(names).get_indexer(pd.Index(np.asarray(predicted)))
+    answers = np.bincount(named[named >= 0], minlength=len(names))
+    most = int(answers.argmax())
+    unknown = math.nan
+    quality = Quality(
+        verdict="",
+        reason="",
+        better=None,
+        tells_apart=None,
+        measured_on=NOTHING_KNOWN,
+        n=0,
+        accuracy=unknown,
+        majority="",
+        majority_share=unknown,
+        balanced_accuracy=unknown,
+        chance=unknown,
+        auc=None,
+        calibration_error=None,
+        named=str(names[most]),
+        n_named=int(answers[most]),
+        n_asked=len(named),
+    )
+    return replace(quality, verdict=_verdict(quality), reason=" ".join(_reasons(quality)))
+
+
+def of_a_model(quality: Quality) -> Quality:
+    """Speak of a model that learnt from private records, and saw no public one but to fit its features."""
+    words = {
+        "The student": "The model",
+        "the student": "the model",
+        "(which it learnt from, but not their true classes)": "(on which its features were fitted, without "
+        "their classes)",
+    }
+    verdict, reason = quality.verdict, quality.reason
+    for one, other in words.items():
+        verdict, reason = verdict.replace(one, other), reason.replace(one, other)
+    return replace(quality, verdict=verdict, reason=reason)
 
 
 def beliefs_about(student: Any, X: Any, classes: ArrayLike) -> Floats | None:
@@ -381,6 +438,8 @@ def _verdict(found: Quality) -> str:
 
 def _reasons(found: Quality) -> list[str]:
     majority, sentences = f"“{found.majority}”", []
+    if found.measured_on == NOTHING_KNOWN:
+        return [f"It names “{found.named}” for {_of(found.n_named, found.n_asked)} public records."]
     where = f"{found.n:,} {_IN_WORDS[found.measured_on]}"
     if not found.truth_is_known:
         return [

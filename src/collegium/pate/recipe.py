@@ -108,7 +108,7 @@ class Recipe:
             require_comparable(self.student)
         for name in ("preprocessing", "student_preprocessing"):
             _check_transformer(self.names[name], getattr(self, name), name != "preprocessing")
-        object.__setattr__(self, "student", _seeded(self.student, self.seed))
+        object.__setattr__(self, "student", seeded(self.student, self.seed))
 
     @property
     def key(self) -> bytes:
@@ -166,7 +166,7 @@ def check_together(aggregator: Aggregator, account: Account, queries: Queries) -
         )
 
 
-def _seeded(student: Any, seed: int) -> Any:
+def seeded(student: Any, seed: int) -> Any:
     """Copy a student that has a ``random_state`` of None, with the seed in its place."""
     parameters = student.get_params() if hasattr(student, "get_params") else {}
     if "random_state" not in parameters or parameters["random_state"] is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -10,12 +11,13 @@ from markupsafe import Markup
 
 from collegium.accounting.statement import FALSE_ALARMS, GroupSpending
 from collegium.errors import InputError
+from collegium.pate.quality import Quality
 from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.report import words
 from collegium.report.effect_rows import as_context
 from collegium.report.numbers import clean, count, down, interval, plain, share, up, up_of_down
 from collegium.report.plots import MOST_GROUPS, classes_figure, history_figure
-from collegium.report.report_data import ReportData
+from collegium.report.report_data import PageData, ReportData
 from collegium.report.risk_plot import risk_figure
 from collegium.report.svg import inline_svg
 from collegium.report.verdict import banners, spending_of, stop_sentence
@@ -29,36 +31,57 @@ def render_report(data: ReportData) -> str:
     Returns: the same for the same data.
     """
     _validate(data)
-    template = environment().get_template("page.html.j2")
-    notices = banners(data)
-    return template.render(
-        title=data.title,
-        verdict=notices[0]["heading"],
-        banners=notices,
-        stop=stop_sentence(data),
-        unit=unit(data),
-        publishable=data.privacy.may_publish_spending,
-        guarantee=data.privacy.title,
-        adjacency=data.privacy.adjacency,
-        groups=[_group(row, data) for row in data.privacy.groups],
-        risk=_risk(data),
-        headlines=_headlines(data),
-        figures=_figures(data),
-        answers=words.ANSWERS[data.privacy.released == HISTOGRAM],
-        effects=as_context(data.effects),
-        student_notes=[clean(note) for note in data.student_notes],
-        aggregator=_aggregator(data),
-        personalisation=_personalisation(data),
-        statement=data.privacy.sentences(),
-        private_noise=data.privacy.noise_is_private,
-        run=_run(data),
-        settings=data.settings,
-        versions=data.versions,
-        words=words,
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            **common(data, stop_sentence(data), words.NOT_COVERED, words.REFERENCES),
+            groups=[_group(row, data) for row in data.privacy.groups],
+            headlines=[*student_headlines(data.quality), *_answer_headlines(data)],
+            figures=_figures(data),
+            answers=words.ANSWERS[data.privacy.released == HISTOGRAM],
+            aggregator=_aggregator(data),
+            personalisation=_personalisation(data),
+            run=_run(data),
+            model="student",
+        )
     )
 
 
-def unit(data: ReportData) -> str:
+def common(
+    data: PageData,
+    stop: str,
+    not_covered: Sequence[tuple[str, str]],
+    references: Sequence[str],
+) -> dict[str, Any]:
+    """Collect what a page says, however it was learnt.
+
+    ``stop``: why it stopped.
+    """
+    notices = banners(data)
+    return {
+        "title": data.title,
+        "verdict": notices[0]["heading"],
+        "banners": notices,
+        "stop": stop,
+        "unit": unit(data),
+        "publishable": data.privacy.may_publish_spending,
+        "guarantee": data.privacy.title,
+        "adjacency": data.privacy.adjacency,
+        "risk": _risk(data),
+        "effects": as_context(data.effects),
+        "student_notes": [clean(note) for note in data.student_notes],
+        "statement": data.privacy.sentences(),
+        "private_noise": data.privacy.noise_is_private,
+        "settings": data.settings,
+        "versions": data.versions,
+        "not_covered": not_covered,
+        "references": references,
+        "words": words,
+    }
+
+
+def unit(data: PageData) -> str:
     """Say what every ε on the page is about."""
     return (
         f"Every ε is per {data.privacy.unit}, at the δ written beside it, and covers what may differ between "
@@ -96,8 +119,8 @@ def _validate(data: ReportData) -> None:
         )
 
 
-def _group(row: GroupSpending, data: ReportData) -> dict[str, Any]:
-    planned = data.plan.groups[row.group]
+def promise(row: GroupSpending, data: PageData) -> dict[str, Any]:
+    """Write what a group was promised, and paid."""
     return {
         "name": row.group,
         "owners": count(row.owners),
@@ -107,6 +130,13 @@ def _group(row: GroupSpending, data: ReportData) -> dict[str, Any]:
         "found": [data.privacy.found_of_100(row, alarms) for alarms in FALSE_ALARMS],
         "beyond": _beyond(row, data),
         **spending_of(row, data.privacy),
+    }
+
+
+def _group(row: GroupSpending, data: ReportData) -> dict[str, Any]:
+    planned = data.plan.groups[row.group]
+    return {
+        **promise(row, data),
         "teachers": count(planned.teachers),
         "duplicates": count(planned.duplicates),
         "weight": plain(planned.weight),
@@ -116,7 +146,7 @@ def _group(row: GroupSpending, data: ReportData) -> dict[str, Any]:
     }
 
 
-def _beyond(row: GroupSpending, data: ReportData) -> str:
+def _beyond(row: GroupSpending, data: PageData) -> str:
     """How often the loss is beyond ε at a used-up budget, and how many times δ that is."""
     chance = data.privacy.trade_off(row).loss_beyond()
     if chance is None:
@@ -124,7 +154,7 @@ def _beyond(row: GroupSpending, data: ReportData) -> str:
     return f"{up(chance)} ({plain(float(f'{chance / row.budget.delta:.3g}'))} δ)"
 
 
-def _risk(data: ReportData) -> dict[str, Any]:
+def _risk(data: PageData) -> dict[str, Any]:
     """What an attacker can find out: false alarms of the table, and the picture."""
     promised = any(not row.budget.is_unlimited for row in data.privacy.groups)
     figure = None
@@ -139,6 +169,11 @@ def _risk(data: ReportData) -> dict[str, Any]:
             ),
         )
     return {
+        "words": [data.privacy.told(sentence) for sentence in words.RISK],
+        "of_whom": data.privacy.told(
+            "Of 100 people of whom it is true that their records are these"
+        ),
+        "test": data.privacy.told("The best test of whether somebody's records are these"),
         "alarms": [f"{100 * alarms:g}" for alarms in FALSE_ALARMS],
         "gaussian": data.privacy.gaussian,
         "follows": words.RISK_FROM_LABELS
@@ -148,26 +183,21 @@ def _risk(data: ReportData) -> dict[str, Any]:
     }
 
 
-def _headlines(data: ReportData) -> list[dict[str, str]]:
-    return [*_student_headlines(data), *_answer_headlines(data)]
-
-
-def _student_headlines(data: ReportData) -> list[dict[str, str]]:
-    """Figures of the student, with what guessing and always giving one answer would give beside them."""
-    quality = data.quality
+def student_headlines(quality: Quality | None, model: str = "student") -> list[dict[str, str]]:
+    """Figures of a model, with what guessing and always giving one answer would give beside them."""
     if quality is None:
         return []
     where = f"of {count(quality.n)} {quality.measured_on}"
     low, high = interval(quality.accuracy, quality.n)
     known = quality.truth_is_known
     right = {
-        "name": "Student accuracy",
+        "name": f"{model.capitalize()} accuracy",
         "value": share(quality.accuracy),
         "note": f"{where} (n = {count(quality.n)}; 95 % interval {share(low)} to {share(high)})",
     }
     if not known:
         right = {
-            "name": "Student and released answers agree",
+            "name": f"{model.capitalize()} and released answers agree",
             "value": share(quality.accuracy),
             "note": f"{where}, from which it learnt: not how often it is right, which is not known",
         }
@@ -175,19 +205,22 @@ def _student_headlines(data: ReportData) -> list[dict[str, str]]:
     if quality.chance < 1:
         beyond["Balanced accuracy"] = (
             share(quality.balanced_accuracy),
-            "mean over the classes of the share of their records that the student gets right; guessing "
+            f"mean over the classes of the share of their records that the {model} gets right; guessing "
             f"gives {share(quality.chance)}",
         )
     if quality.auc is not None:
         beyond["ROC AUC"] = (f"{quality.auc:.3f}", words.AUC)
     if quality.calibration_error is not None:
-        beyond["Calibration error"] = (f"{quality.calibration_error:.3f}", words.CALIBRATION)
+        beyond["Calibration error"] = (
+            f"{quality.calibration_error:.3f}",
+            words.CALIBRATION.format(model),
+        )
     return [
         right,
         {
             "name": f"Always answering “{quality.majority}”",
             "value": share(quality.majority_share),
-            "note": f"{where}: what a student must be better than"
+            "note": f"{where}: what a {model} must be better than"
             if known
             else f"{where}: the most frequent one",
         },
@@ -219,21 +252,8 @@ def _answer_headlines(data: ReportData) -> list[dict[str, str]]:
 
 
 def _figures(data: ReportData) -> dict[str, Any]:
-    figures: dict[str, Any] = {"history": None, "history_note": "", "classes": None, "undrawn": 0}
-    if not data.privacy.may_publish_spending:
-        figures["history_note"] = (
-            f"There is no plot of the amounts spent: they are {words.KEPT_IN_VAULT}."
-        )
-    elif not data.history:
-        figures["history_note"] = "There is no plot of the amounts spent: no history was recorded."
-    else:
-        figures["undrawn"] = max(0, len(data.privacy.groups) - MOST_GROUPS)
-        figures["history"] = inline_svg(
-            history_figure(data),
-            "history",
-            "ε spent against queries asked",
-            _describe_history(data),
-        )
+    figures: dict[str, Any] = {"classes": None}
+    figures |= history_of(data, "queries asked")
     if sum(data.labels_per_class):
         counts = list(data.labels_per_class)
         named = words.ANSWERS[data.privacy.released == HISTOGRAM]
@@ -255,13 +275,33 @@ def _figures(data: ReportData) -> dict[str, Any]:
     return figures
 
 
-def _describe_history(data: ReportData) -> str:
+def history_of(data: PageData, after: str) -> dict[str, Any]:
+    """Draw what was spent after so many queries, or steps; or say why there is no such figure."""
+    figures: dict[str, Any] = {"history": None, "history_note": "", "undrawn": 0}
+    if not data.privacy.may_publish_spending:
+        figures["history_note"] = (
+            f"There is no plot of the amounts spent: they are {words.KEPT_IN_VAULT}."
+        )
+    elif not data.history:
+        figures["history_note"] = "There is no plot of the amounts spent: no history was recorded."
+    else:
+        figures["undrawn"] = max(0, len(data.privacy.groups) - MOST_GROUPS)
+        figures["history"] = inline_svg(
+            history_figure(data, after),
+            "history",
+            f"ε spent against {after}",
+            _describe_history(data, after),
+        )
+    return figures
+
+
+def _describe_history(data: PageData, after: str) -> str:
     asked = max(point.asked for point in data.history)
     ends = "; ".join(
         f"{clean(row.group)}: {up_of_down(row.epsilon_spent, row.budget.epsilon)}"
         for row in data.privacy.groups[:MOST_GROUPS]
     )
-    return f"After {count(asked)} queries, ε spent by each owner and budget, by group: {ends}. {unit(data)}"
+    return f"After {count(asked)} {after}, ε spent by each owner and budget, by group: {ends}. {unit(data)}"
 
 
 def _aggregator(data: ReportData) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from collegium.errors import InputError
 from collegium.pate.voting.release import HISTOGRAM
 from collegium.report.numbers import count, display_width, down, shorten, up_of_down
-from collegium.report.report_data import ReportData
+from collegium.report.report_data import PageData, ReportData
 from collegium.report.svg import INK, MUTED, SERIES, plot_style
 from collegium.report.words import ANSWERS
 
@@ -25,8 +25,8 @@ _LOGARITHMIC_FROM = 30.0
 _SMALLEST, _LARGEST = 1e-9, 1e9
 
 
-def history_figure(data: ReportData) -> Figure:
-    """Draw what each owner of each group has spent, against the queries asked.
+def history_figure(data: PageData, after: str = "queries asked") -> Figure:
+    """Draw what each owner of each group has spent, against the queries asked (or the steps taken).
 
     Budgets are dashed lines. With more groups than there are colours only the first are drawn. The
     axis is logarithmic where budgets are far apart.
@@ -71,12 +71,12 @@ def history_figure(data: ReportData) -> Figure:
         for number, (row, place) in enumerate(zip(groups, spread(ends, 0.13), strict=True)):
             label = f"{shorten(row.group, 17)}\n{up_of_down(row.epsilon_spent, row.budget.epsilon)}"
             label_line(axes, ends[number], place, label, SERIES[number])
-        axes.set_xlabel("queries asked")
+        axes.set_xlabel(after)
         figure.text(0.012, 0.985, history_unit(data), va="top", color=MUTED, parse_math=False)
     return figure
 
 
-def history_unit(data: ReportData) -> str:
+def history_unit(data: PageData) -> str:
     """Say what the vertical axis shows, with the unit of ε."""
     deltas = sorted({down(row.budget.delta) for row in data.privacy.groups})
     delta = f"δ = {deltas[0]}" if len(deltas) == 1 else "δ of the group"

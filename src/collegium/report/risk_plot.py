@@ -9,7 +9,7 @@ import numpy as np
 from collegium.accounting.statement import ceil_decimals
 from collegium.report.numbers import shorten
 from collegium.report.plots import MOST_GROUPS, label_line, spread
-from collegium.report.report_data import ReportData
+from collegium.report.report_data import PageData
 from collegium.report.svg import MUTED, SERIES, plot_style
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_ALARMS = 25  # in 100: an attacker who puts up with more is hardly worth the name
 
 
-def risk_figure(data: ReportData) -> Figure:
+def risk_figure(data: PageData) -> Figure:
     """Draw how many of 100 people of each group the best test finds at most, against its false alarms.
 
     With more groups than there are colours only the first are drawn; those without a limit are left out.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from collegium.accounting.statement import (
-    MEANING,
     GroupSpending,
     PrivacyStatement,
     budget_and_cost,
@@ -13,7 +12,7 @@ from collegium.accounting.statement import (
 )
 from collegium.pate.quality import Quality
 from collegium.report.numbers import count, down, up, up_of_down
-from collegium.report.report_data import ReportData
+from collegium.report.report_data import PageData, ReportData
 from collegium.report.words import KEPT_IN_VAULT
 
 _STOPS = {
@@ -49,7 +48,7 @@ def verdict(privacy: PrivacyStatement) -> dict[str, str]:
         }
     some = any(row.budget.is_unlimited for row in privacy.groups)
     suffix = ", but not for everybody" if some else ""
-    meaning = MEANING[privacy.guarantee]
+    meaning = privacy.meaning
     if privacy.may_publish_spending:
         return {
             "tone": "caution" if some or privacy.large_deltas else "good",
@@ -63,12 +62,12 @@ def verdict(privacy: PrivacyStatement) -> dict[str, str]:
     }
 
 
-def banners(data: ReportData) -> list[dict[str, str]]:
+def banners(data: PageData) -> list[dict[str, str]]:
     """Put together what is said of guarantee and student, and all notices, the alarming ones first.
 
     Only where nothing is wrong with either of the two is the page green.
     """
-    guarantee, student = verdict(data.privacy), student_verdict(data.quality)
+    guarantee, student = verdict(data.privacy), student_verdict(data.quality, data.without_quality)
     found = [guarantee, student]
     if not (guarantee["tone"] == student["tone"] == "good"):
         found = [{**one, "tone": one["tone"].replace("good", "plain")} for one in found[::-1]]
@@ -76,10 +75,16 @@ def banners(data: ReportData) -> list[dict[str, str]]:
     return sorted(found, key=lambda item: item["tone"] != "danger")
 
 
-def student_verdict(quality: Quality | None) -> dict[str, str]:
-    """Say whether the student is better than always giving one answer; form as of :func:`verdict`."""
+def student_verdict(
+    quality: Quality | None,
+    without: tuple[str, str] = ("There is no student", "No label was released."),
+) -> dict[str, str]:
+    """Say whether the student is better than always giving one answer; form as of :func:`verdict`.
+
+    ``without``: heading and text where nothing is known.
+    """
     if quality is None:
-        return {"tone": "plain", "heading": "There is no student", "text": "No label was released."}
+        return {"tone": "plain", "heading": without[0], "text": without[1]}
     figures = quality.figures()
     return {
         "tone": quality.tone,

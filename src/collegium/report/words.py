@@ -171,7 +171,7 @@ AUC = (
 )
 
 CALIBRATION = (
-    "how far, on average, the probability that the student gives its answer is from how often such answers "
+    "how far, on average, the probability that the {} gives its answer is from how often such answers "
     "are right; 0 is best"
 )
 

@@ -16,6 +16,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.personalisation.descent_plan import DescentPlan
@@ -25,7 +26,11 @@ NOISE_IN_A_LOGIT = 0.75
 """Standard deviation, on rows of unit length."""
 LARGEST_STEP = 40.0
 FEATURES_PER_ROOT_SIGNAL = 3.0
-_COMPONENTS: dict[type, str] = {PublicComponents: "n_components", PrincipalTable: "components"}
+_COMPONENTS: dict[type, str] = {
+    KernelComponents: "n_components",
+    PublicComponents: "n_components",
+    PrincipalTable: "components",
+}
 
 
 def signal(plan: DescentPlan) -> float:
@@ -37,9 +42,23 @@ def learning_rate(settings: Descent, plan: DescentPlan) -> float:
     """The step size that was asked for, or that of the rule."""
     if settings.learning_rate is not None:
         return settings.learning_rate
-    steps, m = settings.steps, settings.momentum
+    steps, m = settings.taken, settings.momentum
     effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
+    effective *= math.sqrt(
+        settings.steps / steps
+    )  # with a filter, each step has the noise of fewer
     return min(LARGEST_STEP, NOISE_IN_A_LOGIT * signal(plan) / (settings.clip_norm * effective))
+
+
+def learning_rate_of_squares(settings: Descent, plan: DescentPlan) -> float:
+    """As :func:`learning_rate`, for squared errors: half of what is stable on rows of unit length.
+
+    The mean of (features, 1) ⊗ (features, 1) stretches nothing by more than 2; heavy-ball descent on it is
+    stable below (1 + momentum) (Polyak 1964).
+    """
+    if settings.learning_rate is not None:
+        return settings.learning_rate
+    return min(learning_rate(settings, plan), (1 + settings.momentum) / 2)
 
 
 def with_components(preprocessing: Any, settings: Descent, plan: DescentPlan, n_public: int) -> Any:

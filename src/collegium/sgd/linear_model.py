@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 
@@ -21,7 +22,9 @@ def as_rows(seen: Any, what: str) -> Floats:
 
     Raises InputError if they are no table of numbers; says nothing of their values.
     """
-    if hasattr(seen, "toarray"):
+    if isinstance(seen, pd.DataFrame) and all(map(pd.api.types.is_numeric_dtype, seen.dtypes)):
+        seen = seen.to_numpy(np.float64, na_value=np.nan)
+    elif hasattr(seen, "toarray"):
         seen = seen.toarray()
     array = np.asarray(seen)
     if array.dtype.kind not in "buif" or array.ndim != 2:
@@ -44,5 +47,19 @@ def linear_classifier(parameters: Floats, classes: NDArray[Any]) -> Pipeline:
     model.intercept_ = parameters[-1] * CONSTANT
     model.n_features_in_ = len(parameters) - 1
     model.n_iter_ = np.array([1], dtype=np.int32)
+    rows = Normalizer().fit(np.zeros((1, len(parameters) - 1)))
+    return make_pipeline(rows, model)
+
+
+def linear_regressor(parameters: Floats, low: float, high: float) -> Pipeline:
+    """Make a fitted linear regression on rows of unit length, whose scores of [-1, 1] mean low to high.
+
+    ``parameters`` (n_features + 1, 1): the last row belongs to the constant.
+    """
+    half, middle = (high - low) / 2, (high + low) / 2
+    model = LinearRegression()
+    model.coef_ = np.ascontiguousarray(parameters[:-1, 0]) * half
+    model.intercept_ = float(parameters[-1, 0]) * CONSTANT * half + middle
+    model.n_features_in_ = len(parameters) - 1
     rows = Normalizer().fit(np.zeros((1, len(parameters) - 1)))
     return make_pipeline(rows, model)

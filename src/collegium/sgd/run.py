@@ -19,20 +19,23 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement, large_deltas
+from collegium.budgets import Budgets
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
+from collegium.pate.from_python import frames_to_user
 from collegium.pate.observer import Observer
 from collegium.pate.records import Records
 from collegium.pate.views import View, fitted_view
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.by_rule import learning_rate, with_components
+from collegium.sgd.by_rule import learning_rate, learning_rate_of_squares, with_components
+from collegium.sgd.filtered import Filtered
 from collegium.sgd.grid import MAX_NOISE, Integers, noisy
-from collegium.sgd.linear_model import as_rows, linear_classifier
+from collegium.sgd.linear_model import as_rows, linear_classifier, linear_regressor
 from collegium.sgd.linear_sums import InMemory, Terms, blocks_of, require_exact, to_features
-from collegium.sgd.losses import CrossEntropy, Loss
+from collegium.sgd.losses import CrossEntropy, Loss, SquaredError
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State, stepped
 from collegium.sgd.sampling import Sample
@@ -40,6 +43,30 @@ from collegium.sgd.settings import FULL_BATCH, Descent
 
 Floats = NDArray[np.float64]
 RELATIONS = {"blanked": Neighbours.ADD_OR_REMOVE, "replaced": Neighbours.ANY_CHANGE}
+
+
+def planned(settings: Descent, budgets: Budgets, relation: Neighbours | None = None) -> DescentPlan:
+    """Plan a descent from public numbers only.
+
+    ``relation``: what a ledger promises; settings come first.
+    Raises InputError if it cannot be planned, or its noise not be drawn.
+    """
+    plan = plan_descent(
+        budgets.groups,
+        budgets.public_sizes(),
+        kind=settings.sampling,
+        steps=settings.steps,
+        rate=settings.rate,
+        neighbours=RELATIONS.get(settings.neighbours or "", relation or Neighbours.ADD_OR_REMOVE),
+        accountant=settings.accountant,
+        bound=settings.bound,
+    )
+    if plan.noise > MAX_NOISE:
+        raise InputError(
+            f"{plan.steps:,} steps need noise of {plan.noise:.3g} clip norms, and at most {MAX_NOISE:,.0f} "
+            "can be drawn: budgets are too small for so many, lower steps"
+        )
+    return plan
 
 
 class Summands(Protocol):
@@ -59,6 +86,8 @@ class DescentRecipe:
     ``seed``: public randomness.
     ``noise_seed``: of noise and samples, for experiments: not private.
     ``start``: parameters to start from, made of public things alone; default: zeros.
+    ``bounds``: of numbers that are predicted, public; None: classes are. Records then hold, in place of class
+        numbers, targets that were brought from these bounds to [-1, 1].
     """
 
     descent: Descent = field(default_factory=Descent)
@@ -66,6 +95,7 @@ class DescentRecipe:
     seed: int = 0
     noise_seed: int | None = None
     start: Floats | None = None
+    bounds: tuple[float, float] | None = None
 
     def noise(self) -> NoiseSource:
         """Make the source of privacy noise."""
@@ -144,38 +174,22 @@ class DescentRun:
         self.observer = Observer() if observer is None else observer
         self._n_threads = n_threads
         settings = recipe.descent
-        sizes = records.budgets.public_sizes()
-        wanted = RELATIONS.get(settings.neighbours or "", relation or Neighbours.ADD_OR_REMOVE)
-        self.plan: DescentPlan = plan_descent(
-            records.budgets.groups,
-            sizes,
-            kind=settings.sampling,
-            steps=settings.steps,
-            rate=settings.rate,
-            neighbours=wanted,
-            accountant=settings.accountant,
-            bound=settings.bound,
+        self.plan: DescentPlan = planned(settings, records.budgets, relation)
+        self.loss: Loss = (
+            CrossEntropy(len(records.classes)) if recipe.bounds is None else SquaredError()
         )
-        self._refuse_unaffordable()
-        self.loss: Loss = CrossEntropy(len(records.classes))
-        self.learning_rate = learning_rate(settings, self.plan)
+        by_rule = learning_rate if recipe.bounds is None else learning_rate_of_squares
+        self.learning_rate = by_rule(settings, self.plan)
         self.terms = Terms.of(self.plan, settings.clip_norm)
         require_exact(self.terms, [group.owners for group in self.plan.groups.values()])
         self.arrangement: Arrangement = replace(
-            records.arrangement, blanked_only=wanted is Neighbours.ADD_OR_REMOVE
+            records.arrangement, blanked_only=self.plan.neighbours is Neighbours.ADD_OR_REMOVE
         )
         large = large_deltas(
             (name, group.owners, group.budget) for name, group in self.plan.groups.items()
         )
         if large:
-            warnings.warn(large, PrivacyWarning, stacklevel=3)
-
-    def _refuse_unaffordable(self) -> None:
-        if self.plan.noise > MAX_NOISE:
-            raise InputError(
-                f"{self.plan.steps:,} steps need noise of {self.plan.noise:.3g} clip norms, and at most "
-                f"{MAX_NOISE:,.0f} can be drawn: budgets are too small for so many, lower steps"
-            )
+            warnings.warn(large, PrivacyWarning, stacklevel=frames_to_user())
 
     @cached_property
     def view(self) -> View:
@@ -203,7 +217,11 @@ class DescentRun:
             self._group_of_owner(),
             self.loss.n_outputs,
         )
-        return InMemory(list(blocks), self.loss, self.terms, self._n_threads)
+        if self.recipe.descent.filter is None:
+            return InMemory(list(blocks), self.loss, self.terms, self._n_threads)
+        filtered = Filtered(list(blocks), self.loss, self.terms, self.plan.steps, self._n_threads)
+        filtered.restore(self.memory.sensitive_accounts(), self.memory.charged())
+        return filtered
 
     def _group_of_owner(self) -> NDArray[np.intp]:
         """Position in the plan of each owner's group: by name."""
@@ -247,15 +265,21 @@ class DescentRun:
         """
         settings, memory, plan = self.recipe.descent, self.memory, self.plan
         noise = self.recipe.noise() if noise is None else noise
-        account = DescentAccount(plan)
+        accounts = summands if isinstance(summands, Filtered) else None
+        if (accounts is None) != (settings.filter is None):
+            raise InputError(
+                "a descent with a filter keeps an account of everybody, which is done for records in memory "
+                "only: leave filter out"
+            )
+        account = DescentAccount(plan, settings.taken)
         state = memory.state() or self.start(n_features)
         account.charge(memory.charged())
-        self.observer.stage("steps", plan.steps)
+        self.observer.stage("steps", settings.taken)
         with memory.descending() as should_pause:
-            while account.steps < plan.steps and not should_pause() and not stop(state):
+            while account.steps < settings.taken and not should_pause() and not stop(state):
                 # What was charged and is not kept is lost: neither its samples nor its noise come again.
                 state = replace(state, step=account.steps)
-                last = min(account.steps + memory.stride, plan.steps)
+                last = min(account.steps + memory.stride, settings.taken)
                 memory.charge(last)
                 for step in range(state.step, last):
                     account.charge(step + 1)
@@ -263,10 +287,12 @@ class DescentRun:
                     released = noisy(total, plan.noise, noise, step=step)
                     gradient = released * (settings.clip_norm / plan.divisor)
                     state = stepped(state, gradient, settings, self.learning_rate)
-                    self.observer.advanced(step + 1, plan.steps)
+                    self.observer.advanced(step + 1, settings.taken)
                     if stop(state):
                         break
                 account.charge(last)
+                if accounts is not None:
+                    memory.keep_accounts(accounts.sensitive_state())
                 memory.keep(state)
         privacy = account.statement(
             self.arrangement.sentence,
@@ -278,10 +304,20 @@ class DescentRun:
 
     def learn(self) -> Learnt:
         """See the private records, and descend."""
-        X_public = self.records.X_public
-        n_features = int(self.X_seen.shape[1] if X_public is not None else self.records.X.shape[1])
-        return self.descend(self.summands(), n_features + 1)
+        return self.descend(self.summands(), self.n_parameters)
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of each output's parameters: the features, and the constant."""
+        seen = self.records.X if self.records.X_public is None else self.X_seen
+        return int(seen.shape[1]) + 1
 
     def model(self, learnt: Learnt) -> Any:
         """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""
-        return linear_classifier(learnt.state.model, self.records.classes)
+        return self.model_at(learnt.state)
+
+    def model_at(self, state: State) -> Any:
+        """Make the model of any step; as :meth:`model`."""
+        if self.recipe.bounds is not None:
+            return linear_regressor(state.model, *self.recipe.bounds)
+        return linear_classifier(state.model, self.records.classes)

@@ -27,6 +27,7 @@ from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
 from collegium.study.journal import FileJournal, is_chained
 from collegium.study.pieces import (
+    DESCENT_ENDED,
     DIGESTS,
     HISTOGRAMS_FILE,
     JOURNAL_FILE,
@@ -102,8 +103,8 @@ class StudyFolder:
             lock.release()
 
     def voting_has_ended(self) -> bool:
-        """Tell whether all that will be asked was asked."""
-        return self.voting_ended.exists()
+        """Tell whether all that will be asked, or drawn, was."""
+        return self.voting_ended.exists() or (self.path / DESCENT_ENDED).exists()
 
     def holds(
         self,

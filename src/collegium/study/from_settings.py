@@ -8,9 +8,15 @@ from typing import Any
 import pandas as pd
 
 from collegium.data.column_types import NUMBER, kind_of
+from collegium.errors import InputError
+from collegium.models.classifiers import check_classifier
 from collegium.pate.catalogue import build_model, build_preprocessing
-from collegium.pate.recipe import SAME, Recipe
+from collegium.pate.recipe import SAME, Recipe, seeded
+from collegium.pate.students.share_matching import require_probabilities
+from collegium.sgd.run import DescentRecipe
+from collegium.sgd.settings import WHITENING
 from collegium.study.config import StudyConfig
+from collegium.study.sections import PATE, SGD
 
 _NAMES = {
     "teacher": "teachers.model",
@@ -27,8 +33,11 @@ def settled(config: StudyConfig, X_public: Any) -> StudyConfig:
     """Choose a preprocessing that was left out: what the public records need."""
     if config.preprocessing.kind is not None:
         return config
-    has_text = isinstance(X_public, pd.DataFrame) and not all(map(_is_number, X_public.dtypes))
-    kind = "tabular" if has_text else "none"
+    kind, is_table = "none", isinstance(X_public, pd.DataFrame)
+    if is_table and config.is_direct:
+        kind = "principal"
+    elif is_table and not all(map(_is_number, X_public.dtypes)):
+        kind = "tabular"
     return replace(config, preprocessing=replace(config.preprocessing, kind=kind))
 
 
@@ -36,7 +45,13 @@ def recipe_of(config: StudyConfig) -> Recipe:
     """Build the models and everything else that decides on a study's result.
 
     ``config``: :func:`settled`, or else nothing can be trained with the recipe.
+    Raises InputError if the study has no teachers.
     """
+    if config.is_direct:
+        raise InputError(
+            f"method.kind = {SGD!r} has no teachers and asks no questions: this works with method.kind = "
+            f"{PATE!r} only"
+        )
     teachers, student, aggregation = config.teachers, config.student, config.aggregation
     return Recipe(
         teacher=build_model("teachers.model", teachers.model, teachers.params),
@@ -57,6 +72,33 @@ def recipe_of(config: StudyConfig) -> Recipe:
     )
 
 
+def descent_recipe_of(config: StudyConfig) -> DescentRecipe:
+    """Build everything that decides on what a study learns directly.
+
+    ``config``: :func:`settled`.
+    """
+    return DescentRecipe(
+        descent=config.descent.build(),
+        preprocessing=_preprocessing(config, config.preprocessing.kind),
+        seed=config.study.seed,
+        noise_seed=config.descent.noise_seed if config.noise_is_seeded else None,
+    )
+
+
+def student_of(config: StudyConfig) -> Any:
+    """Build the student of a study that learns directly, with a seed of its own."""
+    model = build_model(_NAMES["student"], config.student.model, config.student.params)
+    check_classifier(model, _NAMES["student"], learns_by=("fit", "fit_released"))
+    if config.student.class_shares is not None:
+        require_probabilities(model)
+    return seeded(model, config.study.seed)
+
+
+def student_preprocessing_of(config: StudyConfig) -> Any:
+    """Build what a student sees of records: ``"same"``, None or a transformer."""
+    return _student_preprocessing(config)
+
+
 def _is_number(dtype: Any) -> bool:
     return kind_of(dtype) == NUMBER
 
@@ -69,10 +111,13 @@ def _student_preprocessing(config: StudyConfig) -> Any:
 
 
 def _preprocessing(config: StudyConfig, kind: str | None) -> Any | None:
+    direct = config.method.kind == SGD
+    whiten = config.preprocessing.whiten
     return build_preprocessing(
         kind or "none",
         categorical=config.preprocessing.categorical,
         components=config.preprocessing.components,
         normalise=config.preprocessing.normalise,
+        whiten=WHITENING if direct and whiten is None else whiten,
         random_state=config.study.seed,
     )

@@ -70,6 +70,9 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
     and costs nobody anything. Not so where its opinion steers the voting, or the choice of questions.
     """
     settings = without_defaults(config.public())
+    if config.is_direct:
+        settings.pop("student", None)
+        return settings
     if not (aggregator.consults_student or config.aggregation.query_order == ACTIVE):
         del settings["student"]
     else:  # shares correct the student that is published, not the one that steers

@@ -4,6 +4,9 @@ One JSON object per line, flushed to the disk before the next step:
 
 - ``file``: from now on, this file of the folder has this SHA-256 digest. Written *before* the file is.
 - ``reserve``: these queries may be drawn from now on. Written *before* any noise is drawn.
+- ``steps``: noise may be drawn for the steps of a descent up to this number from now on. Written *before*
+  any of them is taken. What is drawn is kept in a file of its own: a step that was charged, and is not in
+  that, is lost, and never taken again.
 - ``settle``: what came of them; queries that are not named were not drawn. Written *before* any
   outcome leaves the process.
 
@@ -63,7 +66,9 @@ class FileJournal:
     files : dict of str to list
         Digests that each file was to have, the last one last; None: not there.
     asked : bool
-        Whether any query may have been drawn.
+        Whether any query, or step, may have been drawn.
+    steps : int
+        Up to which step of a descent noise may have been drawn.
     """
 
     def __init__(self, path: Path, n_values: int = 0, key: bytes = b"") -> None:
@@ -82,6 +87,7 @@ class FileJournal:
             START,
         )  # before the last lines, as far as they name one and the same file
         self.asked = False
+        self.steps = 0
         self._settled: list[Outcome] = []
         self._reserved: tuple[int, list[int]] | None = None
         self._size = 0  # bytes of whole lines in the file
@@ -134,6 +140,18 @@ class FileJournal:
         self._set_room_aside(_LINE_BYTES + outcome_bytes * len(queries))
         self._append({"reserve": [first, queries]})
         self._reserved, self.asked = (first, queries), True
+
+    def charge_steps(self, steps: int, room: int) -> None:
+        """Make durable that noise may be drawn for steps up to this number from now on.
+
+        ``room``: bytes that what is drawn will need, set aside first.
+        Raises OSError if there is no such room: nothing was charged then.
+        """
+        if steps <= self.steps:
+            raise ValueError(f"step {steps} was charged before: no step is taken twice")
+        self._set_room_aside(_LINE_BYTES + room)
+        self._append({"steps": steps})
+        self.steps, self.asked = steps, True
 
     def settle(self, outcomes: list[Outcome]) -> None:
         """Make the outcomes of the reserved queries durable; the rest was never drawn."""
@@ -259,6 +277,11 @@ class FileJournal:
     def _take(self, entry: dict[str, Any]) -> None:
         if "file" in entry:
             self._take_file(entry["file"])
+            return
+        if "steps" in entry:
+            steps = entry["steps"]
+            _require(type(steps) is int and steps > self.steps)
+            self.steps, self.asked = steps, True
             return
         expected = self._settled[-1].position + 1 if self._settled else 0
         if "reserve" in entry:

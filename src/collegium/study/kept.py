@@ -120,7 +120,7 @@ class FolderMemory(Memory):
     @contextlib.contextmanager
     def asking(self) -> Iterator[Callable[[], bool]]:
         """Lend what tells, between two questions, whether to stop: Ctrl-C was pressed."""
-        with _interruptible() as should_stop:
+        with interruptible() as should_stop:
             try:
                 yield should_stop
             finally:
@@ -142,7 +142,7 @@ class FolderMemory(Memory):
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
+def interruptible() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C into a question that is asked between two queries; one after that interrupts.
 
     Several within a second are one. What had been reserved by then is charged and counts as lost, as after

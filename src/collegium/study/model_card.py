@@ -8,8 +8,10 @@ from collections.abc import Iterable
 import pandas as pd
 
 from collegium.data.tables import described
+from collegium.pate.quality import Quality
 from collegium.report.numbers import clean, count
 from collegium.study.config import StudyConfig
+from collegium.study.descent_result import DescentResult
 from collegium.study.folder import HISTOGRAMS_FILE, versions
 from collegium.study.result import StudyResult
 from collegium.study.student_file import STUDENT_FILE
@@ -25,9 +27,30 @@ def model_card(result: StudyResult, config: StudyConfig, data: StudyData) -> str
         public levels there are is used.
     """
     has_student = (result.folder.release / STUDENT_FILE).exists()
+    return _card(
+        config,
+        data,
+        result,
+        _what(result, config, data, has_student),
+        has_student,
+        _quality(result),
+        "It knows what the released labels say, with the noise that protects people in them: classes that "
+        "few people have may never be named.",
+    )
+
+
+def _card(
+    config: StudyConfig,
+    data: StudyData,
+    result: StudyResult | DescentResult,
+    what: str,
+    has_model: bool,
+    quality: list[str],
+    knows: str,
+) -> str:
     parts = [
         f"# {_text(config.study.name)}",
-        _what(result, config, data, has_student),
+        what,
         "## What is promised",
         *(_text(sentence) for sentence in result.privacy.sentences()),
         "## Who granted and paid what",
@@ -43,15 +66,45 @@ def model_card(result: StudyResult, config: StudyConfig, data: StudyData) -> str
         "## What goes in, what comes out",
         *_inputs(data),
         f"Classes: {_listed(data.classes.tolist())}.",
-        *(_use(data) if has_student else ()),
+        *(_use(data) if has_model else ()),
         "## How good it is",
-        *_quality(result),
+        *quality,
         "## Limits",
-        *_limits(result),
+        *_limits(knows, result.student_notes),
         "## Made with",
         ", ".join(f"{name} {number}" for name, number in versions().items()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def descent_card(result: DescentResult, config: StudyConfig, data: StudyData) -> str:
+    """Write the card of a directly trained model as Markdown, of what is published anyway.
+
+    ``data``: as for :func:`model_card`.
+    """
+    has_model = (result.folder.release / STUDENT_FILE).exists()
+    steps = (
+        f"{count(result.steps)} noisy steps over clipped gradients of the private records "
+        "(individual DP-SGD)"
+    )
+    if not has_model:
+        what = f"This folder holds the account of {steps}. There is no model in it (see *Limits*)."
+    elif config.has_student:
+        what = (
+            f"`{STUDENT_FILE}` is a classifier ({_text(config.student.model)}). It learnt, from public "
+            f"records, what a model believes about them that was made in {steps}."
+        )
+    else:
+        what = f"`{STUDENT_FILE}` is a linear classifier, made in {steps}."
+    return _card(
+        config,
+        data,
+        result,
+        f"{what} `privacy.json` holds all settings, `report.html` the whole story.",
+        has_model,
+        _quality_in_words(result.quality, result.accuracy is not None),
+        "It knows what the noisy steps left of the records: classes that few people have may never be named.",
+    )
 
 
 def _what(result: StudyResult, config: StudyConfig, data: StudyData, has_student: bool) -> str:
@@ -103,10 +156,7 @@ def _use(data: StudyData) -> list[str]:
 
 
 def _quality(result: StudyResult) -> list[str]:
-    quality = result.quality
-    lines = [f"{_text(quality.verdict)}.", _text(f"{quality.reason} {quality.figures()}".strip())]
-    if result.student_accuracy is not None:
-        lines.append("`effects.json` has it by class and group.")
+    lines = _quality_in_words(result.quality, result.student_accuracy is not None)
     if result.label_accuracy is not None:
         lines.append(
             f"{result.label_accuracy:.1%} of the released labels are right, where public truth is known."
@@ -114,13 +164,19 @@ def _quality(result: StudyResult) -> list[str]:
     return lines
 
 
-def _limits(result: StudyResult) -> list[str]:
+def _quality_in_words(quality: Quality | None, tested: bool) -> list[str]:
+    if quality is None:
+        return ["No public record has a known class, so nobody knows."]
+    lines = [f"{_text(quality.verdict)}.", _text(f"{quality.reason} {quality.figures()}".strip())]
+    return [*lines, *["`effects.json` has it by class and group."] * tested]
+
+
+def _limits(knows: str, notes: tuple[str, ...]) -> list[str]:
     lines = [
-        "It knows what the released labels say, with the noise that protects people in them: classes that "
-        "few people have may never be named.",
+        knows,
         "It was measured, if at all, on the public records of one study. For other people, places or times "
         "nobody knows how good it is.",
-        *result.student_notes,
+        *notes,
     ]
     return ["\n".join(f"- {_text(line)}" for line in lines)]
 

@@ -17,11 +17,12 @@ from collegium.errors import (
     StudyMismatchError,
 )
 from collegium.json_files import number_as_json, read_json
+from collegium.ledger.allowance import Allowance
 from collegium.ledger.books import Release
 from collegium.ledger.ledger import Ledger, Left
 from collegium.ledger.limits import DELTA_0_SHARE
 from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, elsewhere, find_place
-from collegium.pate.ledgered import Allowance, LedgeredRun, MakeRun, allow
+from collegium.pate.ledgered import LedgeredRun, MakeRun, allow
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import Released
 from collegium.pate.recipe import Recipe

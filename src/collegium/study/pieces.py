@@ -26,7 +26,13 @@ KEPT_ALLOWANCE, KEPT_CODES = "vault/ledger.json", "vault/left.npy"
 """What a ledger had left for the study, and its release there; and for whom."""
 LEAVERS = "vault/leavers.json"
 """Who has left, and the group sizes that the plan was made of."""
-NEEDED_ONCE_ASKED = {f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")}
+STATE, DESCENT_ENDED = "vault/descent.npz", "vault/descent.json"
+"""Where a descent stands; and how it ended."""
+NEEDED_ONCE_ASKED = {
+    *(f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")),
+    STATE,
+    DESCENT_ENDED,
+}
 """What decides on questions: if it is gone after the first one, it is not made again."""
 
 

@@ -26,6 +26,7 @@ from collegium.pate.recipe import Recipe
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.history import spending_history
 from collegium.pate.voting.labelling import LOST, REINFORCED, Labels
+from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.report.report_data import ReportData
@@ -36,8 +37,19 @@ from collegium.study.study_data import StudyData
 _SHOWN_LEVELS = 3
 
 
+class PublishedResult:
+    """What every finished study has."""
+
+    folder: StudyFolder
+
+    @property
+    def report(self) -> Path:
+        """Where the page is."""
+        return self.folder.release / "report.html"
+
+
 @dataclass(frozen=True, eq=False)
-class StudyResult:
+class StudyResult(PublishedResult):
     """What a finished study says. Nothing in it is sensitive under the worst-case guarantee.
 
     ``folder``: where everything lies.
@@ -62,11 +74,6 @@ class StudyResult:
     quality: Quality
     student_notes: tuple[str, ...] = ()
     ledger: str | None = None
-
-    @property
-    def report(self) -> Path:
-        """Where the page is."""
-        return self.folder.release / "report.html"
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +127,7 @@ def _quality_on_public_records(data: StudyData, released: Released, student: Any
     )
 
 
-def notes_on_test_records(plan: Plan, data: StudyData) -> list[str]:
+def notes_on_test_records(plan: Plan | DescentPlan, data: StudyData) -> list[str]:
     """Say which public records are left out of what is measured, or can only count as wrong."""
     lines = levels_without_group(plan, data.test_groups)
     for role, truth in ((TEST, data.y_test), (PUBLIC, data.y_public)):
@@ -134,7 +141,7 @@ def notes_on_test_records(plan: Plan, data: StudyData) -> list[str]:
     return lines
 
 
-def levels_without_group(plan: Plan, levels: NDArray[Any] | None) -> list[str]:
+def levels_without_group(plan: Plan | DescentPlan, levels: NDArray[Any] | None) -> list[str]:
     """Say which levels of the public test records are no group's, so that its table leaves them out.
 
     Examples
@@ -189,24 +196,26 @@ def report_data(
             if may_show
             else []
         ),
-        teacher=_in_words(config, "teachers"),
-        student=_in_words(config, "student"),
+        teacher=in_words(config, "teachers"),
+        student=in_words(config, "student"),
         label_accuracy=result.label_accuracy,
         quality=result.quality,
         n_test=result.n_test,
         student_notes=result.student_notes,
-        settings=_settings(config),
+        settings=shown_settings(config),
         versions=versions(),
     )
 
 
-def _in_words(config: StudyConfig, section: str) -> str:
+def in_words(config: StudyConfig, section: str) -> str:
+    """Write a section's model and its parameters."""
     said = config.published()[section]
     params = ", ".join(f"{name}={value!r}" for name, value in said["params"].items())
     return f"{said['model']}({params})"
 
 
-def _settings(config: StudyConfig) -> dict[str, str]:
+def shown_settings(config: StudyConfig) -> dict[str, str]:
+    """Write all public settings that say something."""
     shown = {}
     for section, keys in config.published().items():
         for name, value in keys.items():

@@ -22,13 +22,24 @@ from collegium.personalisation import (
     Vanishing,
     Weighting,
 )
+from collegium.sgd.settings import Descent
 
 MOST_JOBS = 10_000
 """Parallel jobs that may be asked for: more are a slip of the pen, and would start as many processes."""
 
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
-PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings")
+PATE, SGD = "pate", "sgd"
+PREPROCESSINGS = (
+    "none",
+    "tabular",
+    "principal",
+    "pixels",
+    "pca",
+    "scattering",
+    "kernel",
+    "embeddings",
+)
 
 
 @dataclass(frozen=True)
@@ -235,16 +246,32 @@ class Privacy(Account):
 
 
 @dataclass(frozen=True)
+class Method(Settings):
+    """How it is learnt."""
+
+    kind: str = setting(
+        PATE,
+        "pate: teachers learn from shards of the private records, and vote on public ones. sgd: one model "
+        "learns from the private records directly, by noisy steps; it is a linear one, and goes with "
+        "[descent] instead of [teachers], [personalisation] and [aggregation].",
+        choices=(PATE, SGD),
+    )
+    section: ClassVar[str] = "method"
+
+
+@dataclass(frozen=True)
 class Preprocessing(Settings):
     """Fitted on the public records only, applied to all."""
 
     kind: str | None = setting(
         None,
-        "Left out: tabular for a table in which public records have text, none otherwise. "
+        "Left out: tabular for a table in which public records have text, none otherwise; with method sgd, "
+        "principal for any table. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
-        "model `ridge`; embeddings: the records are embeddings of a public model.",
+        "model `ridge`; kernel: similarities of images to public ones, then principal components, best for "
+        "method sgd; embeddings: the records are embeddings of a public model.",
         kind="text",
         choices=PREPROCESSINGS,
         example='"none"',
@@ -252,13 +279,46 @@ class Preprocessing(Settings):
     categorical: str = setting(
         "ordinal", "tabular: codes, or one column per category.", choices=("ordinal", "onehot")
     )
-    components: int = setting(50, "pca, principal, scattering: number of components.")
+    components: int = setting(
+        50,
+        "pca, principal, scattering, kernel: number of components. With method sgd see `descent.components`.",
+    )
+    whiten: float | None = setting(
+        None,
+        "scattering: how far components are brought to one variance, 0 to 1. Left out: 0.25 for teachers, "
+        "0.75 for method sgd.",
+        kind="number",
+        least=0,
+        most=1,
+        example="0.5",
+    )
     normalise: str = setting(
         "length",
         "embeddings: each divided by its own length; centred and scaled as the public ones show; or left.",
         choices=("length", "public", "none"),
     )
     section: ClassVar[str] = "preprocessing"
+
+
+NOISE = setting(
+    "secure",
+    "secure: from the operating system. seeded: for experiments; the study is then NOT PRIVATE and "
+    "says so everywhere.",
+    choices=("secure", "seeded"),
+)
+NOISE_SEED = setting(0, "Seed of seeded noise.", least=0, most=_MOST_SEED)
+
+
+@dataclass(frozen=True)
+class DescentSection(Descent):
+    """Direct training (method sgd): noisy steps, each over clipped gradients of the private records."""
+
+    noise: str = NOISE
+    noise_seed: int = NOISE_SEED
+
+    def build(self) -> Descent:
+        """Take what decides on the steps."""
+        return Descent(**{field.name: getattr(self, field.name) for field in fields(Descent)})
 
 
 @dataclass(frozen=True)
@@ -382,13 +442,8 @@ class Aggregation(Settings):
     )
     max_queries: int | None = same_as(Queries, "max_queries")
     max_labels: int | None = same_as(Queries, "max_labels")
-    noise: str = setting(
-        "secure",
-        "secure: from the operating system. seeded: for experiments; the study is then NOT PRIVATE and "
-        "says so everywhere.",
-        choices=("secure", "seeded"),
-    )
-    noise_seed: int = setting(0, "Seed of seeded noise.", least=0, most=_MOST_SEED)
+    noise: str = NOISE
+    noise_seed: int = NOISE_SEED
     release: str = same_as(Queries, "release")
     query_order: str = same_as(Queries, "query_order")
     section: ClassVar[str] = "aggregation"
@@ -396,7 +451,7 @@ class Aggregation(Settings):
 
 @dataclass(frozen=True)
 class StudentSection(Settings):
-    """The model that is published."""
+    """The model that is published; with method sgd only if something stands here."""
 
     model: str = setting(
         "logistic-regression",
@@ -491,7 +546,9 @@ SECTIONS: dict[str, type[Settings]] = {
         Study,
         Data,
         Privacy,
+        Method,
         Preprocessing,
+        DescentSection,
         Teachers,
         PersonalisationSection,
         Aggregation,
@@ -523,6 +580,18 @@ KEYS = tuple(
     for section, cls in SECTIONS.items()
     for name, about in settings_of(cls).items()
 )
+
+#: For each method, the sections and keys that mean nothing to it.
+OF_OTHER_METHODS: dict[str, tuple[str, ...]] = {
+    PATE: (DescentSection.section,),
+    SGD: (
+        Teachers.section,
+        PersonalisationSection.section,
+        Aggregation.section,
+        *(f"privacy.{name}" for name in settings_of(Account) if name not in ("delta", "guarantee")),
+        "student.targets",
+    ),
+}
 
 #: For each key that chooses between classes, the keys that belong to each choice.
 BELONGING = {

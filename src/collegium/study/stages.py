@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from collegium.errors import InputError
+from collegium.errors import NothingReleasedError
 from collegium.models.trial import one_line_about
 from collegium.pate.effects import sensitive_teacher_effects
 from collegium.pate.observer import Observer
@@ -16,10 +16,10 @@ from collegium.pate.records import Records
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.plain_text import csv_for_people
 from collegium.report.page import render_report
+from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.from_settings import recipe_of, settled
-from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
 from collegium.study.kept import FolderMemory
 from collegium.study.leavers import planned_as_begun, refuse_half_forgotten
 from collegium.study.model_card import model_card
@@ -32,10 +32,8 @@ from collegium.study.result import (
     notes_on_test_records,
     report_data,
 )
-from collegium.study.streaming import load_streamed_data
-from collegium.study.student import StudentStage
-from collegium.study.student_file import student_bytes
-from collegium.study.study_data import StudyData, load_study_data
+from collegium.study.student import StudentStage, tell_if_unwritable
+from collegium.study.study_data import StudyData
 
 
 def plan_study(
@@ -48,11 +46,11 @@ def plan_study(
     ``observer``: is told how the run gets on.
     Returns: a run whose ``records`` are a :class:`~collegium.study.study_data.StudyData`.
     """
-    config, data = _read(config)
+    config, data = read_study(config)
     memory = None
     if folder is not None:
         # A folder that holds another study is not written into.
-        own = folder.holds(*_identity(config, data), *_free(config, folder))
+        own = is_its_own(folder, config, data)
         memory = FolderMemory(folder, own)
         data = planned_as_begun(folder if own else None, data)
     return PateRun(recipe_of(config), data, memory, observer, config.engine().running)
@@ -70,11 +68,11 @@ def plan_on_ledger(
     ``is_claimed``: whether to claim the folder, whose lock is held, for this study.
     """
     observer = Observer() if observer is None else observer
-    config, data = _read(config)
+    config, data = read_study(config)
     if is_claimed:
         assert folder is not None
         claim(folder, config, data)
-    own = folder is not None and folder.holds(*_identity(config, data), *_free(config, folder))
+    own = folder is not None and is_its_own(folder, config, data)
     memory = None if folder is None else FolderMemory(folder, own)
 
     def make(recipe: Recipe, records: Records) -> PateRun:
@@ -86,12 +84,6 @@ def plan_on_ledger(
     if ledger is None:
         return make(recipe, data), None
     return ledger.spending.plan(recipe, data, make), ledger
-
-
-def _read(config: StudyConfig) -> tuple[StudyConfig, StudyData]:
-    recipe_of(config)  # nobody should wait for records to be read to learn of a typo
-    data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
-    return settled(config, data.X_public), data
 
 
 def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) -> StudyResult:
@@ -114,7 +106,7 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
     config = settled(config, data.X_public)
     rehearsed = run.rehearse(data.X_test)
     if rehearsed is not None and not folder.voting_has_ended():
-        _tell_if_unwritable(rehearsed, data, observer)
+        tell_if_unwritable(rehearsed, data, observer, "labels will be published, and no student")
     folder.open()
     with folder.locked():
         claim(folder, config, data)
@@ -131,19 +123,14 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
         released = run.release(votes)
         if ledger is not None:
             ledger.settle(folder, released, run.arrangement.neighbours)
-        stage = StudentStage(config, folder, run, notes)
-        about = {"config": _settings_of_release(config, stage), "versions": versions()}
+        stage = StudentStage(config, folder, data, notes, lambda: _taught(folder, run, released))
+        about = {"config": stage.settings_of_release(), "versions": versions()}
         write_release(folder, released, data.classes, data.public_rows, about)
-        student, own_notes = stage.publish(released)
+        student, own_notes = stage.publish()
         for line in notes_on_test_records(run.plan, data):
             notes.note(line)
         result = _report(config, folder, run, data, released, student, (*notes.lines, *own_notes))
     return result if ledger is None else replace(result, ledger=str(ledger.place))
-
-
-def claim(folder: StudyFolder, config: StudyConfig, data: StudyData) -> None:
-    """Begin a study in a folder, or check that it holds this very study."""
-    folder.claim(*_identity(config, data), *_free(config, folder))
 
 
 def reserve(ledger: StudyLedger, folder: StudyFolder, config: StudyConfig, run: PateRun) -> None:
@@ -158,31 +145,16 @@ def reserve(ledger: StudyLedger, folder: StudyFolder, config: StudyConfig, run: 
     )
 
 
-def _tell_if_unwritable(student: Any, data: StudyData, observer: Observer) -> None:
-    """Say, before anything is spent, that labels will be all that is published."""
+def _taught(folder: StudyFolder, run: PateRun, released: Released) -> Any:
+    """Train the student on what was released; it takes records as they are."""
     try:
-        student_bytes(student, data.inputs)
-    except InputError as error:
-        observer.note(
-            f"{error}: labels will be published, and no student; student.model may change"
-        )
-
-
-def _identity(config: StudyConfig, data: StudyData) -> tuple[Settings, dict[str, str]]:
-    """Settings and inputs that make it this study and no other."""
-    return frozen_settings(config, config.aggregator()), data.fingerprints
-
-
-def _free(config: StudyConfig, folder: StudyFolder) -> tuple[frozenset[str], frozenset[str]]:
-    """Settings and inputs that may have changed since it began."""
-    return free_keys(config, folder.voting_has_ended()), FREE_INPUTS
-
-
-def _settings_of_release(config: StudyConfig, stage: StudentStage) -> dict[str, dict[str, Any]]:
-    """All settings; of the student those of the one that is published, until another one is."""
-    settings = config.published()
-    before = stage.published_settings()
-    return settings if before is None else {**settings, "student": before}
+        with one_line_about("student.model", "trained on the released labels"):
+            return run.student_view.published(run.teach(released))
+    except NothingReleasedError as error:
+        where = folder.release / "privacy.json"
+        if not released.privacy.may_publish_spending:
+            where = folder.vault / "sensitive-spending.json"
+        raise NothingReleasedError(f"{error} (what was spent: {where})") from None
 
 
 def _keep_teacher_effects(

@@ -1,16 +1,17 @@
-"""The student's stage of a study: trained on what was released, tried, and only then published."""
+"""The last stage of a study: a model, made of what was released, is tried, and only then published."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from collegium.data.tables import take_rows
-from collegium.errors import InputError, NothingReleasedError
+from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.models.trial import one_line_about
-from collegium.pate.pipeline import PateRun, Released
+from collegium.pate.observer import Observer
 from collegium.pate.rehearsal import telling_rows
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
@@ -26,44 +27,54 @@ from collegium.study.student_file import (
 from collegium.study.study_data import StudyData
 
 _KNOWN = ({"recipe": (str, type(None)), "notes": [str]}, str)  # or as it once was
-_STATEMENT = {"config": {"student": dict}}
+_STATEMENT = {"config": dict}
 
 
 class StudentStage:
-    """Trains and publishes the student of a study.
+    """Trains and publishes the student of a study; or, without one, what was learnt directly.
 
-    ``notes``: are told what the user should know.
+    ``notes``: are told what the user should know, and how it gets on.
+    ``make``: trains it on what was released; it takes records as they are.
+    ``without``: what is published where it cannot be written.
     """
 
     def __init__(
-        self, config: StudyConfig, folder: StudyFolder, run: PateRun, notes: KeptNotes
+        self,
+        config: StudyConfig,
+        folder: StudyFolder,
+        data: StudyData,
+        notes: KeptNotes,
+        make: Callable[[], Any],
+        without: str = "labels are published",
     ) -> None:
         self._config = config
         self._folder = folder
-        self._run = run
+        self._data = data
         self._notes = notes
+        self._make = make
+        self._without = without
 
-    def publish(self, released: Released) -> tuple[Any, tuple[str, ...]]:
+    def publish(self) -> tuple[Any, tuple[str, ...]]:
         """Train, try and publish the student, unless that was done before.
 
-        ``released``: what it learns from.
         Returns ``student``: as published: it takes records as they are.
         Returns ``notes``: what the user should know, also if it was trained in an earlier run.
         Raises InputError if it cannot be trained, or cannot predict; what is published stays as it
             is.
         """
         path, told = self._folder.release / STUDENT_FILE, self._folder.vault / "student.json"
-        recipe = json.dumps(without_defaults(self._config.public())["student"], sort_keys=True)
+        settings = without_defaults(self._config.public()).get("student")
+        recipe = json.dumps(settings, sort_keys=True)
         known = read_json(told, _KNOWN, "delete it and run again") if told.exists() else {}
         if not isinstance(known, dict):  # as it once was, without notes
             known = {"recipe": known, "notes": []}
         if path.exists() and known.get("recipe") == recipe:
-            self._run.observer.skipped("student")
+            self._notes.skipped("student")
             student = read_student(path, known.get("types", ())).student
             return student, tuple(known["notes"])
-        self._run.observer.stage("student")
+        self._notes.stage("student")
         with self._notes.apart() as notes:
-            student = self._trained(released)
+            student = self._make()
             content, types = self._written(student)
         # Cut off between these writes, the next run must not take the new model for the former one.
         self._folder.write_json(told, {"recipe": None, "notes": []})
@@ -82,15 +93,13 @@ class StudentStage:
 
         Returns: its content, or None if there can be no file of it; types that its readers have to name.
         """
-        data = self._run.records
-        assert isinstance(data, StudyData)
-        public = data.X_public
+        public = self._data.X_public
         with one_line_about("student.model", "asked about public records"):
             student.predict(take_rows(public, telling_rows(public)))
         try:
-            content = student_bytes(student, data.inputs)
+            content = student_bytes(student, self._data.inputs)
         except InputError as error:
-            self._notes.note(f"{error}: labels are published, and no student")
+            self._notes.note(f"{error}: {self._without}, and no student")
             return None, []
         types = types_beyond(content)
         if types:
@@ -100,30 +109,35 @@ class StudentStage:
             )
         return content, types
 
-    def _trained(self, released: Released) -> Any:
-        try:
-            with one_line_about("student.model", "trained on the released labels"):
-                return self._run.student_view.published(self._run.teach(released))
-        except NothingReleasedError as error:
-            where = self._folder.release / "privacy.json"
-            if not released.privacy.may_publish_spending:
-                where = self._folder.vault / "sensitive-spending.json"
-            raise NothingReleasedError(f"{error} (what was spent: {where})") from None
-
-    def published_settings(self) -> dict[str, Any] | None:
-        """Settings of the student in the release, as written there; None where there is none."""
+    def settings_of_release(self) -> dict[str, dict[str, Any]]:
+        """All settings; of the student those of the one that is published, until another one is."""
+        settings = self._config.published()
         statement = self._folder.release / "privacy.json"
         names = (STUDENT_FILE, FORMER_STUDENT_FILE)
-        if not any((self._folder.release / name).exists() for name in names):
-            return None
-        if not statement.exists():
-            return None
-        settings: dict[str, Any] = read_json(statement, _STATEMENT)["config"]["student"]
+        if statement.exists() and any((self._folder.release / name).exists() for name in names):
+            before = read_json(statement, _STATEMENT)["config"].get("student")
+            return _with_student(settings, before)
         return settings
 
     def _record_settings(self) -> None:
         """Write into the release which student this is."""
         statement = self._folder.release / "privacy.json"
         content = read_json(statement, _STATEMENT)
-        content["config"]["student"] = self._config.published()["student"]
+        content["config"] = _with_student(
+            content["config"], self._config.published().get("student")
+        )
         self._folder.write_json(statement, content)
+
+
+def _with_student(settings: dict[str, Any], student: dict[str, Any] | None) -> dict[str, Any]:
+    """Put a student's settings in their place; None: there is none."""
+    changed = {**settings, "student": student}
+    return changed if student is not None else {k: v for k, v in changed.items() if k != "student"}
+
+
+def tell_if_unwritable(model: Any, data: StudyData, observer: Observer, consequence: str) -> None:
+    """Say, before anything is spent, that a model like this cannot be published."""
+    try:
+        student_bytes(model, data.inputs)
+    except InputError as error:
+        observer.note(f"{error}: {consequence}; student.model may change")

@@ -15,10 +15,15 @@ from collegium.pate.teachers.engines import Engine
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.study.sections import (
     BELONGING,
+    OF_OTHER_METHODS,
+    PATE,
     SECTIONS,
+    SGD,
     Aggregation,
     Data,
+    DescentSection,
     LedgerPlace,
+    Method,
     PersonalisationSection,
     Preprocessing,
     Privacy,
@@ -33,16 +38,19 @@ from collegium.study.sections import (
 class StudyConfig:
     """All settings of a study, with defaults filled in.
 
-    ``study``, ``data``, ``privacy``, ``preprocessing``, ``teachers``, ``personalisation``,
-        ``aggregation``, ``student``, ``ledger``, ``run``: the sections, as :mod:`collegium.study.sections`
-        describes them.
+    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``descent``, ``teachers``,
+        ``personalisation``, ``aggregation``, ``student``, ``ledger``, ``run``: the sections, as
+        :mod:`collegium.study.sections` describes them.
     ``folder``: what relative paths are relative to: the TOML file's folder.
+    ``has_student``: whether a student is published; without one, what was learnt directly.
     """
 
     study: Study
     data: Data
     privacy: Privacy
+    method: Method
     preprocessing: Preprocessing
+    descent: DescentSection
     teachers: Teachers
     personalisation: PersonalisationSection
     aggregation: Aggregation
@@ -50,6 +58,17 @@ class StudyConfig:
     ledger: LedgerPlace
     run: Run
     folder: Path
+    has_student: bool = True
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it trains on private records directly."""
+        return self.method.kind == SGD
+
+    @property
+    def noise_is_seeded(self) -> bool:
+        """Whether its noise protects nobody."""
+        return (self.descent if self.is_direct else self.aggregation).noise == "seeded"
 
     def __getitem__(self, path: str) -> Any:
         section, name = path.split(".")
@@ -61,15 +80,21 @@ class StudyConfig:
         return None if given is None else (self.folder / given)
 
     def public(self) -> dict[str, dict[str, Any]]:
-        """Everything that may change a result, for the manifest: all sections but ``ledger`` and ``run``."""
+        """Everything that may change a result: all but ``ledger``, ``run`` and other methods' sections."""
+        outside = {LedgerPlace.section, Run.section, *OF_OTHER_METHODS[self.method.kind]}
+        if self.method.kind == PATE:  # manifests of before there was a choice stay what they were
+            outside.add(Method.section)
+        if not self.has_student:
+            outside.add(StudentSection.section)
         return {
             section: {
                 name: _plain(value)
                 for name in settings_of(cls)
-                if (value := self[f"{section}.{name}"]) is not None
+                if f"{section}.{name}" not in outside
+                and (value := self[f"{section}.{name}"]) is not None
             }
             for section, cls in SECTIONS.items()
-            if section not in (LedgerPlace.section, Run.section)
+            if section not in outside
         }
 
     def published(self) -> dict[str, dict[str, Any]]:

@@ -6,8 +6,9 @@ Terms and journal together say what was spent and what is left, also while the j
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -195,22 +196,35 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
 
     Raises StudyMismatchError if the journal does not vouch for the terms, and for what was released.
     """
+    with reading_terms(path):
+        terms, journal = begun_job(path)
+        return JobTerms.from_json(terms), journal.settled()
+
+
+def begun_job(path: Path) -> tuple[dict[str, Any], FileJournal]:
+    """Read the terms of a study or label job that was begun, and its journal, which vouches for them."""
     folder = StudyFolder(path)
     source = folder.vault / "terms.json"
+    if not source.exists():
+        raise InputError(
+            f"{path} holds no labelling job that was begun: there is no {source}; `collegium run` and "
+            "`collegium label` make one"
+        )
+    refuse_links(folder.vault)
+    digests = released_digests(path)  # before the journal: a job that is running is ahead of it
+    content = source.read_bytes()
+    digests["vault/terms.json"] = hashlib.sha256(content).hexdigest()
+    journal = folder.open_journal()
+    _require_vouched(path, digests, journal)
+    terms: dict[str, Any] = parse_json(content, source, dict, _ADVICE, InputError)
+    return terms, journal
+
+
+@contextlib.contextmanager
+def reading_terms(path: Path) -> Iterator[None]:
+    """Say in one line what is wrong with a folder whose terms are read."""
     try:
-        if not source.exists():
-            raise InputError(
-                f"{path} holds no labelling job that was begun: there is no {source}; `collegium run` and "
-                "`collegium label` make one"
-            )
-        refuse_links(folder.vault)
-        digests = released_digests(path)  # before the journal: a job that is running is ahead of it
-        content = source.read_bytes()
-        digests["vault/terms.json"] = hashlib.sha256(content).hexdigest()
-        journal = folder.open_journal()
-        _require_vouched(path, digests, journal)
-        terms = parse_json(content, source, dict, _ADVICE, InputError)
-        return JobTerms.from_json(terms), journal.settled()
+        yield
     except CollegiumError:
         raise
     except OSError as error:
@@ -226,4 +240,4 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
         OverflowError,
         MemoryError,
     ):
-        raise InputError(f"{source} is damaged: {_ADVICE}") from None
+        raise InputError(f"{path / 'vault' / 'terms.json'} is damaged: {_ADVICE}") from None

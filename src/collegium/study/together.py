@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from collegium.data.column_types import DECLARED
 from collegium.errors import ConfigError
+from collegium.parameters import settings_of
 from collegium.pate import recipe
 from collegium.pate.voting.release import LABELS
-from collegium.study.sections import BELONGING, Data, Privacy
+from collegium.study.sections import BELONGING, OF_OTHER_METHODS, PATE, Data, Privacy, Run
 from collegium.study.study_settings import StudyConfig
 
 
@@ -19,6 +21,7 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
     ``config``: with defaults filled in.
     ``given``: section, key, value: what stands in the file. Somebody believed in these.
     """
+    _check_method(config, given)
     _check_records(config.data)
     _check_levels(config)
     _check_use(config)
@@ -47,6 +50,30 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
             "student.targets would have no effect: only labels are released: remove it, or set "
             "aggregation.release = 'histogram'"
         )
+
+
+def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse what belongs to another way to learn."""
+    kind = config.method.kind
+    unused = OF_OTHER_METHODS[kind]
+    for section, keys in given.items():
+        for key in keys:
+            if section in unused or f"{section}.{key}" in unused:
+                raise ConfigError(
+                    f"{section}.{key} means nothing to method.kind = {kind!r}: remove it"
+                )
+    if not config.is_direct:
+        return
+    if config.privacy.guarantee != "worst-case":
+        raise ConfigError(
+            f"direct training holds whatever the data are, and privacy.guarantee = "
+            f"{config.privacy.guarantee!r} would promise less: remove it"
+        )
+    for key in ("streaming", "engine", "address"):
+        if key in given.get("run", {}) and config.run != replace(
+            config.run, **{key: settings_of(Run)[key].default}
+        ):
+            raise ConfigError(f"run.{key} is for method.kind = {PATE!r}: remove it")
 
 
 def _check_records(data: Data) -> None:

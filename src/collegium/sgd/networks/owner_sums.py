@@ -112,8 +112,16 @@ class OwnerSums:
         for first, last in _together(drawn.starts, ends, self._micro_batch):
             rows = drawn.rows[drawn.starts[first] : ends[last - 1]]
             counts = (ends - drawn.starts)[first:last]
-            parts = self._of_owners(rows, counts, read)
-            self._add(totals, parts, drawn.clips[first:last], drawn.weights[first:last])
+            parts, norms = self._of_owners(rows, counts, read)
+            factors = _factors(
+                norms.cpu().numpy() / self._clip_norm,
+                drawn.clips[first:last],
+                drawn.weights[first:last],
+            )
+            scaled = torch.from_numpy(factors * self._scale).to(self._device)
+            for part in parts:
+                for some in torch.split(_towards_zero(part.rows(scaled)), MOST_TOGETHER):
+                    totals[part.name] += some.sum(0, dtype=torch.float64).to(torch.int64)
         ordered = [self._gradients.in_order(name, total) for name, total in totals.items()]
         return torch.cat(ordered).cpu().numpy()
 
@@ -122,8 +130,8 @@ class OwnerSums:
         rows: NDArray[np.intp],
         counts: NDArray[np.intp],
         read: Callable[[NDArray[np.intp]], Sequence[tuple[Tensor, Tensor]]],
-    ) -> list[Part]:
-        """Compute each owner's gradient: the sum over records of the mean over variants."""
+    ) -> tuple[list[Part], Tensor]:
+        """Compute each owner's gradient, and its norm: the sum over records of the mean over variants."""
         variants = read(rows[: self._micro_batch])
         if len(counts) == len(rows) and len(variants) == 1:
             return self._of_records(*variants[0])
@@ -136,38 +144,37 @@ class OwnerSums:
             some = slice(first, first + self._micro_batch)
             for records, targets in variants if first == 0 else read(rows[some]):
                 share = torch.full((self._micro_batch,), 1 / len(variants), device=self._device)
-                for part in self._of_records(records, targets):
+                for part in self._of_records(records, targets)[0]:
                     found = part.rows(share)[: len(records)]
                     sums[part.name].index_add_(0, owner[some], found.double())
-        return [Rows(name, total) for name, total in sums.items()]
+        owners: list[Part] = [Rows(name, total) for name, total in sums.items()]
+        return owners, _norms(owners)
 
-    def _of_records(self, records: Tensor, targets: Tensor) -> list[Part]:
-        """Compute the gradients of a micro-batch, filled up to its size; what is no number counts as 0."""
+    def _of_records(self, records: Tensor, targets: Tensor) -> tuple[list[Part], Tensor]:
+        """Compute gradients and norms of a micro-batch, filled up to its size; what is no number is 0."""
         missing = self._micro_batch - len(records)
         records, targets = _filled(records, missing), _filled(targets, missing)
         parts = self._gradients.parts(records.to(self._device), targets.to(self._device))
-        unsound = ~torch.isfinite(_norms(parts))
+        norms = _norms(parts)
+        unsound = ~torch.isfinite(norms)
         if missing:
             unsound[len(unsound) - missing :] = True
         if bool(unsound.any()):
             for part in parts:
                 part.forget(unsound)
-        return parts
+        return parts, norms
 
-    def _add(
-        self, totals: dict[str, Tensor], parts: list[Part], clips: Floats, weights: Floats
-    ) -> None:
-        norms = (_norms(parts) / self._clip_norm).cpu().numpy()
-        filled = np.zeros((2, len(norms)))
-        filled[:, : len(clips)] = clips, weights
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factors = np.minimum(filled[1], filled[0] / norms) * SLACK
-        factors = np.where(np.isfinite(norms) & (norms > 0), factors, 0.0)
-        scaled = torch.from_numpy(factors * self._scale).to(self._device)
-        for part in parts:
-            rows = _towards_zero(part.rows(scaled))
-            for some in torch.split(rows, MOST_TOGETHER):
-                totals[part.name] += some.sum(0, dtype=torch.float64).to(torch.int64)
+
+def _factors(norms: Floats, clips: Floats, weights: Floats) -> Floats:
+    """Find what gradients are multiplied by, to be within their clips; 0 for what is no number or nobody's.
+
+    ``norms``: in units of the clip norm; behind those of the owners, of what a micro-batch was filled with.
+    """
+    filled = np.zeros((2, len(norms)))
+    filled[:, : len(clips)] = clips, weights
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = np.minimum(filled[1], filled[0] / norms) * SLACK
+    return np.where(np.isfinite(norms) & (norms > 0), factors, 0.0)
 
 
 def _norms(parts: list[Part]) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from torch.optim import Optimizer
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budgets
-from collegium.checks import check_positive, check_whole
+from collegium.checks import check_number, check_whole
 from collegium.errors import InputError
 from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.personalisation.descent_plan import DescentPlan
@@ -28,6 +29,7 @@ from collegium.sgd.networks.owner_sums import MICRO_BATCH, MOST_PARAMETERS, Owne
 from collegium.sgd.sampling import Sample
 
 _MOST_CLIP = 2.0**10
+_LEAST_NORM = 1e-20  # below, factors leave the range of single precision
 _TOGETHER = 2**25  # gradients of single records that are held together, in numbers
 
 
@@ -47,7 +49,7 @@ def private_steps(
     noise_seed: int | None,
 ) -> PrivateSteps:
     """See :func:`collegium.sgd.door.individual_dpsgd`."""
-    check_positive("max_grad_norm", max_grad_norm)
+    check_number("max_grad_norm", max_grad_norm, least=_LEAST_NORM, below=math.inf)
     check_whole("augmentations", augmentations)
     trained = [p for p in module.parameters() if p.requires_grad]
     size = sum(p.numel() for p in trained)

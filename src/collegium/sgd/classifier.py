@@ -1,0 +1,301 @@
+"""The scikit-learn face of direct training: private records and budgets in, a publishable model out."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from collegium.budgets import DEFAULT_DELTA, Budget, Budgets
+from collegium.checks import check_truth
+from collegium.data.tables import encode_classes
+from collegium.errors import InputError
+from collegium.pate.from_python import (
+    NO_LIST,
+    ClassifierFace,
+    given_records,
+    one_each,
+    warn_of_quality,
+)
+from collegium.pate.quality import STARTED, Quality, judge_by_itself, measure_quality, of_a_model
+from collegium.pate.records import Records
+from collegium.pate.students.supervised import beliefs_of
+from collegium.sgd.face import AUTO, DescentFace
+from collegium.sgd.progress import OnStep
+from collegium.sgd.settings import Descent
+
+if TYPE_CHECKING:
+    from collegium.ledger.ledger import Ledger
+
+_DEFAULT = Descent()
+
+
+class DPSGDClassifier(ClassifierFace, DescentFace):
+    """A linear classifier that is trained directly, under individual privacy budgets.
+
+    Softmax (for two classes: logistic) regression, learnt by noisy steps: in each, everybody's gradient is
+    clipped, weighted by what each person granted, summed, and noised; the account of a full batch is exact.
+    Needs no public records; with some, features are whitened on them, which helps a lot. The fitted object
+    holds the published model, the plan and the statement, and nothing of any private record.
+
+    Parameters
+    ----------
+    sampling : {"full-batch", "sample", "scale"}
+        Who takes part in a step: everybody, with a say in proportion to what they grant; or a random sample,
+        in which generous people are more often, or have more say.
+    steps : int
+        How many; fixed beforehand, and paid for.
+    rate : float, optional
+        Mean probability with which somebody takes part in a step, of ``sample`` and ``scale``.
+    clip_norm : float
+        Norm to which the gradient of all of a person's records together is clipped.
+    bound : {"weight", "clip"}
+        How people get different says: weights on gradients that are clipped to one norm, or norms of their
+        own. Both cost the same.
+    learning_rate : float, optional
+        Size of the steps. Default: as large as the noise allows, from public numbers alone. One that is too
+        large is warned of, from what was released.
+    components : int, optional
+        How many principal components of the public records the model looks at, where preprocessing makes
+        some. Default: as many as there is signal for, at most those that it makes.
+    momentum : float
+        Share of a step that the next one repeats.
+    schedule : {"constant", "linear", "cosine"}
+        How the size of the steps goes on: as it is, or down to nothing.
+    averaging : float
+        Over which last share of the steps the model is averaged.
+    neighbours : {"blanked", "replaced"}, optional
+        Whom the guarantee compares: a person's records are there or blank; or are others, which takes twice
+        the noise. Default: as the ledger promises, or else blanked.
+    accountant : {"pld", "rdp"}
+        Of ``sample`` and ``scale``.
+    delta : float
+        δ of budgets that are given as numbers.
+    preprocessing : "auto", None or transformer
+        Fitted on the public records only, applied to all; rows are then brought to unit length. ``"auto"``:
+        what is usual for such records, or None where there are no public ones. None: features as they are.
+    classes : array-like, optional
+        The public list of classes. Default: those that occur in ``y``, which the guarantee then does not
+        cover: ``privacy_`` says so, and a :class:`~collegium.PrivacyWarning` is given.
+    noise_seed : int, optional
+        Seeded noise (and samples) for experiments: **the result is not private**. Default: from the
+        operating system.
+    random_state : int, RandomState or None
+        Public randomness.
+    n_jobs : int, optional
+        Threads of the sums; what comes out does not depend on it. Default: those of BLAS.
+    verbose : int
+        1: a line a second on standard error, with the time left; 2: a line for each step.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        Class labels.
+    model_ : Pipeline
+        What is published: a fitted scikit-learn pipeline that takes records as they are (without missing
+        values, unless its preprocessing fills them).
+    preprocessing_ : transformer or None
+        As fitted to public records; the first step of ``model_``.
+    privacy_ : PrivacyStatement
+        Budgets and spending by group: ``privacy_.by_group()``.
+    plan_ : DescentPlan
+        Rates, clips and noise: from public numbers alone.
+    steps_taken_ : int
+        Steps that were charged.
+    quality_ : Quality or None
+        What can be said of the model without test records: whether it names one class for all public
+        records; with ``y_public``, how right it is on them. With test records: :meth:`quality`.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    References
+    ----------
+    Abadi et al., *Deep learning with differential privacy*, arXiv:1607.00133; Boenisch et al., *Have it your
+    way: individualized privacy assignment for DP-SGD*, arXiv:2303.17046; Dong, Roth & Su, *Gaussian
+    differential privacy*, arXiv:1905.02383.
+
+    Notes
+    -----
+    Missing values, and what is no number, count as 0 once records are preprocessed. Each fit is a release of
+    its own: searching parameters on private records is not accounted for, unless a ``ledger`` is given.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from collegium import DPSGDClassifier, Policy
+    >>> X, y = load_digits(return_X_y=True)
+    >>> policy = Policy({"high": 1.0, "low": 3.0})
+    >>> budgets = policy.assign(["high"] * 400 + ["low"] * 800)
+    >>> model = DPSGDClassifier(steps=40, classes=range(10), noise_seed=1)
+    >>> model = model.fit(X[:1200], y[:1200], budgets=budgets, X_public=X[1200:1500])
+    >>> model.privacy_.by_group()["epsilon_spent"].round(6).to_dict()
+    {'high': 1.0, 'low': 3.0}
+    >>> bool(model.score(X[1500:], y[1500:]) > 0.7)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        sampling: str = _DEFAULT.sampling,
+        steps: int = _DEFAULT.steps,
+        rate: float | None = _DEFAULT.rate,
+        clip_norm: float = _DEFAULT.clip_norm,
+        bound: str = _DEFAULT.bound,
+        learning_rate: float | None = _DEFAULT.learning_rate,
+        components: int | None = _DEFAULT.components,
+        momentum: float = _DEFAULT.momentum,
+        schedule: str = _DEFAULT.schedule,
+        averaging: float = _DEFAULT.averaging,
+        neighbours: str | None = _DEFAULT.neighbours,
+        accountant: str = _DEFAULT.accountant,
+        delta: float = DEFAULT_DELTA,
+        preprocessing: Any = AUTO,
+        classes: ArrayLike | None = None,
+        noise_seed: int | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sampling = sampling
+        self.steps = steps
+        self.rate = rate
+        self.clip_norm = clip_norm
+        self.bound = bound
+        self.learning_rate = learning_rate
+        self.components = components
+        self.momentum = momentum
+        self.schedule = schedule
+        self.averaging = averaging
+        self.neighbours = neighbours
+        self.accountant = accountant
+        self.delta = delta
+        self.preprocessing = preprocessing
+        self.classes = classes
+        self.noise_seed = noise_seed
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        budgets: Budgets | Budget | ArrayLike,
+        X_public: Any = None,
+        y_public: ArrayLike | None = None,
+        public_may_overlap: bool = False,
+        scales_may_differ: bool = False,
+        ledger: Ledger | None = None,
+        release_name: str = "DPSGDClassifier.fit",
+        on_step: OnStep | None = None,
+    ) -> DPSGDClassifier:
+        """Plan, and take all steps.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_records, n_features)
+            Private records.
+        y : array-like, shape (n_records,)
+            Their classes.
+        budgets : Budgets, array-like of float of shape (n_records,), float or Budget
+            From :meth:`Policy.assign <collegium.Policy.assign>`, or one ε per record, or the same for
+            everybody. Records with ε = 0 are read into nothing: the result is what it would be without them.
+            Those of a policy's public levels count as public records whose classes are known.
+        X_public : array-like or DataFrame, shape (n_public, n_features), optional
+            Public records: what preprocessing is fitted to.
+        y_public : array-like, shape (n_public,), optional
+            Their classes; missing ones are allowed. The descent starts at a model of those that are known,
+            fitted without noise, which costs nobody anything.
+        public_may_overlap : bool, default=False
+            Whether public records may equal private ones. By default more than a handful are refused.
+        scales_may_differ : bool, default=False
+            Whether private and public numbers may lie on different scales.
+        ledger : Ledger, optional
+            One account per person over all releases: who has less left has less say, who has nothing left
+            takes no part, and all that may be spent is reserved before the first step. Needs named owners
+            and a list of classes. Default: nobody remembers what was spent before.
+        release_name : str
+            What the ledger calls this release, for people who read their account.
+        on_step : callable, optional
+            Is told after each step how it stands (:class:`~collegium.sgd.progress.Progress`: ``step``,
+            ``epsilon`` by group, the ``model`` as released), and stops the descent by returning True. What
+            it decides may depend on public and released things alone, never on private records.
+
+        Returns
+        -------
+        DPSGDClassifier
+
+        Raises
+        ------
+        InputError
+            If anything given cannot be used; nothing has been spent then.
+        BudgetExceededError
+            If nobody has anything left in the ledger.
+        """
+        self._forget()
+        check_truth("public_may_overlap", public_may_overlap)
+        check_truth("scales_may_differ", scales_may_differ)
+        if ledger is not None and self.classes is None:
+            raise InputError(NO_LIST)
+        recipe = self._recipe(X_public)
+        given = given_records(
+            X,
+            y,
+            budgets,
+            X_public,
+            encode=partial(encode_classes, classes=self.classes),
+            delta=self.delta,
+            private_classes=self.classes is None,
+            public_may_overlap=public_may_overlap,
+            scales_may_differ=scales_may_differ,
+        )
+        known = self._codes_of_public(y_public, given.records)
+        self.classes_ = given.records.classes
+        self._learn(recipe, given, known, on_step, ledger, release_name)
+        self.quality_: Quality | None = self._verdict(given.records, known)
+        if self.quality_ is not None and self.quality_.tone == "caution":
+            warn_of_quality(self.quality_)
+        return self
+
+    def _codes_of_public(
+        self, y_public: ArrayLike | None, records: Records
+    ) -> NDArray[np.float64] | None:
+        """Number the classes of public records; NaN where none is known."""
+        if y_public is None:
+            return None
+        if records.X_public is None:
+            raise InputError("y_public are classes of public records: give X_public, too")
+        given = one_each(y_public, int(records.X_public.shape[0]), "public records", "classes")
+        known = ~pd.isna(given)
+        codes = np.full(len(given), np.nan)
+        if known.any():
+            codes[known] = encode_classes(given[known], records.classes)[1]
+        return codes
+
+    def _verdict(self, records: Records, known: NDArray[np.float64] | None) -> Quality | None:
+        if records.X_public is None:
+            return None
+        model, prepared = self._ready(records.X_public)
+        predicted = model.predict(prepared)
+        truth = np.full(len(predicted), None, dtype=object)
+        if known is not None:
+            there = ~np.isnan(known)
+            truth[there] = self.classes_[known[there].astype(np.intp)]
+        beliefs = beliefs_of(model, prepared, self.classes_)
+        found = measure_quality(self.classes_, truth, predicted, beliefs, STARTED)
+        return of_a_model(judge_by_itself(self.classes_, predicted) if found is None else found)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict probabilities, shape (n_records, n_classes)."""
+        model, prepared = self._ready(X)
+        return beliefs_of(model, prepared, self.classes_)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score classes, as scikit-learn's LogisticRegression does."""
+        model, prepared = self._ready(X)
+        return np.asarray(model.decision_function(prepared))

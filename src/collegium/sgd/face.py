@@ -1,0 +1,266 @@
+"""What the estimators of direct training share: settings, a plan, and a descent from start to end."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import make_pipeline
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.statement import PrivacyStatement
+from collegium.budgets import Budget, Budgets, as_budgets
+from collegium.checks import check_whole, is_whole, shown
+from collegium.data.tables import as_records, take_rows
+from collegium.errors import InputError, LedgerError, LedgerWarning
+from collegium.extremes import apart, granting, part_of
+from collegium.models.features import PublicComponents, ScatteringTransform
+from collegium.models.preprocessing.principal_table import PrincipalTable
+from collegium.parameters import settings_of
+from collegium.pate.classifier_settings import seed_of
+from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
+from collegium.pate.views import View
+from collegium.personalisation.descent_plan import DescentPlan
+from collegium.sgd.linear_model import as_rows
+from collegium.sgd.memory import DescentMemory
+from collegium.sgd.optimiser import State
+from collegium.sgd.progress import Lines, OnStep, Watch
+from collegium.sgd.public_start import public_start
+from collegium.sgd.run import DescentRecipe, DescentRun, planned
+from collegium.sgd.settings import MOST_COMPONENTS, WHITENING, Descent
+
+if TYPE_CHECKING:
+    from collegium.ledger.ledger import Ledger
+    from collegium.ledger.left import Left
+    from collegium.sgd.ledgered import DescentSpending
+
+Floats = NDArray[np.float64]
+AUTO = "auto"
+
+
+class DescentFace(Face):
+    """An estimator that is trained directly; a base for those of this package."""
+
+    _fitted = "model_"
+    preprocessing: Any
+    noise_seed: int | None
+    random_state: Any
+    delta: float
+    n_jobs: int | None
+    verbose: int
+
+    def plan(
+        self,
+        budgets: Budgets | Budget | ArrayLike,
+        *,
+        n_records: int | None = None,
+        ledger: Ledger | None = None,
+    ) -> DescentPlan:
+        """Plan a fit: what each group's budget buys. Looks at no record and spends nothing.
+
+        Parameters
+        ----------
+        budgets : Budgets, array-like of float of shape (n_records,), float or Budget
+            As for :meth:`fit`.
+        n_records : int, optional
+            How many records there are, where everybody has the same budget; each counts as an owner.
+        ledger : Ledger, optional
+            Plan with what it has left of these budgets.
+
+        Returns
+        -------
+        DescentPlan
+            ``print`` shows it as a table.
+
+        Raises
+        ------
+        InputError
+            If settings or budgets cannot be used, or so many steps cannot be afforded.
+        """
+        granted = as_budgets(budgets, self.delta, n_records)
+        granted = part_of(granted, granting(granted, _silent))
+        granted = apart(granted, _silent).budgets
+        recipe = DescentRecipe(self._descent(), noise_seed=self.noise_seed)
+        if ledger is None:
+            return planned(recipe.descent, granted)
+        relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted)
+        return planned(recipe.descent, spending.budgets, relation)
+
+    def _descent(self) -> Descent:
+        """Check the settings of a descent, which are parameters of the same names."""
+        names = [name for name in settings_of(Descent) if hasattr(self, name)]
+        try:
+            return Descent(**{name: getattr(self, name) for name in names})
+        except InputError as error:
+            raise InputError(str(error).removeprefix(f"{Descent.section}.")) from None
+
+    def _recipe(self, X_public: Any) -> DescentRecipe:
+        """Check every setting, whatever the records are."""
+        descent = self._descent()
+        if self.noise_seed is not None:
+            check_whole("noise_seed", self.noise_seed, least=0)
+        if self.n_jobs is not None and (not is_whole(self.n_jobs) or self.n_jobs == 0):
+            raise InputError(
+                "n_jobs must be a whole number of at least 1, -1 for all cores, or None, got "
+                f"{shown(self.n_jobs)}"
+            )
+        if not isinstance(self.verbose, (bool, np.bool_)):
+            check_whole("verbose", self.verbose, least=0)
+        preprocessing = self.preprocessing
+        if isinstance(preprocessing, str) and preprocessing != AUTO:
+            raise InputError(
+                f"preprocessing must be 'auto', None or a transformer, got {shown(preprocessing)}"
+            )
+        if X_public is None:
+            if preprocessing is not None and not isinstance(preprocessing, str):
+                raise InputError(
+                    f"preprocessing ({type(preprocessing).__name__}) is fitted on public records, and there "
+                    "are none: give X_public, or leave preprocessing out"
+                )
+            preprocessing = None
+        elif isinstance(preprocessing, str):
+            preprocessing = usual_preprocessing(X_public)
+        return DescentRecipe(
+            descent, preprocessing, seed_of(self.random_state), noise_seed=self.noise_seed
+        )
+
+    def _learn(
+        self,
+        recipe: DescentRecipe,
+        given: Given,
+        y_public: NDArray[Any] | None,
+        on_step: OnStep | None,
+        ledger: Ledger | None,
+        release_name: str,
+    ) -> DescentRun:
+        """Descend, and remember what may be published.
+
+        ``y_public`` (n_public,): targets of public records, as the loss takes them; NaN where unknown.
+        """
+        self._remember(given)
+        records, spending, relation = given.records, None, None
+        if ledger is not None:
+            if records.made_public is not None and len(records.made_public):
+                ledger.refuse_published(records.made_public)
+            left = ledger.left(records.budgets)
+            relation, spending = _on_ledger(ledger, left, recipe, records.budgets)
+            records = records.allowed(spending)
+        memory, observer = _InProcess(), Lines(int(self.verbose))
+        run = DescentRun(recipe, records, memory, observer, relation, _threads(self.n_jobs))
+        self.plan_ = run.plan
+        self.preprocessing_ = run.view.transformer
+        start = start_from_public(run, y_public)
+        if start is not None:
+            run.recipe = replace(run.recipe, start=start)
+        if recipe.noise_seed is None:
+            tell_of_fits_before(run.records, ledger is None)
+
+        def published(state: State) -> Any:
+            return run.view.published(run.model_at(state))
+
+        if spending is not None and ledger is not None:
+            spending.reserve(
+                ledger,
+                release_name,
+                spending.at_most(run.plan),
+                run.arrangement,
+                # Judged with those who have nothing left: who takes part may be new people for the most part.
+                newcomers=bool((left.cohort > 0).mean() >= 0.5),
+            )
+        try:
+            watch = Watch(run.plan, published, on_step)
+            learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
+        except BaseException:
+            if spending is not None and not memory.steps:  # nothing was drawn
+                spending.give_back()
+            raise
+        if spending is not None:
+            try:
+                spending.settle(learnt.account)
+            except LedgerError as error:
+                warnings.warn(
+                    f"the ledger keeps all that was reserved, which is more than was spent: {error}",
+                    LedgerWarning,
+                    stacklevel=frames_to_user(),
+                )
+        self.privacy_: PrivacyStatement = learnt.privacy
+        self.steps_taken_: int = learnt.account.steps
+        self.model_ = published(learnt.state)
+        return run
+
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        """Give the linear model, and records as rows of numbers."""
+        records = self._like_fitted(X)
+        linear = self.model_ if self.preprocessing_ is None else self.model_[-1]
+        return linear, as_rows(View(self.preprocessing_).of(records), "records")
+
+
+def _on_ledger(
+    ledger: Ledger, left: Left, recipe: DescentRecipe, people: Budgets
+) -> tuple[Neighbours, DescentSpending]:
+    """Find out what a ledger allows."""
+    from collegium.sgd.ledgered import (  # a database comes with it
+        DescentSpending,
+        allow,
+        relation_of,
+    )
+
+    relation = relation_of(ledger, recipe.descent)
+    allowance = allow(left, recipe.descent, recipe.noise_seed, people, ledger.delta_0_share)
+    return relation, DescentSpending(people, allowance)
+
+
+class _InProcess(DescentMemory):
+    """Knows how many steps were charged; forgets everything with the process."""
+
+    stride = 1
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def charge(self, steps: int) -> None:
+        self.steps = steps
+
+
+def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats | None:
+    """Start from public records whose targets are known, also those that owners let be published."""
+    records, parts = run.records, []
+    if y_public is not None:
+        known = np.flatnonzero(~np.isnan(y_public))
+        parts.append(
+            (take_rows(records.X_public, known), y_public[known].astype(records.codes.dtype))
+        )
+    if records.given is not None:
+        parts.append((records.given.X, records.given.codes))
+    if not sum(len(targets) for _, targets in parts):
+        return None
+    seen = [as_rows(run.view.of(X), "public records") for X, _ in parts]
+    targets = np.concatenate([targets for _, targets in parts])
+    return public_start(np.concatenate(seen), targets, run.loss)
+
+
+def usual_preprocessing(X_public: Any) -> Any:
+    """Choose what shows records to a linear model, where public ones are there to fit it."""
+    if isinstance(X_public, pd.DataFrame):
+        return PrincipalTable()
+    public = as_records(X_public, "public")
+    n_public, *shape = public.shape
+    if len(shape) > 1:
+        components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITENING)
+        return make_pipeline(ScatteringTransform(root=True), components)
+    return PublicComponents(max(1, min(MOST_COMPONENTS, shape[0], n_public - 1)), whiten=WHITENING)
+
+
+def _silent(line: str) -> None:
+    """Say nothing: a plan alone uses no record."""
+
+
+def _threads(n_jobs: int | None) -> int | None:
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs
+    return max(1, (os.cpu_count() or 1) + 1 + n_jobs)

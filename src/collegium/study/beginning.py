@@ -1,0 +1,44 @@
+"""What every study begins with: its records are read, and its folder is claimed for it."""
+
+from __future__ import annotations
+
+from collegium.study.config import StudyConfig
+from collegium.study.folder import StudyFolder
+from collegium.study.from_settings import descent_recipe_of, recipe_of, settled
+from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
+from collegium.study.streaming import load_streamed_data
+from collegium.study.study_data import StudyData, load_study_data
+
+
+def read_study(config: StudyConfig) -> tuple[StudyConfig, StudyData]:
+    """Read all records of a study; nothing is trained, written or spent.
+
+    Returns: the settings, with a preprocessing that was left out; and the records.
+    """
+    # Nobody should wait for records to be read to learn of a typo.
+    if config.is_direct:
+        descent_recipe_of(config)
+    else:
+        recipe_of(config)
+    data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
+    return settled(config, data.X_public), data
+
+
+def claim(folder: StudyFolder, config: StudyConfig, data: StudyData) -> None:
+    """Begin a study in a folder, or check that it holds this very study."""
+    folder.claim(*_identity(config, data), *_free(config, folder))
+
+
+def is_its_own(folder: StudyFolder, config: StudyConfig, data: StudyData) -> bool:
+    """Tell whether a folder holds this very study, begun before; nothing is written."""
+    return folder.holds(*_identity(config, data), *_free(config, folder))
+
+
+def _identity(config: StudyConfig, data: StudyData) -> tuple[Settings, dict[str, str]]:
+    """Settings and inputs that make it this study and no other."""
+    return frozen_settings(config, config.aggregator()), data.fingerprints
+
+
+def _free(config: StudyConfig, folder: StudyFolder) -> tuple[frozenset[str], frozenset[str]]:
+    """Settings and inputs that may have changed since it began."""
+    return free_keys(config, folder.voting_has_ended()), FREE_INPUTS

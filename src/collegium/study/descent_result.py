@@ -1,0 +1,100 @@
+"""What a finished study of direct training says, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from collegium.accounting.statement import PrivacyStatement
+from collegium.data.class_shares import as_class_shares
+from collegium.pate.effects import Effects, StudentAnswers, effects_of
+from collegium.pate.quality import (
+    PUBLIC,
+    STARTED,
+    TEST,
+    Quality,
+    beliefs_about,
+    judge_by_itself,
+    measure_quality,
+    of_a_model,
+)
+from collegium.personalisation.descent_plan import DescentPlan
+from collegium.study.config import StudyConfig
+from collegium.study.folder import StudyFolder
+from collegium.study.result import PublishedResult
+from collegium.study.study_data import StudyData
+
+
+@dataclass(frozen=True, eq=False)
+class DescentResult(PublishedResult):
+    """What a finished study of direct training says. Nothing in it is sensitive.
+
+    ``folder``: where everything lies.
+    ``privacy``: budgets and spending by group.
+    ``plan``: steps, noise, and what each group gives.
+    ``steps``: how many were charged; ``lost``: how many of these a crash took.
+    ``accuracy``: of the published model on test records; None where there are none.
+    ``n_test``: public test records behind ``accuracy``.
+    ``effects``: what the budgets did to classes and groups.
+    ``quality``: the model beside one that always gives one answer; None where no public class is known.
+    ``student_notes``: what the user should know about how the model was made.
+    ``ledger``: which one remembers it, if any.
+    ``unjudged``: what can be said where there is no ``quality``.
+    """
+
+    folder: StudyFolder
+    privacy: PrivacyStatement
+    plan: DescentPlan
+    steps: int
+    lost: int
+    accuracy: float | None
+    n_test: int
+    effects: Effects
+    quality: Quality | None
+    student_notes: tuple[str, ...] = ()
+    ledger: str | None = None
+    unjudged: tuple[str, str] = ("", "")
+
+
+def unjudged(config: StudyConfig, data: StudyData, model: Any) -> tuple[str, str]:
+    """Say, in a heading and a sentence, what can be said of a model where no public class is known."""
+    found = judge_by_itself(data.classes, model.predict(data.X_public))
+    found = found if config.has_student else of_a_model(found)
+    return found.verdict, found.reason
+
+
+def measured(
+    config: StudyConfig, plan: DescentPlan, data: StudyData, model: Any
+) -> tuple[Effects, Quality | None]:
+    """Compare a model with public truth, where it is known."""
+    started = PUBLIC if config.has_student else STARTED
+    answers = quality = None
+    for X, y, where in ((data.X_test, data.y_test, TEST), (data.X_public, data.y_public, started)):
+        if quality is not None or X is None or y is None:
+            continue
+        predicted = np.asarray(model.predict(X))
+        beliefs = beliefs_about(model, X, data.classes)
+        quality = measure_quality(data.classes, y, predicted, beliefs, where)
+        if where == TEST:
+            answers = StudentAnswers(y, predicted, data.test_groups)
+    if quality is not None and not config.has_student:
+        quality = of_a_model(quality)
+    shares = None
+    if config.has_student and config.student.class_shares is not None:
+        shares = as_class_shares(config.student.class_shares, data.classes, "student.class_shares")
+    owners = {name: group.owners for name, group in plan.groups.items()}
+    nothing: list[Any] = []
+    effects = effects_of(
+        owners, influence_of(plan), data.classes, nothing, tested=answers, class_shares=shares
+    )
+    return effects, quality
+
+
+def influence_of(plan: DescentPlan) -> dict[str, float]:
+    """Share of each group in what a step sums up, at most: owners, times rate, times clip."""
+    return {
+        name: group.owners * group.rate * group.clip / plan.divisor
+        for name, group in plan.groups.items()
+    }

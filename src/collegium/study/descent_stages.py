@@ -1,0 +1,226 @@
+"""Running a study that trains directly: its plan, its durable steps, and what it publishes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.models.trial import one_line_about
+from collegium.pate.observer import Observer
+from collegium.report.descent_page import render_descent
+from collegium.sgd.account import DescentAccount
+from collegium.sgd.face import start_from_public
+from collegium.sgd.memory import DescentMemory
+from collegium.sgd.run import DescentRun, Learnt, Summands
+from collegium.study.beginning import claim, is_its_own, read_study
+from collegium.study.config import StudyConfig
+from collegium.study.descent_report import descent_report
+from collegium.study.descent_result import DescentResult, measured, unjudged
+from collegium.study.descent_student import Believer
+from collegium.study.descent_terms import DescentTerms, keep_descent_terms
+from collegium.study.folder import MODEL_CARD, StudyFolder, versions
+from collegium.study.from_settings import descent_recipe_of
+from collegium.study.kept import StudyInterrupted
+from collegium.study.kept_descent import FolderDescentMemory
+from collegium.study.model_card import descent_card
+from collegium.study.notes import KeptNotes
+from collegium.study.result import notes_on_test_records
+from collegium.study.student import StudentStage, tell_if_unwritable
+from collegium.study.study_data import StudyData
+
+WITHOUT = "the statement is published"
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedDescent:
+    """A study of direct training, planned.
+
+    ``config``: with a preprocessing that was left out.
+    ``run``: its ``records`` are ``data``, or those of them that a ledger lets take part.
+    """
+
+    config: StudyConfig
+    data: StudyData
+    run: DescentRun
+
+    @property
+    def n_features(self) -> int:
+        """Of the model, with the constant."""
+        return self.run.n_parameters
+
+
+def plan_descent(
+    config: StudyConfig, folder: StudyFolder | None = None, observer: Observer | None = None
+) -> PlannedDescent:
+    """Read the records and make the plan; nothing is trained, written or spent.
+
+    ``config``: from :func:`~collegium.study.config.read_config`.
+    ``folder``: where the run will be kept; default: in memory.
+    ``observer``: is told how the run gets on.
+    """
+    config, data = read_study(config)
+    memory = None
+    if folder is not None:
+        own = is_its_own(folder, config, data)
+        memory = FolderDescentMemory(folder, config.descent.steps, own)
+    return PlannedDescent(config, data, _run(config, data, memory, observer))
+
+
+def _run(
+    config: StudyConfig,
+    data: StudyData,
+    memory: DescentMemory | None,
+    observer: Observer | None,
+) -> DescentRun:
+    threads = None if config.run.n_jobs < 0 else config.run.n_jobs
+    run = DescentRun(descent_recipe_of(config), data, memory, observer, n_threads=threads)
+    start = start_from_public(run, _known_codes(data))
+    if start is not None:
+        run.recipe = replace(run.recipe, start=start)
+    return run
+
+
+def _known_codes(data: StudyData) -> NDArray[np.float64] | None:
+    """Class numbers of public records, as far as they are known: the model starts from them."""
+    if data.y_public is None:
+        return None
+    codes = pd.Index(data.classes).get_indexer(pd.Index(data.y_public))
+    return np.where(codes >= 0, codes, np.nan)
+
+
+def run_descent_study(
+    config: StudyConfig, out: Path, observer: Observer | None = None
+) -> DescentResult:
+    """Run a study that trains directly, or go on with it where it was interrupted.
+
+    ``config``: from :func:`~collegium.study.config.read_config`.
+    ``observer``: is told how it gets on.
+    Raises InputError if anything that was given cannot be used: before the first step, so nothing
+        is spent.
+    """
+    folder = StudyFolder(Path(out))
+    observer = Observer() if observer is None else observer
+    notes = KeptNotes(folder, observer)
+    planned = plan_descent(config, folder, observer)
+    config, data, run = planned.config, planned.data, planned.run
+    run.observer = notes
+    believer = Believer(config, run) if config.has_student else None
+    rehearsed = _rehearse(planned, believer)
+    if not folder.voting_has_ended():
+        tell_if_unwritable(rehearsed, data, observer, f"{WITHOUT}, and no student")
+    folder.open()
+    with folder.locked():
+        claim(folder, config, data)
+        run.memory = memory = FolderDescentMemory(folder, run.plan.steps)
+        learnt = _descend(planned, folder, memory)
+        about = {"steps": learnt.account.steps, "steps_lost": memory.lost}
+        stage = StudentStage(
+            config, folder, data, notes, lambda: _published(run, learnt, believer), WITHOUT
+        )
+        told = {
+            **learnt.privacy.to_dict(),
+            **about,
+            "config": stage.settings_of_release(),
+            "versions": versions(),
+        }
+        folder.write_json(folder.release / "privacy.json", told)
+        folder.write_digests()
+        model, own_notes = stage.publish()
+        for line in notes_on_test_records(run.plan, data):
+            notes.note(line)
+        return _report(planned, folder, learnt, memory.lost, model, (*notes.lines, *own_notes))
+
+
+def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescentMemory) -> Learnt:
+    """Take the steps that are left; if all were charged before, no record is looked at."""
+    run, terms = planned.run, _terms(planned.run)
+    if memory.charged() < run.plan.steps:
+        run.observer.stage("features")
+        summands = run.summands()
+        keep_descent_terms(folder, terms)
+    else:
+        keep_descent_terms(folder, terms)
+        run.observer.skipped("steps")
+        summands = cast(Summands, None)
+    learnt = run.descend(summands, planned.n_features)
+    if learnt.account.steps < run.plan.steps:
+        raise StudyInterrupted
+    if not folder.voting_has_ended():
+        memory.end()
+    return learnt
+
+
+def _terms(run: DescentRun) -> DescentTerms:
+    arrangement = run.arrangement
+    return DescentTerms(
+        run.plan,
+        arrangement.sentence,
+        arrangement.provisos,
+        arrangement.counts_in,
+        run.recipe.noise_seed is None,
+        {name: value for name, value in asdict(run.recipe.descent).items() if value is not None},
+    )
+
+
+def _rehearse(planned: PlannedDescent, believer: Believer | None) -> Any:
+    """Make, and ask, a model as it will be published: what fails must fail before anything is spent."""
+    data, run = planned.data, planned.run
+    untaught = run.start(planned.n_features)
+    account = DescentAccount(run.plan)
+    privacy = account.statement(run.arrangement.sentence, noise_is_private=False)
+    model = run.view.published(run.model(Learnt(untaught, privacy, account)))
+    if believer is not None:
+        model = believer.rehearsed() or model
+    for X, name in ((data.X_public[:1], "public records"), (data.X_test, "data.test")):
+        if X is not None:
+            with one_line_about(name, "predicted"):
+                model.predict(X)
+    return model
+
+
+def _published(run: DescentRun, learnt: Learnt, believer: Believer | None) -> Any:
+    if believer is not None:
+        return believer.taught(run.model(learnt))
+    return run.view.published(run.model(learnt))
+
+
+def _report(
+    planned: PlannedDescent,
+    folder: StudyFolder,
+    learnt: Learnt,
+    lost: int,
+    model: Any,
+    notes: tuple[str, ...],
+) -> DescentResult:
+    config, data, run = planned.config, planned.data, planned.run
+    run.observer.stage("report")
+    asked = "test" if data.X_test is not None else "public"
+    with one_line_about("the model", f"asked about the {asked} records"):
+        effects, quality = measured(config, run.plan, data, model)
+    tested = quality is not None and data.X_test is not None and data.y_test is not None
+    result = DescentResult(
+        folder=folder,
+        privacy=learnt.privacy,
+        plan=run.plan,
+        steps=learnt.account.steps,
+        lost=lost,
+        accuracy=float(np.float64(quality.accuracy)) if tested and quality is not None else None,
+        n_test=0 if data.X_test is None else len(data.X_test),
+        effects=effects,
+        quality=quality,
+        student_notes=notes,
+        unjudged=("", "") if quality is not None else unjudged(config, data, model),
+    )
+    folder.write_json(folder.release / "effects.json", effects.to_dict())
+    if quality is not None:
+        folder.write_json(folder.release / "quality.json", quality.to_dict())
+    folder.write_bytes(folder.release / MODEL_CARD, descent_card(result, config, data).encode())
+    page = descent_report(result, config, data, run)
+    folder.write_bytes(result.report, render_descent(page).encode())
+    folder.write_digests()
+    return result

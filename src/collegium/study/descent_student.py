@@ -1,0 +1,88 @@
+"""A student that learns from what a directly trained model believes about public records: post-processing."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from collegium.data.class_shares import as_class_shares
+from collegium.data.tables import one_hot, stack_rows
+from collegium.models.trial import one_line_about
+from collegium.pate.rehearsal import rehearse_student
+from collegium.pate.students.share_matching import match_shares
+from collegium.pate.students.supervised import beliefs_of, fit_released
+from collegium.pate.views import View, fitted_view
+from collegium.sgd.run import DescentRun
+from collegium.study.config import StudyConfig
+from collegium.study.from_settings import student_of, student_preprocessing_of
+
+
+class Believer:
+    """The student of a study that trains directly; it costs nobody anything.
+
+    It learns, of every public record, the directly trained model's belief in each class. Records whose owners
+    let them be published are beyond doubt.
+    """
+
+    def __init__(self, config: StudyConfig, run: DescentRun) -> None:
+        self._config, self._run = config, run
+        self._estimator = student_of(config)
+
+    @cached_property
+    def view(self) -> View:
+        """What it sees of records: as the model does, if nothing else is said."""
+        own = student_preprocessing_of(self._config)
+        if isinstance(own, str):
+            return self._run.view
+        return fitted_view(own, self._run.records.X_public, "student.preprocessing")
+
+    @cached_property
+    def _seen(self) -> Any:
+        if self.view is self._run.view:
+            return self._run.X_seen
+        with one_line_about(self.view.name, "applied to the public records"):
+            return self.view.of(self._run.records.X_public, self._run.memory.folder)
+
+    @cached_property
+    def _shares(self) -> Any:
+        shares = self._config.student.class_shares
+        classes = self._run.records.classes
+        return None if shares is None else as_class_shares(shares, classes, "student.class_shares")
+
+    def rehearsed(self) -> Any | None:
+        """Train it on synthetic beliefs, as it would be published; None where there is nothing to try."""
+        student = rehearse_student(
+            self._estimator,
+            self._seen,
+            self._run.records.classes,
+            soft=True,
+            class_shares=self._shares,
+            name="student.model",
+        )
+        return None if student is None else self.view.published(student)
+
+    def taught(self, model: Any) -> Any:
+        """Train it on a model's beliefs; it takes records as they are."""
+        records = self._run.records
+        classes, given, seen = records.classes, records.given, self._seen
+        beliefs = beliefs_of(model, self._run.X_seen, classes)
+        if given is not None:
+            with one_line_about(self.view.name, "applied to the records of public levels"):
+                seen = stack_rows(seen, self.view.of(given.X, self._run.memory.folder))
+            beliefs = np.concatenate([beliefs, one_hot(given.codes, len(classes))])
+        rows = np.arange(len(beliefs), dtype=np.intp)
+        with one_line_about("student.model", "trained on what the model believes"):
+            student = fit_released(
+                self._estimator,
+                seen,
+                rows,
+                beliefs.argmax(axis=1),
+                classes,
+                beliefs / beliefs.sum(axis=1, keepdims=True),
+                tell=self._run.observer.note,
+            )
+            if self._shares is not None:
+                student = match_shares(student, self._seen, classes, self._shares)
+        return self.view.published(student)

@@ -1,0 +1,127 @@
+"""The public terms of a descent, kept in its vault: enough to read its account without any data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.statement import PrivacyStatement
+from collegium.budgets import Budget
+from collegium.errors import StudyMismatchError
+from collegium.json_files import number_as_json, read_json
+from collegium.personalisation.descent_plan import DescentPlan, GroupSteps
+from collegium.sgd.account import DescentAccount
+from collegium.study.folder import StudyFolder
+from collegium.study.sections import SGD
+from collegium.study.terms import begun_job, reading_terms
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class DescentTerms:
+    """What a descent was agreed on, before its first step.
+
+    ``plan``: steps, noise, and what each group gives and grants.
+    ``adjacency``: what it hides about an owner, in words.
+    ``provisos``: what else was allowed and weakens it.
+    ``unit``: what a group's members are.
+    ``private_noise``: whether noise comes from the operating system.
+    ``settings``: of the descent.
+    """
+
+    plan: DescentPlan
+    adjacency: str
+    provisos: tuple[str, ...]
+    unit: str
+    private_noise: bool
+    settings: Mapping[str, Any]
+
+    def account(self, steps: int) -> DescentAccount:
+        """Charge so many steps again."""
+        account = DescentAccount(self.plan)
+        account.charge(steps)
+        return account
+
+    def statement(self, account: DescentAccount) -> PrivacyStatement:
+        """Say what was promised and spent."""
+        return account.statement(self.adjacency, self.private_noise, self.unit, self.provisos)
+
+    def to_json(self) -> dict[str, Any]:
+        """Make a dictionary for JSON, exact to the last bit."""
+        plan = {one.name: getattr(self.plan, one.name) for one in fields(self.plan)}
+        plan["neighbours"] = self.plan.neighbours.value
+        plan["groups"] = {name: _group(group) for name, group in self.plan.groups.items()}
+        return {
+            "format": FORMAT,
+            "method": SGD,
+            "plan": plan,
+            "adjacency": self.adjacency,
+            "provisos": list(self.provisos),
+            "unit": self.unit,
+            "private_noise": self.private_noise,
+            "settings": dict(self.settings),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> DescentTerms:
+        """Read what :meth:`to_json` made."""
+        if content["format"] != FORMAT:
+            raise ValueError(content["format"])
+        plan = dict(content["plan"])
+        plan["neighbours"] = Neighbours(plan["neighbours"])
+        groups = {}
+        for name, group in plan["groups"].items():
+            epsilon, delta = group["budget"]
+            groups[name] = GroupSteps(**{**group, "budget": Budget(float(epsilon), delta)})
+        return cls(
+            DescentPlan(**{**plan, "groups": groups}),
+            content["adjacency"],
+            tuple(content["provisos"]),
+            content["unit"],
+            content["private_noise"],
+            content["settings"],
+        )
+
+
+def _group(group: GroupSteps) -> dict[str, Any]:
+    return {
+        **asdict(group),
+        "budget": [number_as_json(group.budget.epsilon), group.budget.delta],
+    }
+
+
+def keep_descent_terms(folder: StudyFolder, terms: DescentTerms) -> None:
+    """Write the terms of a descent into its vault, or check that they are those that stand there.
+
+    Raises StudyMismatchError if it was begun with another plan: an account of two plans would be of neither.
+    """
+    path = folder.vault / "terms.json"
+    now = terms.to_json()
+    if not path.exists():
+        folder.write_json(path, now)
+    elif read_json(path, dict) != now:
+        raise StudyMismatchError(
+            f"{folder.path} was begun with another plan than these settings and people give now (another "
+            "version of the software?): no step was taken; go on with what it was begun with, or choose "
+            "another folder with --out"
+        )
+
+
+def is_descent(path: Path) -> bool:
+    """Tell whether a folder is one of direct training; what it says is not believed yet."""
+    terms = path / "vault" / "terms.json"
+    return terms.exists() and read_json(terms, dict).get("method") == SGD
+
+
+def read_descent(path: Path) -> tuple[DescentTerms, int]:
+    """Read a descent's terms, and how many steps are charged; nothing is changed, also while it is running.
+
+    Raises StudyMismatchError if the journal does not vouch for the terms, and for what was released.
+    """
+    with reading_terms(path):
+        content, journal = begun_job(path)
+        return DescentTerms.from_json(content), journal.steps
