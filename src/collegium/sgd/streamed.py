@@ -39,7 +39,6 @@ class Stream:
     """Private records that are read as a stream, and how a model sees them. **Sensitive.**
 
     ``scanned``: from :func:`~collegium.data.sharding.scan` of the records.
-    ``key``: public randomness, the same as in the scan; decides on shards, and on nothing that is released.
     ``view``: fitted on public records; shown records by some thousands, each of which it sees by itself.
     ``fingerprint``: of the content of the data set; default: it is read once more.
     """
@@ -47,7 +46,6 @@ class Stream:
     source: ParquetSource
     roles: Roles
     scanned: Scanned
-    key: bytes
     view: View
     fingerprint: str | None = None
 
@@ -57,7 +55,7 @@ class Stream:
         about = [_FORMAT, known, joblib.hash(self.view.transformer), n_features, n_shards]
         about += [self.roles.target, self.roles.level, self.roles.owner, self.scanned.features]
         about += [self.scanned.levels.tolist(), groups.tolist(), self.scanned.classes.tolist()]
-        about += [repr(self.roles.unwanted), self.key]
+        about += [repr(self.roles.unwanted)]
         return hashlib.sha256(repr(about).encode()).hexdigest()
 
 
@@ -150,7 +148,6 @@ def feature_shards(
         stream.source,
         stream.roles,
         scanned,
-        stream.key,
         folder,
         build,
         _Show(stream.view, n_features),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from collegium.data.sharding.build import Steps, refuse_other_records, work_folder
 from collegium.data.sharding.disk import disk_trouble, read_json, write_json
 from collegium.data.sharding.owners import OWNER
-from collegium.data.sharding.roles import Roles, record_hashes, second_hashes
+from collegium.data.sharding.roles import Roles, second_hashes
 from collegium.data.sharding.scan import Scanned
 from collegium.data.sharding.shuffle import Reading
 from collegium.data.sharding.source import ParquetSource, Piece, as_frame
@@ -30,6 +30,7 @@ Rows = NDArray[np.void]
 Show = Callable[[pd.DataFrame, NDArray[np.intp]], Rows]
 Make = Callable[[int, Rows, NDArray[np.intp], NDArray[np.intp]], Any]
 _MOST_BYTES = 2**26  # of the rows that a worker sorts at a time, and about those of a shard
+_SALT = "collegium shards"  # two hashes tell owners apart; which shard they name decides on nothing
 _COUNTED = {"rows": int, "counts": [[int]]}
 
 
@@ -49,7 +50,6 @@ def each_owner_shard(
     source: ParquetSource,
     roles: Roles,
     scanned: Scanned,
-    key: bytes,
     folder: Path,
     build: str,
     show: Show,
@@ -64,8 +64,7 @@ def each_owner_shard(
     Everything runs in workers. What an interrupted call has sorted is used by the next one, if that has the
     same ``build``.
 
-    ``scanned``: from :func:`~collegium.data.sharding.scan.scan` of the same records, with the same
-        ``key``.
+    ``scanned``: from :func:`~collegium.data.sharding.scan.scan` of the same records.
     ``folder``: where rows are kept meanwhile, in a folder of their own that the caller removes.
     ``build``: names all that the result follows from.
     ``show``: ``show(X, y)`` makes a row of each record, by itself, of features and class number.
@@ -84,7 +83,6 @@ def each_owner_shard(
         granted=scanned.granted,
         levels=scanned.levels,
         classes=scanned.classes,
-        key=key,
     )
     steps = Steps(progress, len(source.pieces) + n_shards)
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
@@ -145,7 +143,7 @@ def _sort(reading: Reading, piece: Piece, work: Path, show: Show, n_shards: int)
 def _shown(reading: Reading, piece: Piece, show: Show) -> Iterator[tuple[Rows, Rows]]:
     for table, names, groups, codes in reading.known(piece):
         owners = np.empty(len(names), OWNER)
-        owners["hash"] = record_hashes(names, reading.key)
+        owners["hash"] = second_hashes(names, _SALT)
         owners["second"] = second_hashes(names)
         owners["group"] = groups
         if len(names):

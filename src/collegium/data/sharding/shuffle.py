@@ -45,7 +45,6 @@ class Reading:
     ``granted``: what the levels mean.
     ``levels``: level of each group.
     ``classes``: the public list of classes.
-    ``key``: public randomness.
     """
 
     reader: PieceReader
@@ -55,7 +54,6 @@ class Reading:
     granted: Granted
     levels: pd.Index
     classes: NDArray[Any]
-    key: bytes
 
     def known(
         self, piece: Piece
@@ -89,12 +87,14 @@ class Sorting(Reading):
 
     ``group_names``: name of each group.
     ``plan``: who gets which teachers.
+    ``key``: public randomness.
     ``first_teachers`` (n_buckets + 1,): where the buckets begin; the last number is that of all
         teachers.
     """
 
     group_names: tuple[str, ...]
     plan: Plan
+    key: bytes
     first_teachers: NDArray[np.intp]
 
 
