@@ -26,6 +26,8 @@ NOISE_IN_A_LOGIT = 0.75
 NOISE_IN_A_SCORE = 0.25
 """The same where numbers between −1 and 1 are predicted: an eighth of what lies between."""
 LARGEST_STEP = 40.0
+"""With momentum 0.9: what is stable grows with 1 + momentum (Polyak 1964)."""
+_USUAL = 1.9
 FEATURES_PER_ROOT_SIGNAL = 3.0
 _COMPONENTS: dict[type, str] = {PublicComponents: "n_components", PrincipalTable: "components"}
 
@@ -39,9 +41,15 @@ def learning_rate(settings: Descent, plan: DescentPlan) -> float:
     """The step size that was asked for, or that of the rule."""
     if settings.learning_rate is not None:
         return settings.learning_rate
+    largest = LARGEST_STEP * ((1 + settings.momentum) / _USUAL)
+    return min(largest, by_noise(settings, plan, NOISE_IN_A_LOGIT))
+
+
+def by_noise(settings: Descent, plan: DescentPlan, noise: float) -> float:
+    """Find the step size that leaves so much noise in a score of a row of unit length, after all steps."""
     steps, m = settings.steps, settings.momentum
     effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
-    return min(LARGEST_STEP, NOISE_IN_A_LOGIT * signal(plan) / (settings.clip_norm * effective))
+    return noise * signal(plan) / (settings.clip_norm * effective)
 
 
 def learning_rate_of_squares(settings: Descent, plan: DescentPlan) -> float:
@@ -52,8 +60,7 @@ def learning_rate_of_squares(settings: Descent, plan: DescentPlan) -> float:
     """
     if settings.learning_rate is not None:
         return settings.learning_rate
-    by_noise = learning_rate(settings, plan) * (NOISE_IN_A_SCORE / NOISE_IN_A_LOGIT)
-    return min(by_noise, (1 + settings.momentum) / 2)
+    return min((1 + settings.momentum) / 2, by_noise(settings, plan, NOISE_IN_A_SCORE))
 
 
 def with_components(preprocessing: Any, settings: Descent, plan: DescentPlan, n_public: int) -> Any:
