@@ -5,7 +5,7 @@
 
 Policies: 1 to 5 groups, ε from 0.3 to 8, δ = 1e-5 or 1e-6, 1 to 1,000 owners, 1 to 1,000 steps, rates from
 0.01 to 0.6, each kind of plan, full batch among them. The count is dp_accounting's, from exported events, on
-a grid of 1e-4.
+a grid of 1e-4, up to 2e-7 of ε above exact Gaussian DP: less than 1e-6 over is not reported.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def main() -> None:
         plan = random_plan(rng, args.account)
         planning += time.perf_counter() - begun
         share = most_spent(plan)
-        if share > 1 + 1e-9:
+        if share > 1 + 1e-6:
             print(
                 f"policy {number}, {plan.kind}: a group has spent {share:.9f} of its ε", flush=True
             )
