@@ -21,6 +21,7 @@ import numpy as np
 
 from collegium.accounting.export import to_dp_event
 from collegium.budgets import Budget
+from collegium.errors import InputError
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import KINDS, plan_descent
 
@@ -100,10 +101,14 @@ def main() -> None:
             print(beside_reference(json.loads(line), args.account), flush=True)
     rng = np.random.default_rng(args.seed)
     largest, start = 0.0, time.perf_counter()
-    planning = 0.0
+    planning, refused = 0.0, 0
     for number in range(args.policies):
         begun = time.perf_counter()
-        plan = random_plan(rng, args.account)
+        try:
+            plan = random_plan(rng, args.account)
+        except InputError:
+            refused += 1
+            continue
         planning += time.perf_counter() - begun
         share = most_spent(plan)
         if share > 1 + 1e-6:
@@ -113,7 +118,7 @@ def main() -> None:
         largest = max(largest, share)
     if args.policies:
         print(
-            f"{args.policies} policies, account {args.account}: largest share of ε spent {largest:.9f}; "
+            f"{args.policies} policies ({refused} refused), account {args.account}: largest share of ε spent {largest:.9f}; "
             f"{planning:.0f} s of planning, {time.perf_counter() - start:.0f} s in all"
         )
 
