@@ -118,8 +118,8 @@ def main() -> None:
         largest = max(largest, share)
     if args.policies:
         print(
-            f"{args.policies} policies ({refused} refused), account {args.account}: largest share of ε spent {largest:.9f}; "
-            f"{planning:.0f} s of planning, {time.perf_counter() - start:.0f} s in all"
+            f"{args.policies} policies ({refused} refused), account {args.account}: largest share of ε "
+            f"spent {largest:.9f}; {planning:.0f} s of planning, {time.perf_counter() - start:.0f} s in all"
         )
 
 
