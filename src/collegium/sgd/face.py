@@ -173,7 +173,7 @@ class DescentFace(Face):
                 newcomers=bool((left.cohort > 0).mean() >= 0.5),
             )
         try:
-            watch = Watch(run.plan, published, on_step)
+            watch = Watch(run.plan, published, on_step, recipe.descent.taken)
             learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
         except BaseException:
             if spending is not None and not memory.steps:  # nothing was drawn
