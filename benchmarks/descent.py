@@ -150,7 +150,7 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
         recipe = DescentRecipe(Descent(steps=steps), TabularEncoder(categorical="onehot"))
         run = DescentRun(recipe, records)
         n_features = run.X_seen.shape[1] + 1
-        stream = Stream(source, roles, found, key, run.view)
+        stream = Stream(source, roles, found, run.view)
         begin("shards of features")
         with summands_from_parquet(
             stream, run.plan, run.terms, run.loss, n_features, folder / "shards", n_jobs=jobs

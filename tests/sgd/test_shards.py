@@ -59,7 +59,7 @@ class Case:
         self.run = DescentRun(self.recipe, records)
         source, roles = ParquetSource(folder / "private"), Roles("ill", "level", "patient")
         found = scan(source, roles, Granted(POLICY), b"key", classes=np.arange(3))
-        self.stream = Stream(source, roles, found, b"key", self.run.view)
+        self.stream = Stream(source, roles, found, self.run.view)
         self.folder = folder / "shards"
 
     def shards(self, n_shards=6):
