@@ -71,10 +71,15 @@ def learning_rate(settings: Descent, plan: DescentPlan, curved: float = MOST_CUR
 
 def by_noise(settings: Descent, plan: DescentPlan, noise: float) -> float:
     """Find the step size that leaves so much noise in a score of a row of unit length, after all steps."""
+    return noise / noise_of(settings, plan, 1.0)
+
+
+def noise_of(settings: Descent, plan: DescentPlan, rate: float) -> float:
+    """Find how much noise a step size leaves in a score, after all steps: the reverse."""
     steps, m = settings.taken, settings.momentum
     effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
     effective *= math.sqrt(settings.steps / steps)  # with a filter a step has the noise of fewer
-    return noise * signal(plan) / (settings.clip_norm * effective)
+    return rate * settings.clip_norm * effective / signal(plan)
 
 
 def learning_rate_of_squares(

@@ -180,7 +180,7 @@ class DescentFace(Face):
             )
         try:
             steadiness = Steadiness(recipe.descent, run.plan)
-            watch = Watch(run.plan, published, on_step, steadiness)
+            watch = Watch(run.plan, published, on_step, steadiness, recipe.descent.taken)
             learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
         except BaseException:
             if spending is not None and not memory.steps:  # nothing was drawn

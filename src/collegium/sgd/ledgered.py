@@ -107,7 +107,7 @@ class DescentSpending(Spending):
         events = [[use.to_json() for use in uses.get(name, [])] for name in groups]
         costs = list(self._reservation.costs)
         if not self.allowance.whole:
-            costs = _in_order(groups, account.plan, account.steps)
+            costs = _in_order(groups, account.plan, account.paid)
         self._reservation.settle(costs, events)
 
 
