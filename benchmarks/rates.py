@@ -4,7 +4,7 @@
     python benchmarks/rates.py --policies 200 [--account rdp]      # nobody over budget, counted independently
 
 Policies: 1 to 5 groups, ε from 0.3 to 8, δ = 1e-5 or 1e-6, 1 to 1,000 owners, 1 to 1,000 steps, rates from
-0.01 to 0.6, each kind of plan, full batch among them. The count is dp_accounting's, from the exported events, on
+0.01 to 0.6, each kind of plan, full batch among them. The count is dp_accounting's, from exported events, on
 a grid of 1e-4.
 """
 

@@ -30,6 +30,7 @@ _HOMES = {
     "collegium.pate.voting.vote_table": ["VoteTable"],
     "collegium.personalisation": ["Bagging", "Uniform", "Upsampling", "Vanishing", "Weighting"],
     "collegium.sgd.classifier": ["DPSGDClassifier"],
+    "collegium.sgd.regressor": ["DPSGDRegressor"],
     "collegium.sgd.door": ["individual_dpsgd"],
     "collegium.study.student_file": ["load_student"],
 }
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from collegium.personalisation import Bagging, Uniform, Upsampling, Vanishing, Weighting
     from collegium.sgd.classifier import DPSGDClassifier
     from collegium.sgd.door import individual_dpsgd
+    from collegium.sgd.regressor import DPSGDRegressor
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
@@ -67,6 +69,7 @@ __all__ = [
     "CollegiumError",
     "ConfidentGNMax",
     "DPSGDClassifier",
+    "DPSGDRegressor",
     "ExponentialMax",
     "GNMax",
     "InteractiveGNMax",

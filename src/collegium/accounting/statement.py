@@ -45,8 +45,7 @@ _OF_TEACHERS = {
 }
 #: How it speaks where no labels are released, but what its sentence says.
 _OF_OTHERS = {
-    "the labels, the student and the numbers below": "what is released, what follows from it, and the numbers "
-    "below",
+    "the labels, the student and": "what is released, what follows from it, and",
     "whenever voting stops": "whenever it stops",
 }
 #: How it speaks where neighbours have blanks in the place of somebody's records, and nothing else.
@@ -283,8 +282,8 @@ class PrivacyStatement:
         if self.may_publish_spending:
             lines.append(
                 self.told(
-                    "Promised is the budget, whenever voting stops; spent is what the account had booked when "
-                    "it stopped."
+                    "Promised is the budget, whenever voting stops; spent is what the account had booked "
+                    "when it stopped."
                 )
             )
         shown = RELEASED.get(self.released)

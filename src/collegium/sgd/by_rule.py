@@ -24,6 +24,8 @@ from collegium.sgd.settings import Descent
 
 NOISE_IN_A_LOGIT = 0.75
 """Standard deviation, on rows of unit length."""
+NOISE_IN_A_SCORE = 0.25
+"""The same where numbers between −1 and 1 are predicted: an eighth of what lies between."""
 LARGEST_STEP = 40.0
 FEATURES_PER_ROOT_SIGNAL = 3.0
 _COMPONENTS: dict[type, str] = {
@@ -58,7 +60,8 @@ def learning_rate_of_squares(settings: Descent, plan: DescentPlan) -> float:
     """
     if settings.learning_rate is not None:
         return settings.learning_rate
-    return min(learning_rate(settings, plan), (1 + settings.momentum) / 2)
+    by_noise = learning_rate(settings, plan) * (NOISE_IN_A_SCORE / NOISE_IN_A_LOGIT)
+    return min(by_noise, (1 + settings.momentum) / 2)
 
 
 def with_components(preprocessing: Any, settings: Descent, plan: DescentPlan, n_public: int) -> Any:
