@@ -152,9 +152,7 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
         n_features = run.X_seen.shape[1] + 1
         stream = Stream(source, roles, found, run.view)
         begin("shards of features")
-        with summands_from_parquet(
-            stream, run.plan, run.terms, run.loss, n_features, folder / "shards", n_jobs=jobs
-        ) as summands:
+        with summands_from_parquet(stream, run, folder / "shards", n_jobs=jobs) as summands:
             begin("steps")
             size = disk_of(folder / "shards") / 1e9
             learnt = run.descend(summands, n_features)

@@ -58,11 +58,8 @@ class Watch:
     """Tells of each step once, and whether to stop after it.
 
     ``on_step``: is told; it stops the descent by returning True.
-<<<<<<< HEAD
     ``steadiness``: looks at each state; what is lost is stopped.
-=======
     ``steps``: how many will be taken.
->>>>>>> h-filter
     """
 
     def __init__(
@@ -70,16 +67,11 @@ class Watch:
         plan: DescentPlan,
         make: Callable[[State], Any],
         on_step: OnStep | None,
-<<<<<<< HEAD
         steadiness: Steadiness,
-    ) -> None:
-        self._plan, self._make, self._on_step = plan, make, on_step
-        self._steadiness = steadiness
-=======
         steps: int,
     ) -> None:
         self._plan, self._make, self._on_step, self._steps = plan, make, on_step, steps
->>>>>>> h-filter
+        self._steadiness = steadiness
         self._told, self._stopped, self._begun = 0, False, time.monotonic()
 
     def __call__(self, state: State) -> bool:
@@ -90,15 +82,9 @@ class Watch:
             self._stopped = self._steadiness.is_lost
             if self._on_step is not None:
                 gone = time.monotonic() - self._begun
-<<<<<<< HEAD
-                left = gone * (self._plan.steps / state.step - 1)
-                told = Progress(state.step, self._plan.steps, left, state, self._plan, self._make)
-                self._stopped |= self._on_step(told) is True
-=======
                 left = gone * (self._steps / state.step - 1)
                 told = Progress(state.step, self._steps, left, state, self._plan, self._make)
-                self._stopped = self._on_step(told) is True
->>>>>>> h-filter
+                self._stopped |= self._on_step(told) is True
         return self._stopped
 
 

@@ -155,6 +155,8 @@ class DescentRun:
         From public numbers only.
     arrangement : Arrangement
         Which data sets the guarantee is about.
+    n_threads : int or None
+        As given.
 
     Raises
     ------
@@ -175,7 +177,7 @@ class DescentRun:
         self.records = records
         self.memory = DescentMemory() if memory is None else memory
         self.observer = Observer() if observer is None else observer
-        self._n_threads = n_threads
+        self.n_threads = n_threads
         settings = recipe.descent
         self.plan: DescentPlan = planned(settings, records.budgets, relation)
         self.loss: Loss = (
@@ -229,8 +231,8 @@ class DescentRun:
             self.loss.n_outputs,
         )
         if self.recipe.descent.filter is None:
-            return InMemory(list(blocks), self.loss, self.terms, self._n_threads)
-        filtered = Filtered(list(blocks), self.loss, self.terms, self.plan.steps, self._n_threads)
+            return InMemory(list(blocks), self.loss, self.terms, self.n_threads)
+        filtered = Filtered(list(blocks), self.loss, self.terms, self.plan.steps, self.n_threads)
         filtered.restore(self.memory.sensitive_accounts(), self.memory.charged())
         return filtered
 

@@ -26,7 +26,7 @@ class Choice:
     """Which of both to publish, and why; made of released and public things alone.
 
     ``differ``: share of public records of which student and model name different classes.
-    ``by_noise``: share whose class changes if the noise of all steps is added to the model's scores once more.
+    ``by_noise``: share whose class changes if the noise of all steps is added to the scores once more.
     """
 
     differ: float
@@ -44,8 +44,8 @@ class Choice:
             ("student", "no more than") if self.student else ("model itself", "more than")
         )
         return (
-            f"published is the {which}: a student that learnt from the model's beliefs names other classes for "
-            f"{self.differ:.1%} of the public records, {beside} the {self.by_noise:.1%} that noise explains"
+            f"published is the {which}: a student that learnt from the model's beliefs names other classes "
+            f"for {self.differ:.1%} of the public records, {beside} the {self.by_noise:.1%} that noise explains"
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -30,6 +32,7 @@ from collegium.study.kept_descent import FolderDescentMemory
 from collegium.study.model_card import descent_card
 from collegium.study.notes import KeptNotes
 from collegium.study.result import notes_on_test_records
+from collegium.study.streaming import StreamedStudyData
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.study_data import StudyData
 
@@ -140,19 +143,33 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
     """Take the steps that are left; if all were charged before, no record is looked at."""
     run, terms = planned.run, _terms(planned.run)
     if memory.charged() < run.plan.steps:
-        run.observer.stage("features")
-        summands = run.summands()
-        keep_descent_terms(folder, terms)
+        with _summands(planned, folder) as summands:
+            keep_descent_terms(folder, terms)
+            learnt = run.descend(summands, planned.n_features)
     else:
         keep_descent_terms(folder, terms)
         run.observer.skipped("steps")
-        summands = cast(Summands, None)
-    learnt = run.descend(summands, planned.n_features)
+        learnt = run.descend(cast(Summands, None), planned.n_features)
     if learnt.account.steps < run.plan.steps:
         raise StudyInterrupted
     if not folder.voting_has_ended():
         memory.end()
     return learnt
+
+
+@contextlib.contextmanager
+def _summands(planned: PlannedDescent, folder: StudyFolder) -> Iterator[Summands]:
+    """Let the private records be seen by the model, in memory or on disk. **Sensitive.**"""
+    run, config = planned.run, planned.config
+    records = run.records
+    run.observer.stage("features")
+    if not isinstance(records, StreamedStudyData):
+        yield run.summands()
+        return
+    is_here = config.run.engine == "local"
+    with contextlib.ExitStack() as stack:
+        workers = None if is_here else stack.enter_context(config.engine().running())
+        yield stack.enter_context(records.summands(run, folder.vault / "descent", workers))
 
 
 def _terms(run: DescentRun) -> DescentTerms:
