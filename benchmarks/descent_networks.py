@@ -1,9 +1,9 @@
 """Speed of private steps of a network: ``python benchmarks/descent_networks.py``.
 
-The Tanh network of Papernot et al. (2021) for MNIST and a batch of 512 random images. All ways take turns, so
-that whatever else the machine does falls on all alike; printed are medians over the turns, and their ratios to
-a plain forward and backward pass of the same network in the same run. Opacus is compared with where it is
-installed.
+The Tanh network of Papernot et al. (2021) for MNIST and a batch of 512 random images. All ways take
+turns, so that whatever else the machine does falls on all alike; printed are medians over the turns,
+and their ratios to a plain forward and backward pass of the same network in the same run. Opacus is
+compared with where it is installed.
 """
 
 import argparse

@@ -7,6 +7,7 @@ from collegium.lazy import lazily
 _HOMES = {
     "collegium.models.features.cache": ["CachedTransform"],
     "collegium.models.features.embeddings": ["Embeddings"],
+    "collegium.models.features.kernel_components": ["KernelComponents"],
     "collegium.models.features.principal": ["PublicComponents"],
     "collegium.models.features.scattering": ["ScatteringTransform"],
     "collegium.models.preprocessing.pixels": ["PixelScaler"],
@@ -17,6 +18,7 @@ _HOMES = {
 if TYPE_CHECKING:
     from collegium.models.features.cache import CachedTransform
     from collegium.models.features.embeddings import Embeddings
+    from collegium.models.features.kernel_components import KernelComponents
     from collegium.models.features.principal import PublicComponents
     from collegium.models.features.scattering import ScatteringTransform
     from collegium.models.preprocessing.pixels import PixelScaler
@@ -28,6 +30,7 @@ else:  # so that type checkers know every name, and that there are no others
 __all__ = [
     "CachedTransform",
     "Embeddings",
+    "KernelComponents",
     "PixelScaler",
     "PrincipalTable",
     "PublicComponents",

@@ -1,6 +1,7 @@
 """A whole descent: what is charged, drawn and lost; what neighbours change; what the plan promises."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import LARGEST_STEP, signal
 from collegium.sgd.grid import UNIT
 from collegium.sgd.memory import DescentMemory
+from collegium.sgd.optimiser import State, stepped
 from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.settings import Descent
 
@@ -255,3 +257,17 @@ def test_step_size_and_components_follow_from_public_numbers():
     wanted = DescentRecipe(Descent(components=7), make_pipeline(PublicComponents(n_components=50)))
     assert DescentRun(wanted, its).X_seen.shape == (200, 7)
     assert DescentRun(DescentRecipe(Descent(), PublicComponents()), its).X_seen.shape == (200, 64)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "sizes"), [("linear", [1, 0.75, 0.5, 0.25]), ("cosine", [1, 0.8536, 0.5, 0.1464])]
+)
+def test_steps_become_smaller_as_the_schedule_says(schedule, sizes):
+    its = Descent(steps=4, momentum=0.0, schedule=schedule, averaging=0.5)
+    states = [State.at(np.zeros((2, 1)))]
+    for _ in range(4):
+        states.append(stepped(states[-1], np.ones((2, 1)), its, 2.0))
+    steps = [(a.parameters - b.parameters)[0, 0] / 2 for a, b in pairwise(states)]
+    assert steps == pytest.approx(sizes, abs=1e-4)
+    assert np.allclose(states[-1].model, (states[-1].parameters + states[-2].parameters) / 2)
+    assert states[1].model is states[1].parameters

@@ -1,11 +1,11 @@
 """Noise and rates for given budgets, where steps of Gaussian noise see Poisson samples of owners.
 
-Everything is solved for in logarithms, by secants. Losses on a fine grid are dear, so a solution is looked for
-with accounts that become better: Rényi DP in plain floating point, within brackets; then losses on two coarse
-grids, whose error falls with the square of the interval and is extrapolated; then the account that counts,
-which finds itself a part in 1e5 away from its solution, knows the slopes, and is done after two or three
-rounds. What is returned was verified with that account, at the very floats that are returned: no epsilon is
-above its budget, and each is below it by less than a part in 1e7.
+Everything is solved for in logarithms, by secants. Losses on a fine grid are dear, so that solutions are
+looked for with accounts that become better: Rényi DP in plain floating point, within brackets; then losses on
+two coarse grids, whose error falls with the square of the interval and is extrapolated; then the account that
+counts, which finds itself about a part in 1e5 away from its solution, knows the slopes, and is done after two
+or three rounds. What is returned was verified with that account, at the very floats that are returned: no
+epsilon is above its budget, and each is below it by less than a part in 1e7.
 """
 
 import math
@@ -32,6 +32,8 @@ _TIGHT = 1e-7  # of epsilon: how much of a budget may be left unused
 _NEAR = 1e-5  # of epsilon: where the coarse grids have done their part
 _FAR = 1.5  # largest step of a logarithm
 _ALMOST_1 = -1e-9  # log of the largest rate below 1
+_LOWEST = -60.0  # log of a rate or noise that nobody needs
+_LEAST = 1e-12  # epsilon, before its logarithm is taken
 _RATE_SLOPES, _NOISE_SLOPES = (0.1, 10.0), (-30.0, -0.1)  # what a slope is taken to be within
 
 Epsilon = Callable[[float, float, float], float]
@@ -84,7 +86,14 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, account: st
     _check(rate, steps, account)
     if rate == 1:
         return math.sqrt(steps) / mu * (1 + 2.0**-44)
-    return rates_and_noise([epsilon], [delta], [1.0], rate, steps, account).noise
+    accounts, log_rate = _Accounts(steps, account, [epsilon]), math.log(rate)
+    # The Gaussian limit of many steps: mu = q sqrt(T (exp(1/σ²) - 1)).
+    start = -0.5 * math.log(math.log1p((mu / rate) ** 2 / steps))
+
+    def excess(by: Epsilon) -> Callable[[float], float]:
+        return lambda log_noise: -by(log_rate, log_noise, delta)
+
+    return math.exp(_climbed(accounts, excess, _TIGHT / 2 - math.log(epsilon), start, 1.5))
 
 
 def rate_for(
@@ -127,11 +136,14 @@ def rate_for(
     _check(1.0, steps, account)
     if noise * mu >= math.sqrt(steps) * (1 + 2.0**-44):
         return 1.0
-    search = _Search([epsilon], [delta], [1.0], None, steps, account)
-    search.log_noise = math.log(noise)
-    first = math.log(mu) - 0.5 * math.log(steps * math.expm1(min(noise**-2, 700.0)))
-    search.log_rates = np.array([min(first, _ALMOST_1)])
-    return float(search.found().rates[0])
+    accounts, log_noise = _Accounts(steps, account, [epsilon]), math.log(noise)
+    start = math.log(mu) - 0.5 * math.log(steps * math.expm1(min(noise**-2, 700.0)))
+
+    def excess(by: Epsilon) -> Callable[[float], float]:
+        return lambda log_rate: by(log_rate, log_noise, delta)
+
+    goal = math.log(epsilon) - _TIGHT / 2
+    return math.exp(_climbed(accounts, excess, goal, start, 1.0, _ALMOST_1))
 
 
 def rates_and_noise(
@@ -152,75 +164,117 @@ def rates_and_noise(
     ``mean_rate``: in (0, 1).
     """
     _check(mean_rate, steps, account)
-    search = _Search(epsilons, deltas, shares, mean_rate, steps, account)
-    mean = float(search.shares @ search.mu)
-    # The Gaussian limit of many steps: mu = q sqrt(T (exp(1/σ²) - 1)).
-    search.log_noise = -0.5 * math.log(math.log1p((mean / mean_rate) ** 2 / steps))
-    search.log_rates = np.minimum(np.log(mean_rate * search.mu / mean), _ALMOST_1)
-    return search.found()
+    if len(epsilons) == 1:
+        noise = noise_for(epsilons[0], deltas[0], mean_rate, steps, account)
+        return Solution(noise, np.array([mean_rate]))
+    return _Search(epsilons, deltas, shares, mean_rate, steps, account).found()
+
+
+class _Accounts:
+    """Log epsilon of steps at a log rate and log noise, by accounts that become better and dearer."""
+
+    def __init__(self, steps: int, account: str, epsilons: Sequence[float]) -> None:
+        self.steps, self.account = steps, account
+        self.interval = 10 * INTERVAL * min(1.0, max(0.3, min(epsilons)))
+        self.between = account == "pld"
+
+    def rough(self, log_rate: float, log_noise: float, delta: float) -> float:
+        """Rényi DP in plain floating point."""
+        rate, noise = math.exp(log_rate), math.exp(log_noise)
+        return rough_epsilon(rate, noise, self.steps, delta).log_epsilon
+
+    def coarse(self, log_rate: float, log_noise: float, delta: float) -> float:
+        """Losses on a coarse grid."""
+        point = math.exp(log_rate), math.exp(log_noise), self.steps, delta
+        return math.log(max(poisson_gaussian_epsilon(*point, interval=self.interval), _LEAST))
+
+    def extrapolated(self, log_rate: float, log_noise: float, delta: float) -> float:
+        """Losses on two coarse grids."""
+        point = math.exp(log_rate), math.exp(log_noise), self.steps, delta
+        one = poisson_gaussian_epsilon(*point, interval=self.interval)
+        two = poisson_gaussian_epsilon(*point, interval=2 * self.interval)
+        rest = 1 - (INTERVAL / self.interval) ** 2
+        return math.log(max(one - (two - one) / 3 * rest, one / 2, _LEAST))
+
+    def exact(self, log_rate: float, log_noise: float, delta: float) -> float:
+        """What counts."""
+        point = math.exp(log_rate), math.exp(log_noise), self.steps, delta
+        return math.log(max(poisson_gaussian_epsilon(*point, account=self.account), _LEAST))
+
+
+def _climbed(
+    accounts: _Accounts,
+    value: Callable[[Epsilon], Callable[[float], float]],
+    goal: float,
+    start: float,
+    slope: float,
+    highest: float = math.inf,
+) -> float:
+    """Where one growing function is at its goal, from account to account."""
+    levels = [(accounts.rough, 1e-3), (accounts.extrapolated, _NEAR), (accounts.exact, _TIGHT / 2)]
+    at = start
+    for by, near in levels if accounts.between else [levels[0], levels[2]]:
+        of = value(by)
+        root = _root(lambda x, of=of: of(x) - goal, at, slope, near, highest)  # type: ignore[misc]
+        at, slope = root.at, root.slope
+        if accounts.account == "rdp" and abs(root.value) > 0.1:
+            break  # the rough account is nearly the one that counts
+    if abs(root.value) > _TIGHT / 2:
+        raise _nothing_found(accounts.account)
+    return at
 
 
 class _Search:
-    """Looks for one noise and a rate for each group, which together keep all budgets and a mean rate.
-
-    ``mean_rate``: None where the noise is given.
-    """
-
-    log_noise: float
-    log_rates: FloatArray
+    """Looks for one noise and a rate for each group, which together keep all budgets and a mean rate."""
 
     def __init__(
         self,
         epsilons: Sequence[float],
         deltas: Sequence[float],
         shares: Sequence[float],
-        mean_rate: float | None,
+        mean_rate: float,
         steps: int,
         account: str,
     ) -> None:
         self.limits, self.deltas = np.log(epsilons), list(deltas)
         self.shares, self.mean_rate = np.asarray(shares, dtype=np.float64), mean_rate
-        self.steps, self.account = steps, account
-        self.mu = np.array([gdp_mu(e, d) for e, d in zip(epsilons, deltas, strict=True)])
+        self.accounts = _Accounts(steps, account, epsilons)
+        mu = np.array([gdp_mu(e, d) for e, d in zip(epsilons, deltas, strict=True)])
         # With so much noise, rate 1 is affordable.
-        self.always = np.log(math.sqrt(steps) / self.mu * (1 + 2.0**-44))
-        self.coarse = 10 * INTERVAL * min(1.0, *epsilons)
+        self.always = np.log(math.sqrt(steps) / mu * (1 + 2.0**-44))
+        # The Gaussian limit of many steps, as in noise_for.
+        mean = float(self.shares @ mu)
+        self.log_noise = -0.5 * math.log(math.log1p((mean / mean_rate) ** 2 / steps))
+        self.log_rates = np.minimum(np.log(mean_rate * mu / mean), _ALMOST_1)
+        self.by_rate, self.by_noise = np.ones_like(mu), -np.ones_like(mu)
 
     def found(self) -> Solution:
-        """Search, from where ``log_noise`` and ``log_rates`` are."""
-        goal = self.limits + math.log1p(-_TIGHT / 2)
-        self._nested(self._rough, goal)
-        by_rate, by_noise = self._slopes()
-        if self.account == "pld" and self.coarse >= 3 * INTERVAL:
-            if not self._together(self._extrapolated, goal, _NEAR, by_rate, by_noise):
-                self._nested(self._extrapolated, goal)
-        if not self._together(self._exact, goal, _TIGHT / 2, by_rate, by_noise):
-            self._nested(self._exact, goal)
-            if (self._values(self._exact, self.limits) > self.limits).any():
-                raise _nothing_found(self.account)
+        """Search."""
+        accounts, goal = self.accounts, self.limits - _TIGHT / 2
+        self._nested(accounts.rough, goal, 1e-3)
+        self._measure_slopes(accounts.rough)
+        if accounts.between and not self._together(accounts.extrapolated, goal, _NEAR):
+            # Rényi DP is far off where noise and rates are small.
+            self._nested(accounts.coarse, goal, 1e-3)
+            self._measure_slopes(accounts.coarse)
+            self._together(accounts.extrapolated, goal, _NEAR)
+        if not self._together(accounts.exact, goal, _TIGHT / 2):
+            self._settle_rates(goal)
         return Solution(math.exp(self.log_noise), np.exp(self.log_rates))
 
-    def _rough(self, log_rate: float, log_noise: float, delta: float) -> float:
-        rate, noise = math.exp(log_rate), math.exp(log_noise)
-        return rough_epsilon(rate, noise, self.steps, delta).log_epsilon
+    def _settle_rates(self, goal: FloatArray) -> None:
+        """Keep the noise, and find each group's rate for it: their mean is then only nearly as asked for."""
+        self.log_rates = np.where(self.log_noise >= self.always, 0.0, self.log_rates)
+        for g in np.flatnonzero(self.log_rates < 0):
+            found = self._rate(self.accounts.exact, int(g), goal, _TIGHT / 2)
+            self.log_rates[g] = found.at
+            if not -1e-3 < found.value <= _TIGHT / 2:
+                raise _nothing_found(self.accounts.account)
 
-    def _extrapolated(self, log_rate: float, log_noise: float, delta: float) -> float:
-        point = math.exp(log_rate), math.exp(log_noise), self.steps, delta
-        one = poisson_gaussian_epsilon(*point, interval=self.coarse)
-        two = poisson_gaussian_epsilon(*point, interval=2 * self.coarse)
-        rest = 1 - (INTERVAL / self.coarse) ** 2
-        return math.log(max(one - (two - one) / 3 * rest, one / 2, 1e-12))
-
-    def _exact(self, log_rate: float, log_noise: float, delta: float) -> float:
-        point = math.exp(log_rate), math.exp(log_noise), self.steps, delta
-        return math.log(max(poisson_gaussian_epsilon(*point, account=self.account), 1e-12))
-
-    def _slopes(self) -> tuple[FloatArray, FloatArray]:
-        noise, rates = math.exp(self.log_noise), np.exp(np.minimum(self.log_rates, _ALMOST_1))
-        pairs = zip(rates.tolist(), self.deltas, strict=True)
-        rough = [rough_epsilon(rate, noise, self.steps, delta) for rate, delta in pairs]
-        by_rate = np.clip([one.by_log_rate for one in rough], *_RATE_SLOPES)
-        return by_rate, np.clip([one.by_log_noise for one in rough], *_NOISE_SLOPES)
+    def _rate(self, by: Epsilon, group: int, goal: FloatArray, near: float) -> "_Root":
+        noise, aim, delta = self.log_noise, float(goal[group]), self.deltas[group]
+        start, slope = float(self.log_rates[group]), float(self.by_rate[group])
+        return _root(lambda rate: by(rate, noise, delta) - aim, start, slope, near, _ALMOST_1)
 
     def _values(self, by: Epsilon, where_always: FloatArray) -> FloatArray:
         """Log epsilon of each group; for those with rate 1, who have budget left, what is given."""
@@ -229,115 +283,121 @@ class _Search:
             values[g] = by(float(self.log_rates[g]), self.log_noise, self.deltas[g])
         return values
 
-    def _together(
-        self, by: Epsilon, goal: FloatArray, near: float, by_rate: FloatArray, by_noise: FloatArray
-    ) -> bool:
-        """Newton's method for all at once, with slopes that Broyden's update makes better, in place."""
+    def _measure_slopes(self, by: Epsilon, apart: float = 1e-3) -> None:
+        for g, delta in enumerate(self.deltas):
+            rate, noise = min(float(self.log_rates[g]), _ALMOST_1 - apart), self.log_noise
+            here = by(rate, noise, delta)
+            self.by_rate[g] = (by(rate + apart, noise, delta) - here) / apart
+            self.by_noise[g] = (by(rate, noise + apart, delta) - here) / apart
+        self._keep_slopes_sane()
+
+    def _keep_slopes_sane(self) -> None:
+        np.clip(self.by_rate, *_RATE_SLOPES, out=self.by_rate)
+        np.clip(self.by_noise, *_NOISE_SLOPES, out=self.by_noise)
+
+    def _together(self, by: Epsilon, goal: FloatArray, near: float) -> bool:
+        """Newton's method for all at once, with slopes that Broyden's update makes better."""
         before: tuple[FloatArray, FloatArray, float] | None = None
         for _ in range(12):
             values = self._values(by, goal)
             if before is not None:
-                self._learn(values, *before, by_rate, by_noise)
+                self._learn(values, *before)
             if (np.abs(values - goal) <= near).all():
                 return True
             before = values, self.log_rates, self.log_noise
-            self._step(values - goal, by_rate, by_noise)
+            self._step(values - goal)
         return False
 
     def _learn(
-        self,
-        values: FloatArray,
-        values_before: FloatArray,
-        rates_before: FloatArray,
-        noise_before: float,
-        by_rate: FloatArray,
-        by_noise: FloatArray,
+        self, values: FloatArray, values_before: FloatArray, rates_before: FloatArray, noise: float
     ) -> None:
-        moved, shifted = self.log_rates - rates_before, self.log_noise - noise_before
+        moved, shifted = self.log_rates - rates_before, self.log_noise - noise
         size = moved**2 + shifted**2
         known = (size > 1e-16) & (self.log_rates < 0) & (rates_before < 0)
-        rest = values - values_before - by_rate * moved - by_noise * shifted
+        rest = values - values_before - self.by_rate * moved - self.by_noise * shifted
         rest = np.where(known, rest / np.where(known, size, 1.0), 0.0)
-        by_rate[:] = np.clip(by_rate + rest * moved, *_RATE_SLOPES)
-        by_noise[:] = np.clip(by_noise + rest * shifted, *_NOISE_SLOPES)
+        self.by_rate += rest * moved
+        self.by_noise += rest * shifted
+        self._keep_slopes_sane()
 
-    def _step(self, miss: FloatArray, by_rate: FloatArray, by_noise: FloatArray) -> None:
+    def _step(self, miss: FloatArray) -> None:
+        ratio = self.by_noise / self.by_rate
+
         def rates(shift: float) -> FloatArray:
             left = self.log_noise + shift - self.always
-            moved = np.clip(-(miss + by_noise * shift) / by_rate, -_FAR, _FAR)
+            moved = np.clip(-miss / self.by_rate - ratio * shift, -_FAR, _FAR)
             # A group that had rate 1 has about that where its budget just suffices for it.
-            new = np.where(self.log_rates < 0, self.log_rates + moved, -by_noise / by_rate * left)
+            new = np.where(self.log_rates < 0, self.log_rates + moved, -ratio * left)
             return np.where(left >= 0, 0.0, np.minimum(new, _ALMOST_1))
 
-        shift = 0.0
-        if self.mean_rate is not None:
-            mean = self.mean_rate
+        def excess(shift: float) -> float:
+            return math.log(float(self.shares @ np.exp(rates(shift))) / self.mean_rate)
 
-            def excess(shift: float) -> float:
-                return math.log(float(self.shares @ np.exp(rates(shift))) / mean)
-
-            ends = excess(-_FAR), excess(_FAR)
-            if ends[0] < 0 < ends[1]:
-                shift = float(brentq(excess, -_FAR, _FAR, xtol=1e-14))
-            else:
-                shift = _FAR if ends[1] <= 0 else -_FAR
+        low, high = excess(-_FAR), excess(_FAR)
+        if low < 0 < high:
+            shift = float(brentq(excess, -_FAR, _FAR, xtol=1e-14))
+        else:
+            shift = _FAR if high <= 0 else -_FAR
         self.log_rates = rates(shift)
         self.log_noise += shift
 
-    def _nested(self, by: Epsilon, goal: FloatArray) -> None:
-        """For each noise, a rate for each group: slow, and never lost."""
+    def _nested(self, by: Epsilon, goal: FloatArray, near: float) -> None:
+        """For each noise, a rate for each group: slow, but within brackets."""
 
-        def rates(log_noise: float) -> FloatArray:
-            found = np.zeros_like(self.log_rates)
+        def excess(log_noise: float) -> float:
+            self.log_noise = log_noise
+            self.log_rates = np.where(log_noise >= self.always, 0.0, self.log_rates)
             for g in np.flatnonzero(log_noise < self.always):
-                aim, delta, start = float(goal[g]), self.deltas[g], float(self.log_rates[g])
-                found[g] = _root(
-                    lambda r, aim=aim, delta=delta: by(r, log_noise, delta) - aim,  # type: ignore[misc]
-                    start,
-                    highest=_ALMOST_1,
-                    account=self.account,
-                )
-            self.log_rates = found
-            return found
+                self.log_rates[g] = self._rate(by, int(g), goal, near / 2).at
+            return math.log(float(self.shares @ np.exp(self.log_rates)) / self.mean_rate)
 
-        if self.mean_rate is not None:
-            mean = self.mean_rate
-            self.log_noise = _root(
-                lambda s: math.log(float(self.shares @ np.exp(rates(s))) / mean),
-                self.log_noise,
-                account=self.account,
-            )
-        rates(self.log_noise)
+        _root(excess, self.log_noise, 1.0, near)
+
+
+class _Root(NamedTuple):
+    at: float
+    value: float
+    slope: float
 
 
 def _root(
-    of: Callable[[float], float], start: float, *, highest: float = math.inf, account: str
-) -> float:
-    """Root of a growing function of a logarithm, by secants within a bracket; or `highest`."""
-    low, high, at, slope = -math.inf, highest, min(start, highest), 1.0
+    of: Callable[[float], float],
+    start: float,
+    slope: float,
+    near: float,
+    highest: float = math.inf,
+) -> _Root:
+    """Look for the root of a growing function of a logarithm: by secants, within a bracket.
+
+    Ends at `highest`, or far down, where the root is not before: its value says so.
+    """
+    low, high, at = _LOWEST, highest, max(min(start, highest), _LOWEST)
     before: tuple[float, float] | None = None
     for _ in range(100):
         value = of(at)
-        if abs(value) < _TIGHT / 4 or (at == highest and value < 0):
-            return at
-        low, high = (at, high) if value < 0 else (low, at)
         if before is not None and at != before[0]:
             secant = (value - before[1]) / (at - before[0])
-            slope = secant if secant > 1e-3 else slope
+            slope = secant if secant > 1e-2 else slope
+        if abs(value) <= near or (value < 0 and at == highest) or (value > 0 and at == _LOWEST):
+            break
+        low, high = (at, high) if value < 0 else (low, at)
         before = at, value
         moved = at - min(max(value / slope, -_FAR), _FAR)
-        if not low < moved < high:
-            moved = highest if moved >= high == highest else (low + high) / 2
+        if moved >= high:
+            moved = high if before[0] < high == highest else (low + high) / 2
+        elif moved <= low:
+            moved = low if low == _LOWEST else (low + high) / 2
         if moved == at:
-            return at
+            break
         at = moved
-    raise _nothing_found(account)
+    return _Root(at, value, slope)
 
 
 def _nothing_found(account: str) -> InputError:
     return InputError(
-        f"the account {account!r} found no solution for these budgets: they may be smaller than it can show "
-        "(Rényi orders end at 16,384, and the grid of losses at 1e-4); use another account, or full batch"
+        f"the account {account!r} found no rates and noise that use these budgets: they are too far apart, "
+        "or smaller than it can show (Rényi orders end at 16,384, the grid of losses at 1e-4); use another "
+        "account, clips instead of rates, or full batch"
     )
 
 

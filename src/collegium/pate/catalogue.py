@@ -17,6 +17,7 @@ from collegium.errors import ConfigError, InputError, ModelError
 from collegium.models.batched import check_teachers_at_once
 from collegium.models.classifiers import check_classifier
 from collegium.models.features import Embeddings, PublicComponents, ScatteringTransform
+from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.preprocessing import PixelScaler, PrincipalTable, TabularEncoder
 
 SHORT_NAMES = {
@@ -41,6 +42,8 @@ SHORT_NAMES = {
 }
 #: Best of 0, 0.25, 0.35 and 0.5 for ridge teachers on 200 scattering components of MNIST.
 _WHITENING = 0.25
+#: What kernel components compare images in: chosen with direct training (docs/results/direct-training.md).
+_KERNEL_POINTS, _KERNEL_POINTS_WHITENED = 400, 0.5
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "logistic-regression": {"max_iter": 1000},
     "seed-cnn": {"network": "seed-cnn"},
@@ -149,14 +152,16 @@ def build_preprocessing(
     components: int,
     random_state: int,
     normalise: str = "length",
+    whiten: float | None = None,
 ) -> Any | None:
     """Make the transformer that is fitted on public records; None for kind ``none``.
 
     ``kind``: see the configuration's ``preprocessing.kind``.
     ``categorical``: for ``tabular``.
-    ``components``: for ``pca``, ``principal`` and ``scattering``.
+    ``components``: for ``pca``, ``principal``, ``scattering`` and ``kernel``.
     ``random_state``: for ``pca``.
     ``normalise``: for ``embeddings``.
+    ``whiten``: for ``scattering``; default: what is best for ridge teachers.
     """
     if kind == "tabular":
         return TabularEncoder(categorical=cast(Any, categorical))
@@ -168,8 +173,12 @@ def build_preprocessing(
         return make_pipeline(PixelScaler(), PCA(components, random_state=random_state))
     if kind == "scattering":
         return make_pipeline(
-            ScatteringTransform(root=True), PublicComponents(components, whiten=_WHITENING)
+            ScatteringTransform(root=True),
+            PublicComponents(components, whiten=_WHITENING if whiten is None else whiten),
         )
+    if kind == "kernel":
+        points = PublicComponents(_KERNEL_POINTS, whiten=_KERNEL_POINTS_WHITENED)
+        return make_pipeline(ScatteringTransform(root=True), points, KernelComponents(components))
     if kind == "embeddings":
         return Embeddings(normalise=cast(Any, normalise))
     return None

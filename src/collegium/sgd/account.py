@@ -22,24 +22,32 @@ class DescentAccount:
 
     With everybody in every step, each step is a Gaussian event, and the account is exact. Poisson samples
     are fixed in advance, in number and rates, and composed as a whole: no filter is valid for them.
+
+    ``taken``: steps that may be taken; default: the plan's. There are more with a filter
+        (``sgd/filtered.py``), under which nobody pays more than the plan's steps cost: that is stated.
     """
 
-    def __init__(self, plan: DescentPlan) -> None:
+    def __init__(self, plan: DescentPlan, taken: int | None = None) -> None:
         self.plan = plan
+        self.taken = plan.steps if taken is None else taken
         self.steps = 0
 
     def charge(self, steps: int) -> None:
         """Charge all steps up to this number; raises BudgetExceededError beyond the plan."""
-        if steps > self.plan.steps:
+        if steps > self.taken:
             raise BudgetExceededError(
-                f"step {steps:,} of {self.plan.steps:,} that were planned and paid for: nothing was drawn"
+                f"step {steps:,} of {self.taken:,} that were planned and paid for: nothing was drawn"
             )
         self.steps = max(self.steps, steps)
 
     @property
     def event(self) -> Event:
-        """What was drawn."""
-        return self.plan.event(self.steps)
+        """What was drawn; with a filter, what it costs nobody more than."""
+        return self.plan.event(self._paid)
+
+    @property
+    def _paid(self) -> int:
+        return min(self.steps, self.plan.steps)
 
     def composition(self) -> dict[str, list[Use]]:
         """What was drawn, by group, for export."""
@@ -51,7 +59,7 @@ class DescentAccount:
 
     def epsilon_spent(self) -> Mapping[str, float]:
         """Of each owner of a group, at the group's δ, after the steps charged so far."""
-        return self.plan.epsilon(self.steps)
+        return self.plan.epsilon(self._paid)
 
     def statement(
         self,

@@ -16,6 +16,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.personalisation.descent_plan import DescentPlan
@@ -29,7 +30,11 @@ LARGEST_STEP = 40.0
 """With momentum 0.9: what is stable grows with 1 + momentum (Polyak 1964)."""
 _USUAL = 1.9
 FEATURES_PER_ROOT_SIGNAL = 3.0
-_COMPONENTS: dict[type, str] = {PublicComponents: "n_components", PrincipalTable: "components"}
+_COMPONENTS: dict[type, str] = {
+    KernelComponents: "n_components",
+    PublicComponents: "n_components",
+    PrincipalTable: "components",
+}
 
 
 def signal(plan: DescentPlan) -> float:
@@ -47,8 +52,10 @@ def learning_rate(settings: Descent, plan: DescentPlan) -> float:
 
 def by_noise(settings: Descent, plan: DescentPlan, noise: float) -> float:
     """Find the step size that leaves so much noise in a score of a row of unit length, after all steps."""
-    steps, m = settings.steps, settings.momentum
+    steps, m = settings.taken, settings.momentum
     effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
+    # With a filter, each step has the noise of fewer.
+    effective *= math.sqrt(settings.steps / steps)
     return noise * signal(plan) / (settings.clip_norm * effective)
 
 

@@ -48,6 +48,9 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         in which generous people are more often, or have more say.
     steps : int
         How many; fixed beforehand, and paid for.
+    filter : float, optional
+        ``full-batch``: take so many times the steps, with the noise of the planned ones; everybody pays for
+        the norm that was really used (``docs/descent-filter.md``).
     rate : float, optional
         Mean probability with which somebody takes part in a step, of ``sample`` and ``scale``.
     clip_norm : float
@@ -63,6 +66,8 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         some. Default: as many as there is signal for, at most those that it makes.
     momentum : float
         Share of a step that the next one repeats.
+    schedule : {"constant", "linear", "cosine"}
+        How the size of the steps goes on: as it is, or down to nothing.
     averaging : float
         Over which last share of the steps the model is averaged.
     neighbours : {"blanked", "replaced"}, optional
@@ -140,12 +145,14 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         *,
         sampling: str = _DEFAULT.sampling,
         steps: int = _DEFAULT.steps,
+        filter: float | None = _DEFAULT.filter,
         rate: float | None = _DEFAULT.rate,
         clip_norm: float = _DEFAULT.clip_norm,
         bound: str = _DEFAULT.bound,
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
+        schedule: str = _DEFAULT.schedule,
         averaging: float = _DEFAULT.averaging,
         neighbours: str | None = _DEFAULT.neighbours,
         accountant: str = _DEFAULT.accountant,
@@ -159,12 +166,14 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
     ) -> None:
         self.sampling = sampling
         self.steps = steps
+        self.filter = filter
         self.rate = rate
         self.clip_norm = clip_norm
         self.bound = bound
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
+        self.schedule = schedule
         self.averaging = averaging
         self.neighbours = neighbours
         self.accountant = accountant

@@ -33,7 +33,7 @@ from collegium.sgd.optimiser import State
 from collegium.sgd.progress import Lines, OnStep, Watch
 from collegium.sgd.public_start import public_start
 from collegium.sgd.run import DescentRecipe, DescentRun, planned
-from collegium.sgd.settings import Descent
+from collegium.sgd.settings import MOST_COMPONENTS, WHITENING, Descent
 from collegium.sgd.steadiness import Steadiness, too_large_for_noise
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 AUTO = "auto"
-MOST_COMPONENTS, WHITEN = 400, 0.75
 
 
 class DescentFace(Face):
@@ -159,7 +158,7 @@ class DescentFace(Face):
         self.preprocessing_ = run.view.transformer
         allowed = NOISE_IN_A_LOGIT if recipe.bounds is None else NOISE_IN_A_SCORE
         _warn(too_large_for_noise(recipe.descent, run.plan, run.learning_rate, allowed))
-        start = _public_start(run, y_public)
+        start = start_from_public(run, y_public)
         if start is not None:
             run.recipe = replace(run.recipe, start=start)
         if recipe.noise_seed is None:
@@ -179,7 +178,7 @@ class DescentFace(Face):
             )
         try:
             steadiness = Steadiness(recipe.descent, run.plan)
-            watch = Watch(run.plan, published, on_step, steadiness)
+            watch = Watch(run.plan, recipe.descent.taken, published, on_step, steadiness)
             learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
         except BaseException:
             if spending is not None and not memory.steps:  # nothing was drawn
@@ -234,7 +233,7 @@ class _InProcess(DescentMemory):
         self.steps = steps
 
 
-def _public_start(run: DescentRun, y_public: NDArray[Any] | None) -> Floats | None:
+def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats | None:
     """Start from public records whose targets are known, also those that owners let be published."""
     records, parts = run.records, []
     if y_public is not None:
@@ -258,9 +257,9 @@ def usual_preprocessing(X_public: Any) -> Any:
     public = as_records(X_public, "public")
     n_public, *shape = public.shape
     if len(shape) > 1:
-        components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITEN)
+        components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITENING)
         return make_pipeline(ScatteringTransform(root=True), components)
-    return PublicComponents(max(1, min(MOST_COMPONENTS, shape[0], n_public - 1)), whiten=WHITEN)
+    return PublicComponents(max(1, min(MOST_COMPONENTS, shape[0], n_public - 1)), whiten=WHITENING)
 
 
 def _warn(line: str) -> None:

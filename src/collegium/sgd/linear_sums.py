@@ -29,7 +29,8 @@ _SCALE = 2.0**FACTOR_BITS
 _LARGEST = 2**FACTOR_BITS - 1  # of a feature, in multiples of 2^-15: they are kept as int16
 CONSTANT = _LARGEST / _SCALE
 """The constant feature."""
-_ROWS = 4096  # records that are handled together: their floats stay in the cache
+_ROWS, _FEW_ROWS = 4096, 256  # records that are handled together, at most and at least
+_CACHE = 2**19  # their floats, which stay in the cache
 _EXACT = 2.0**53
 _SLACK = 1 - 2.0**-40  # rounding of norms in double precision is some 2^-45
 _TRIES, _SHRINK = 4, 0.98
@@ -126,7 +127,7 @@ def exact_scores(units: Floats, parameters: Floats) -> Floats:
         return np.full((len(units), parameters.shape[1]), np.nan)
     bits = 53 - FACTOR_BITS - math.ceil(math.log2(len(parameters) + 1))
     scale = 2.0 ** (bits - math.frexp(float(np.abs(parameters).max(initial=0.0)))[1] - 1)
-    return np.asarray((units @ np.rint(parameters * scale)) * (1 / (_SCALE * scale)))
+    return np.asarray(units @ (np.rint(parameters * scale) * (1 / (_SCALE * scale))))
 
 
 def exact_sum(units: Floats, rounded: Floats) -> Integers:
@@ -152,9 +153,8 @@ def bounded(
     ``clips``, ``weights`` (n_owners,): each owner's, as in :class:`Terms`.
     Returns: whole numbers, in units of 2^-15 clip norms.
     """
-    unsound = ~np.isfinite(errors).all(axis=1, keepdims=True)
-    if unsound.any():  # a gradient that is no number counts as none
-        errors = np.where(unsound, 0.0, errors)
+    if not np.isfinite(errors).all():  # a gradient that is no number counts as none
+        errors = np.where(np.isfinite(errors).all(axis=1, keepdims=True), errors, 0.0)
     norms = _norms(errors, units, lengths, per_owner) / clip_norm
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = np.minimum(weights, clips * _SLACK / norms)
@@ -215,8 +215,9 @@ def blocks_of(
 
 def owners_together(per_owner: int, n_features: int, n_outputs: int) -> int:
     """Choose how many owners with so many records each make a block that fits the cache."""
+    rows = min(_ROWS, max(_FEW_ROWS, _CACHE // n_features // 64 * 64))
     size = n_features * n_outputs if per_owner > 1 else 1
-    return max(1, min(_ROWS // per_owner, 2**22 // size))
+    return max(1, min(rows // per_owner, 2**22 // size))
 
 
 def lengths_of(features: NDArray[np.int16]) -> Floats:

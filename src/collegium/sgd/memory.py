@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from collegium.sgd.optimiser import State
 
@@ -36,6 +39,13 @@ class DescentMemory:
 
     def keep(self, state: State) -> None:
         """Keep where it stands."""
+
+    def sensitive_accounts(self) -> dict[str, NDArray[Any]] | None:
+        """Recall what owners have left in a descent with a filter, as it was kept last."""
+        return None
+
+    def keep_accounts(self, sensitive_accounts: dict[str, NDArray[Any]]) -> None:
+        """Keep that, in the vault, before the state to which it belongs."""
 
     @contextlib.contextmanager
     def descending(self) -> Iterator[Callable[[], bool]]:

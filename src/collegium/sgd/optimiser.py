@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +12,13 @@ from numpy.typing import NDArray
 from collegium.sgd.settings import Descent
 
 Floats = NDArray[np.float64]
+
+
+_SCHEDULES: dict[str, Callable[[float], float]] = {
+    "constant": lambda done: 1.0,
+    "linear": lambda done: 1.0 - done,
+    "cosine": lambda done: (1.0 + math.cos(math.pi * done)) / 2,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +53,10 @@ def stepped(state: State, gradient: Floats, settings: Descent, learning_rate: fl
     Heavy-ball momentum (Polyak 1964), and the mean of the last iterates (Polyak & Juditsky 1992).
     """
     velocity = settings.momentum * state.velocity + gradient
-    parameters = state.parameters - learning_rate * velocity
+    size = learning_rate * _SCHEDULES[settings.schedule](state.step / settings.taken)
+    parameters = state.parameters - size * velocity
     average, averaged = state.average, state.averaged
-    if state.step + 1 > (1 - settings.averaging) * settings.steps:
+    if state.step + 1 > (1 - settings.averaging) * settings.taken:
         averaged += 1
         average = average + (parameters - average) / averaged
     return State(state.step + 1, parameters, velocity, average, averaged)

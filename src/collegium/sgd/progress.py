@@ -41,7 +41,7 @@ class Progress:
     @cached_property
     def epsilon(self) -> Mapping[str, float]:
         """What each owner of a group has spent by now, at the group's δ."""
-        return self.plan.epsilon(self.step)
+        return self.plan.epsilon(min(self.step, self.plan.steps))
 
     @cached_property
     def model(self) -> Any:
@@ -55,6 +55,7 @@ OnStep = Callable[[Progress], Any]
 class Watch:
     """Tells of each step once, and whether to stop after it.
 
+    ``taken``: how many steps are to be taken.
     ``on_step``: is told; it stops the descent by returning True.
     ``steadiness``: looks at each state; what is lost is stopped.
     """
@@ -62,11 +63,12 @@ class Watch:
     def __init__(
         self,
         plan: DescentPlan,
+        taken: int,
         make: Callable[[State], Any],
         on_step: OnStep | None,
         steadiness: Steadiness,
     ) -> None:
-        self._plan, self._make, self._on_step = plan, make, on_step
+        self._plan, self._taken, self._make, self._on_step = plan, taken, make, on_step
         self._steadiness = steadiness
         self._told, self._stopped, self._begun = 0, False, time.monotonic()
 
@@ -78,7 +80,7 @@ class Watch:
             self._stopped = self._steadiness.is_lost
             if self._on_step is not None:
                 gone = time.monotonic() - self._begun
-                left = gone * (self._plan.steps / state.step - 1)
+                left = gone * (self._taken / state.step - 1)
                 told = Progress(state.step, self._plan.steps, left, state, self._plan, self._make)
                 self._stopped |= self._on_step(told) is True
         return self._stopped

@@ -31,6 +31,7 @@ from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import learning_rate, learning_rate_of_squares, with_components
+from collegium.sgd.filtered import Filtered
 from collegium.sgd.grid import MAX_NOISE, Integers, noisy
 from collegium.sgd.linear_model import as_rows, linear_classifier, linear_regressor
 from collegium.sgd.linear_sums import InMemory, Terms, blocks_of, require_exact, to_features
@@ -216,7 +217,11 @@ class DescentRun:
             self._group_of_owner(),
             self.loss.n_outputs,
         )
-        return InMemory(list(blocks), self.loss, self.terms, self._n_threads)
+        if self.recipe.descent.filter is None:
+            return InMemory(list(blocks), self.loss, self.terms, self._n_threads)
+        filtered = Filtered(list(blocks), self.loss, self.terms, self.plan.steps, self._n_threads)
+        filtered.restore(self.memory.sensitive_accounts(), self.memory.charged())
+        return filtered
 
     def _group_of_owner(self) -> NDArray[np.intp]:
         """Position in the plan of each owner's group: by name."""
@@ -260,15 +265,21 @@ class DescentRun:
         """
         settings, memory, plan = self.recipe.descent, self.memory, self.plan
         noise = self.recipe.noise() if noise is None else noise
-        account = DescentAccount(plan)
+        accounts = summands if isinstance(summands, Filtered) else None
+        if (accounts is None) != (settings.filter is None):
+            raise InputError(
+                "a descent with a filter keeps an account of everybody, which is done for records in memory "
+                "only: leave filter out"
+            )
+        account = DescentAccount(plan, settings.taken)
         state = memory.state() or self.start(n_features)
         account.charge(memory.charged())
-        self.observer.stage("steps", plan.steps)
+        self.observer.stage("steps", settings.taken)
         with memory.descending() as should_pause:
-            while account.steps < plan.steps and not should_pause() and not stop(state):
+            while account.steps < settings.taken and not should_pause() and not stop(state):
                 # What was charged and is not kept is lost: neither its samples nor its noise come again.
                 state = replace(state, step=account.steps)
-                last = min(account.steps + memory.stride, plan.steps)
+                last = min(account.steps + memory.stride, settings.taken)
                 memory.charge(last)
                 for step in range(state.step, last):
                     account.charge(step + 1)
@@ -276,10 +287,12 @@ class DescentRun:
                     released = noisy(total, plan.noise, noise, step=step)
                     gradient = released * (settings.clip_norm / plan.divisor)
                     state = stepped(state, gradient, settings, self.learning_rate)
-                    self.observer.advanced(step + 1, plan.steps)
+                    self.observer.advanced(step + 1, settings.taken)
                     if stop(state):
                         break
                 account.charge(last)
+                if accounts is not None:
+                    memory.keep_accounts(accounts.sensitive_state())
                 memory.keep(state)
         privacy = account.statement(
             self.arrangement.sentence,

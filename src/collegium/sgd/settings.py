@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,6 +10,8 @@ from collegium.errors import InputError
 from collegium.parameters import Settings, setting
 
 FULL_BATCH, SAMPLE, SCALE = "full-batch", "sample", "scale"
+MOST_COMPONENTS, WHITENING = 800, 0.75
+"""Principal components of public records, where nothing else is said: how many at most, how far whitened."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,16 @@ class Descent(Settings):
         choices=(FULL_BATCH, SAMPLE, SCALE),
     )
     steps: int = setting(60, "How many steps; fixed beforehand, and paid for.", most=1_000_000)
+    filter: float | None = setting(
+        None,
+        "full-batch: take so many times the steps, with the noise of the planned ones. Everybody pays for "
+        "the norm that was really used, and gives nothing more once the planned steps' worth is used up; who "
+        "has how much left is secret.",
+        kind="number",
+        least=1,
+        most=100,
+        example="1.5",
+    )
     rate: float | None = setting(
         None,
         "Mean probability with which somebody takes part in a step, of sample and scale.",
@@ -63,6 +76,11 @@ class Descent(Settings):
         example="200",
     )
     momentum: float = setting(0.9, "Share of a step that the next one repeats.", least=0, below=1)
+    schedule: str = setting(
+        "constant",
+        "How the size of the steps goes on: constant, or down to nothing on a line or half a cosine.",
+        choices=("constant", "linear", "cosine"),
+    )
     averaging: float = setting(
         0.0, "Over which last share of the steps the model is averaged.", least=0, most=1
     )
@@ -89,3 +107,13 @@ class Descent(Settings):
                 f"rate goes with sampling = {SAMPLE!r} or {SCALE!r}, got rate = {self.rate!r} with "
                 f"{self.sampling!r}: give both, or leave rate out"
             )
+        if self.filter is not None and self.sampling != FULL_BATCH:
+            raise InputError(
+                f"filter = {self.filter:g} was given with sampling = {self.sampling!r}, for whose samples no "
+                f"such account is valid: use sampling {FULL_BATCH!r}, or leave filter out"
+            )
+
+    @property
+    def taken(self) -> int:
+        """How many steps are taken: those that are planned, or with a filter more."""
+        return self.steps if self.filter is None else math.ceil(self.steps * self.filter)

@@ -15,10 +15,6 @@ from collegium.study.result import in_words, shown_settings
 from collegium.study.study_data import StudyData
 
 _POINTS = 60
-UNJUDGED = (
-    "How good the model is is not known",
-    "No public record has a known class: give data.test, with labels, to measure it.",
-)
 
 
 def descent_report(
@@ -26,9 +22,9 @@ def descent_report(
 ) -> DescentReport:
     """Put together what the report shows: nothing that may not be published."""
     descent = run.recipe.descent
-    n_features = int(run.X_seen.shape[1]) + 1
+    n_features = run.n_parameters
     learning = {
-        "Learning rate": descent.learning_rate,
+        "Learning rate": run.learning_rate,
         "Momentum": descent.momentum,
         "Averaged over the last share of the steps": descent.averaging,
     }
@@ -49,7 +45,7 @@ def descent_report(
         effects=result.effects,
         history=spending_by_step(result.plan, result.steps),
         quality=result.quality,
-        without_quality=UNJUDGED,
+        without_quality=result.unjudged,
         n_test=result.n_test,
         student_notes=result.student_notes,
         settings=shown_settings(config),

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from collegium.models.trial import one_line_about
 from collegium.pate.observer import Observer
-from collegium.pate.quality import of_a_model
 from collegium.report.descent_page import render_descent
 from collegium.sgd.account import DescentAccount
+from collegium.sgd.face import start_from_public
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.run import DescentRun, Learnt, Summands
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.descent_report import descent_report
-from collegium.study.descent_result import DescentResult, measured
+from collegium.study.descent_result import DescentResult, measured, unjudged
 from collegium.study.descent_student import Believer
 from collegium.study.descent_terms import DescentTerms, keep_descent_terms
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
@@ -49,7 +51,7 @@ class PlannedDescent:
     @property
     def n_features(self) -> int:
         """Of the model, with the constant."""
-        return int(self.run.X_seen.shape[1]) + 1
+        return self.run.n_parameters
 
 
 def plan_descent(
@@ -76,8 +78,19 @@ def _run(
     observer: Observer | None,
 ) -> DescentRun:
     threads = None if config.run.n_jobs < 0 else config.run.n_jobs
-    recipe = descent_recipe_of(config)
-    return DescentRun(recipe, data, memory, observer, n_threads=threads)
+    run = DescentRun(descent_recipe_of(config), data, memory, observer, n_threads=threads)
+    start = start_from_public(run, _known_codes(data))
+    if start is not None:
+        run.recipe = replace(run.recipe, start=start)
+    return run
+
+
+def _known_codes(data: StudyData) -> NDArray[np.float64] | None:
+    """Class numbers of public records, as far as they are known: the model starts from them."""
+    if data.y_public is None:
+        return None
+    codes = pd.Index(data.classes).get_indexer(pd.Index(data.y_public))
+    return np.where(codes >= 0, codes, np.nan)
 
 
 def run_descent_study(
@@ -189,8 +202,6 @@ def _report(
     asked = "test" if data.X_test is not None else "public"
     with one_line_about("the model", f"asked about the {asked} records"):
         effects, quality = measured(config, run.plan, data, model)
-    if quality is not None and not config.has_student:
-        quality = of_a_model(quality)
     tested = quality is not None and data.X_test is not None and data.y_test is not None
     result = DescentResult(
         folder=folder,
@@ -203,6 +214,7 @@ def _report(
         effects=effects,
         quality=quality,
         student_notes=notes,
+        unjudged=("", "") if quality is not None else unjudged(config, data, model),
     )
     folder.write_json(folder.release / "effects.json", effects.to_dict())
     if quality is not None:

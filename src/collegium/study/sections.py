@@ -30,7 +30,16 @@ MOST_JOBS = 10_000
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
 PATE, SGD = "pate", "sgd"
-PREPROCESSINGS = ("none", "tabular", "principal", "pixels", "pca", "scattering", "embeddings")
+PREPROCESSINGS = (
+    "none",
+    "tabular",
+    "principal",
+    "pixels",
+    "pca",
+    "scattering",
+    "kernel",
+    "embeddings",
+)
 
 
 @dataclass(frozen=True)
@@ -256,12 +265,13 @@ class Preprocessing(Settings):
 
     kind: str | None = setting(
         None,
-        "Left out: tabular for a table in which public records have text, or, with method sgd, for any "
-        "table; none otherwise. "
+        "Left out: tabular for a table in which public records have text, none otherwise; with method sgd, "
+        "principal for any table. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
-        "model `ridge`; embeddings: the records are embeddings of a public model.",
+        "model `ridge`; kernel: similarities of images to public ones, then principal components, best for "
+        "method sgd; embeddings: the records are embeddings of a public model.",
         kind="text",
         choices=PREPROCESSINGS,
         example='"none"',
@@ -269,7 +279,19 @@ class Preprocessing(Settings):
     categorical: str = setting(
         "ordinal", "tabular: codes, or one column per category.", choices=("ordinal", "onehot")
     )
-    components: int = setting(50, "pca, principal, scattering: number of components.")
+    components: int = setting(
+        50,
+        "pca, principal, scattering, kernel: number of components. With method sgd see `descent.components`.",
+    )
+    whiten: float | None = setting(
+        None,
+        "scattering: how far components are brought to one variance, 0 to 1. Left out: 0.25 for teachers, "
+        "0.75 for method sgd.",
+        kind="number",
+        least=0,
+        most=1,
+        example="0.5",
+    )
     normalise: str = setting(
         "length",
         "embeddings: each divided by its own length; centred and scaled as the public ones show; or left.",

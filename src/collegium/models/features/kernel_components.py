@@ -1,0 +1,188 @@
+"""Principal components of a Gaussian kernel between records and public anchors."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.preprocessing import normalize
+from sklearn.utils.validation import check_is_fitted
+
+from collegium.checks import check_positive, check_share, check_whole
+from collegium.errors import InputError
+from collegium.models.features.dense_tables import dense_table
+
+Floats = NDArray[np.float32]
+_ROWS = 1024  # records that are handled together
+_DISTANCES_SEEN = 1000
+_USABLE = 1e-6  # of the largest eigenvalue of the anchors' kernel
+
+
+class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What a linear model needs to draw curved borders: similarities to public records, rotated and scaled.
+
+    Rows are brought to unit length and compared with anchors, some of the public records, by the Gaussian
+    kernel k(x, a) = exp(−‖x − a‖²/(2·w²)); the principal components of these similarities among public
+    records (kernel PCA by the Nyström method) are scaled as by
+    :class:`~collegium.models.features.principal.PublicComponents`. Use it behind one: it compares records in
+    all of their features.
+
+    Parameters
+    ----------
+    n_components : int, default=800
+        At most so many components are kept, those of largest public variance.
+    n_anchors : int, default=3000
+        At most so many public records that others are compared with, drawn at random.
+    length_scale : float, default=0.5
+        w, in units of the median distance between public records.
+    whiten : float, default=0.75
+        0 keeps the scale of each component, 1 divides by its public standard deviation.
+    random_state : int, default=0
+        Which records become anchors.
+
+    Attributes
+    ----------
+    anchors_ : ndarray of float32, shape (n_anchors, n_features_in_)
+        Public records of unit length: whoever gets the transformer gets these.
+    width_ : float
+        w.
+    projection_ : ndarray of float32, shape (n_anchors, n_kept)
+        From similarities to components.
+    offset_ : ndarray of float32, shape (n_kept,)
+        Components of the public mean.
+    n_features_in_ : int
+        Features per record.
+
+    References
+    ----------
+    Schölkopf, Smola & Müller, *Nonlinear component analysis as a kernel eigenvalue problem*, Neural
+    Computation 10(5), 1998; Williams & Seeger, *Using the Nyström method to speed up kernel machines*, NIPS
+    2000.
+
+    Examples
+    --------
+    >>> ring = np.exp(2j * np.pi * np.arange(40) / 40)
+    >>> public = np.stack([ring.real, ring.imag], axis=1)
+    >>> KernelComponents(n_components=4).fit(public).transform(public).shape
+    (40, 4)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 800,
+        *,
+        n_anchors: int = 3000,
+        length_scale: float = 0.5,
+        whiten: float = 0.75,
+        random_state: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.n_anchors = n_anchors
+        self.length_scale = length_scale
+        self.whiten = whiten
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Choose anchors, and learn components and scales from public records.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_public, n_features)
+            Public records. Private records must not be given here.
+        y : object, optional
+            Ignored.
+
+        Returns
+        -------
+        KernelComponents
+            Itself.
+
+        Raises
+        ------
+        InputError
+            If a parameter is out of range, the records are no finite numbers, or all alike.
+        """
+        check_whole("n_components", self.n_components)
+        check_whole("n_anchors", self.n_anchors)
+        check_positive("length_scale", self.length_scale)
+        check_share("whiten", self.whiten)
+        rows = _rows(dense_table(X, "public records"))
+        order = np.random.default_rng(self.random_state).permutation(len(rows))
+        anchors = rows[order[: self.n_anchors]]
+        few = anchors[:_DISTANCES_SEEN].astype(np.float64)
+        distances = np.sqrt(np.maximum(2 - 2 * (few @ few.T), 0.0))[np.triu_indices(len(few), 1)]
+        median = float(np.median(distances)) if distances.size else 0.0
+        if not median > 1e-6:
+            raise InputError(
+                "most public records are alike, so that distances say nothing: give ones that differ"
+            )
+        self.anchors_, self.width_ = anchors, self.length_scale * median
+        values, vectors = linalg.eigh(self._kernel(anchors).astype(np.float64))
+        usable = values > _USABLE * values[-1]
+        whitened = vectors[:, usable] / np.sqrt(values[usable])
+        seen = np.concatenate(
+            [self._kernel(part) @ whitened for part in np.array_split(rows, -(-len(rows) // _ROWS))]
+        )
+        mean = seen.mean(axis=0)
+        seen -= mean
+        variances, directions = linalg.eigh(seen.T @ seen / len(seen))
+        kept = min(self.n_components, int((variances > _USABLE * variances[-1]).sum()))
+        deviations = np.sqrt(variances[::-1][:kept])
+        directions = directions[:, ::-1][:, :kept] / deviations**self.whiten
+        self.projection_ = (whitened @ directions).astype(np.float32)
+        self.offset_ = (mean @ directions).astype(np.float32)
+        self.n_features_in_ = int(rows.shape[1])
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Apply to any records, each by itself.
+
+        Parameters
+        ----------
+        X : array-like, shape (n_records, n_features)
+            Records with the features of the public ones.
+
+        Returns
+        -------
+        ndarray of float32, shape (n_records, n_kept)
+
+        Raises
+        ------
+        InputError
+            If the records have another number of features, or are no finite numbers.
+        """
+        check_is_fitted(self, "projection_")
+        table = dense_table(X, "records")
+        if table.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"records with {table.shape[1]} features were given; allowed are {self.n_features_in_}, "
+                "as in the public records"
+            )
+        made = np.empty((len(table), len(self.offset_)), dtype=np.float32)
+        for first in range(0, len(table), _ROWS):
+            part = _rows(table[first : first + _ROWS])
+            # The last block is filled up, so that the arithmetic of a record is always the same.
+            block = np.zeros((_ROWS, self.n_features_in_), dtype=np.float32)
+            block[: len(part)] = part
+            placed = self._kernel(block) @ self.projection_ - self.offset_
+            made[first : first + _ROWS] = placed[: len(part)]
+        return made
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
+        """Return the names of the output's columns: ``kernel0``, ``kernel1``, ..."""
+        check_is_fitted(self, "projection_")
+        return np.asarray([f"kernel{i}" for i in range(len(self.offset_))], dtype=object)
+
+    def _kernel(self, rows: Floats) -> Floats:
+        """Similarity of rows of unit length (or 0) to the anchors."""
+        squares = np.einsum("ij,ij->i", rows, rows)[:, None]
+        ours = np.einsum("ij,ij->i", self.anchors_, self.anchors_)
+        distances = np.maximum(squares + ours - 2 * (rows @ self.anchors_.T), 0)
+        return np.asarray(np.exp(distances * np.float32(-0.5 / self.width_**2)), dtype=np.float32)
+
+
+def _rows(table: NDArray[Any]) -> Floats:
+    return np.asarray(normalize(table.astype(np.float32)), dtype=np.float32)
