@@ -244,6 +244,22 @@ def test_same_seed_same_bits_and_without_one_never_again():
     assert (a == b).all() and (c != d).all()
 
 
+def test_without_a_seed_samples_are_fresh_in_every_step():
+    """Two runs with the same samples: one in 2^30, as rates of 0.05 to 0.6 are of 120 owners."""
+    its = budgets()
+    moved = []
+    for _ in range(2):
+        steps, network = private(its, seed=None)
+        steps._noise = Silence()
+        before = weights(network)
+        for _ in range(2):
+            steps.step()
+            moved.append(weights(network) - before)
+            before = weights(network)
+    assert len({each.tobytes() for each in moved}) == 4
+    assert all(np.linalg.norm(each) > 0 for each in moved)
+
+
 def test_data_sets_of_every_form_are_the_same_data():
     X, y = records()
     items = [(X[i], int(y[i])) for i in range(120)]
