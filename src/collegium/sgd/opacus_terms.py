@@ -115,7 +115,7 @@ def opacus_terms(plan: DescentPlan, budgets: Budgets, max_grad_norm: float) -> O
     Parameters
     ----------
     plan : DescentPlan
-        From :func:`collegium.personalisation.rates.plan_descent`.
+        From :func:`collegium.plan_descent`.
     budgets : Budgets
         Who is in which group of the plan; every owner has one record.
     max_grad_norm : float
@@ -129,10 +129,9 @@ def opacus_terms(plan: DescentPlan, budgets: Budgets, max_grad_norm: float) -> O
     Examples
     --------
     >>> import collegium as cg
-    >>> from collegium.personalisation.rates import plan_descent
     >>> budgets = cg.Policy({"high": 1.0, "low": 3.0}).assign(["high", "low"] * 50)
-    >>> plan = plan_descent(budgets.groups, budgets.public_sizes(), steps=20)
-    >>> terms = opacus_terms(plan, budgets, max_grad_norm=0.5)
+    >>> plan = cg.plan_descent(budgets.groups, budgets.public_sizes(), steps=20)
+    >>> terms = cg.opacus_terms(plan, budgets, max_grad_norm=0.5)
     >>> round(terms.noise_multiplier * terms.max_grad_norm / plan.noise, 9), terms.uniform_norms
     (0.5, False)
     """
