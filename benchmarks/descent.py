@@ -116,7 +116,6 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
     """Train on Parquet files, larger than what is held in memory."""
     import pandas as pd
     from joblib.externals.loky import get_reusable_executor
-    from out_of_core import LEVELS, disk_of, generate
     from sklearn.metrics import roc_auc_score
 
     from collegium.budgets import Policy
@@ -126,6 +125,7 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
     from collegium.sgd.run import DescentRecipe, DescentRun
     from collegium.sgd.settings import Descent
     from collegium.sgd.streamed import Stream, summands_from_parquet
+    from out_of_core import LEVELS, disk_of, generate
 
     folder = Path(tempfile.mkdtemp(prefix="collegium-descent-", dir=where))
     watch = Resident()
@@ -150,11 +150,9 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
         recipe = DescentRecipe(Descent(steps=steps), TabularEncoder(categorical="onehot"))
         run = DescentRun(recipe, records)
         n_features = run.X_seen.shape[1] + 1
-        stream = Stream(source, roles, found, key, run.view)
+        stream = Stream(source, roles, found, run.view)
         begin("shards of features")
-        with summands_from_parquet(
-            stream, run.plan, run.terms, run.loss, n_features, folder / "shards", n_jobs=jobs
-        ) as summands:
+        with summands_from_parquet(stream, run, folder / "shards", n_jobs=jobs) as summands:
             begin("steps")
             size = disk_of(folder / "shards") / 1e9
             learnt = run.descend(summands, n_features)

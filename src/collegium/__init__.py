@@ -31,6 +31,7 @@ _HOMES = {
     "collegium.personalisation.rates": ["plan_descent"],
     "collegium.personalisation": ["Bagging", "Uniform", "Upsampling", "Vanishing", "Weighting"],
     "collegium.sgd.classifier": ["DPSGDClassifier"],
+    "collegium.sgd.regressor": ["DPSGDRegressor"],
     "collegium.sgd.door": ["individual_dpsgd"],
     "collegium.sgd.opacus_terms": ["opacus_terms"],
     "collegium.study.student_file": ["load_student"],
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from collegium.sgd.classifier import DPSGDClassifier
     from collegium.sgd.door import individual_dpsgd
     from collegium.sgd.opacus_terms import opacus_terms
+    from collegium.sgd.regressor import DPSGDRegressor
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
@@ -71,6 +73,7 @@ __all__ = [
     "CollegiumError",
     "ConfidentGNMax",
     "DPSGDClassifier",
+    "DPSGDRegressor",
     "ExponentialMax",
     "GNMax",
     "InteractiveGNMax",

@@ -59,17 +59,14 @@ class Case:
         self.run = DescentRun(self.recipe, records)
         source, roles = ParquetSource(folder / "private"), Roles("ill", "level", "patient")
         found = scan(source, roles, Granted(POLICY), b"key", classes=np.arange(3))
-        self.stream = Stream(source, roles, found, b"key", self.run.view)
+        self.stream = Stream(source, roles, found, self.run.view)
         self.folder = folder / "shards"
 
     def shards(self, n_shards=6):
         return feature_shards(self.stream, self.run.plan.groups, 5, self.folder, n_shards=n_shards)
 
     def lent(self, **options):
-        run = self.run
-        return summands_from_parquet(
-            self.stream, run.plan, run.terms, run.loss, 5, self.folder, **options
-        )
+        return summands_from_parquet(self.stream, self.run, self.folder, **options)
 
     def expected(self, sample=None):
         return self.run.summands().clipped_sum(PARAMETERS, Sample() if sample is None else sample)

@@ -43,6 +43,18 @@ _OF_TEACHERS = {
         "knowing a teacher's budget tells something about what it has learnt from"
     ),
 }
+#: How it speaks where no labels are released, but what its sentence says.
+_OF_OTHERS = {
+    "the labels, the student and": "what is released, what follows from it, and",
+    "whenever voting stops": "whenever it stops",
+}
+#: How it speaks where neighbours have blanks in the place of somebody's records, and nothing else.
+_OF_BLANKS = {
+    "with others in their place": "with blanks in their place",
+    "records are these, or others": "records are there, or blank",
+    "records are these": "records are there",
+    "they are these": "they are there",
+}
 #: Said where the account pays for labels alone.
 LABELS_CHARGED = (
     "Each answer is charged as its label alone, in Rényi DP at one order for each budget, fixed before the "
@@ -167,16 +179,26 @@ class PrivacyStatement:
         """Say what a group's budget means for whoever wants to find out about one of its members."""
         if row.budget.is_unlimited:
             return "no privacy: anything about them may be revealed"
-        return self._of_unit(
+        return self.told(
             "the best test for whether somebody's records are these, with 5 false alarms in 100, finds at "
             f"most {self.found_of_100(row, 0.05)} in 100"
         )
 
-    def _of_unit(self, sentence: str) -> str:
-        """Speak of teachers where nothing is known of people, nor of a student that learns from labels."""
-        for words, others in _OF_TEACHERS.items() if self.unit == TEACHER else ():
+    def told(self, sentence: str) -> str:
+        """Say a sentence as it is true of this release: of what it shows, whose it is, and its neighbours."""
+        other_words = {
+            **(_OF_TEACHERS if self.unit == TEACHER else {}),
+            **({} if self.released in RELEASED else _OF_OTHERS),
+            **({} if "replaced" in self.adjacency or "blank" not in self.adjacency else _OF_BLANKS),
+        }
+        for words, others in other_words.items():
             sentence = sentence.replace(words, others)
         return sentence
+
+    @property
+    def meaning(self) -> str:
+        """What the guarantee means, in words."""
+        return self.told(MEANING[self.guarantee])
 
     @property
     def large_deltas(self) -> str:
@@ -244,7 +266,7 @@ class PrivacyStatement:
                 "NOT PRIVATE: the noise was drawn from a seed, for an experiment. Nothing below holds for "
                 "anybody until the study is run with secure noise."
             )
-        lines.append(f"Guarantee: {self.guarantee}; {self._of_unit(MEANING[self.guarantee])}.")
+        lines.append(f"Guarantee: {self.guarantee}; {self.meaning}.")
         if self.any_order:
             lines.append(ANY_ORDER)
         if self.price == "labels":
@@ -254,13 +276,15 @@ class PrivacyStatement:
         for row in self.groups:
             meaning = "" if row.budget.is_unlimited else f": {self.risk_in_words(row)}"
             lines.append(f"{self._of_group(row)}{meaning}.")
-        lines.append(f"{self._of_unit(DELTA_MEANS)}.")
+        lines.append(f"{self.told(DELTA_MEANS)}.")
         if self.large_deltas:
             lines.append(f"{self.large_deltas}.")
         if self.may_publish_spending:
             lines.append(
-                "Promised is the budget, whenever voting stops; spent is what the account had booked when it "
-                "stopped."
+                self.told(
+                    "Promised is the budget, whenever voting stops; spent is what the account had booked "
+                    "when it stopped."
+                )
             )
         shown = RELEASED.get(self.released)
         lines.append(
@@ -269,13 +293,13 @@ class PrivacyStatement:
             else f"Released of each answered query: {shown}."
         )
         lines.append(
-            self._of_unit(
+            self.told(
                 "This is the account of this release alone: whatever else is released about the same people "
                 "adds to it."
             )
         )
         lines.append(
-            self._of_unit(
+            self.told(
                 "Budgets, group sizes and all settings are public here: where budgets go together with the "
                 "data, knowing somebody's budget tells something about that person."
             )
@@ -286,7 +310,7 @@ class PrivacyStatement:
         """Make a dictionary for JSON, without any sensitive number."""
         return {
             "guarantee": self.guarantee,
-            "meaning": self._of_unit(MEANING[self.guarantee]),
+            "meaning": self.meaning,
             "adjacency": self.adjacency,
             "private_noise": self.noise_is_private,
             "released": self.released,

@@ -32,12 +32,14 @@ def statement(
     Example: collegium statement study/ --format json > statement.json
     """
     from collegium.accounting.statement import cost_in_digits
+    from collegium.study.descent_disclosed import descent_statement_of
+    from collegium.study.descent_terms import is_descent
     from collegium.study.disclosed import statement_of
     from collegium.study.registry import LEFT_EMPTY, record_of
 
     if form not in FORMATS:
         raise InputError(f"--format {form!r} is unknown: allowed are {', '.join(FORMATS)}")
-    said = statement_of(folder)
+    said = (descent_statement_of if is_descent(folder) else statement_of)(folder)
     if as_json or form == "json":
         print_json(said)
         return
@@ -58,6 +60,11 @@ def statement(
                 f"• Gaussian DP of group {group['group']!r}: μ = {', '.join(mu)}.", soft_wrap=True
             )
     released = said["released"]
+    if "steps" in released:
+        out.print(
+            f"• {released['steps']:,} steps were taken, {released['steps_lost']:,} of them lost."
+        )
+        return
     out.print(
         f"• {released['labels']:,} labels were released after {released['queries_asked']:,} queries; "
         f"{stopped(released['stopped_by'], said['unit'])}.",

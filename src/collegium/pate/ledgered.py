@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from uuid import uuid4
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
+from dataclasses import replace
 
 from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
-from collegium.accounting.neighbours import Arrangement, Neighbours
-from collegium.budgets import Budget, Budgets
-from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
-from collegium.ledger.ledger import Ledger, Left, Reservation
-from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
+from collegium.accounting.gaussian import gdp_mu
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budgets
+from collegium.errors import InputError
+from collegium.ledger.allowance import SEEDED, Allowance, Spending, squared
+from collegium.ledger.ledger import Left
+from collegium.ledger.limits import Cost
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.recipe import Recipe
 from collegium.pate.records import Records
@@ -33,94 +28,7 @@ NO_PROMISE = (
     "a data-dependent guarantee is a statement about one data set, and no budget that a ledger could count: "
     "use worst-case, or no ledger"
 )
-_ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
-_STEPS = 10  # what is left is rounded down to tenths, so that groups do not become too small
-
 MakeRun = Callable[[Recipe, Records], PateRun]
-
-
-@dataclass(frozen=True, eq=False)
-class Allowance:
-    """What one release may use of people's budgets: decided once, before it is planned.
-
-    Attributes
-    ----------
-    release : str
-        Its name in the ledger.
-    whole : bool
-        Whether it takes all that people grant, which nothing has used before. By itself it keeps their
-        budgets, however it counts; nothing is left then.
-    groups : mapping of str to Budget
-        What the members of each group grant this release.
-    codes : ndarray of int, shape (n_owners,)
-        Group of each owner who was offered; -1 for who takes no part.
-    """
-
-    release: str
-    whole: bool
-    groups: Mapping[str, Budget]
-    codes: NDArray[np.intp]
-
-    @classmethod
-    def everything(cls, granted: Budgets) -> Allowance:
-        """All that people grant, which nothing has used before."""
-        return cls(uuid4().hex, True, dict(granted.groups), granted.owner_group)
-
-    @classmethod
-    def what_is_left(
-        cls, granted: Budgets, left: Left, n_teachers: int, share: float = DELTA_0_SHARE
-    ) -> Allowance:
-        """What people have left of their μ², rounded down to tenths, in groups of those who have the same.
-
-        Parameters
-        ----------
-        granted : Budgets
-            Who is offered.
-        left : Left
-            Of these.
-        n_teachers : int
-            Nominal number, which says how small a group may be.
-        share : float
-            Of δ, that their ledger sets aside for δ₀.
-
-        Raises
-        ------
-        BudgetExceededError
-            If nobody has anything left.
-        """
-        _refuse_declared(granted)
-        tenths = _merged(granted, _tenths(left), -(-granted.n_owners // n_teachers))
-        alike, which = np.unique(
-            np.stack([granted.owner_group, tenths]), axis=1, return_inverse=True
-        )
-        codes, groups = _groups(granted, alike, share)
-        if not groups:
-            raise BudgetExceededError(
-                f"nobody of {granted.n_owners:,} owners has anything left in the ledger, or a tenth of their "
-                "μ² at least: nothing was asked or spent"
-            )
-        return cls(uuid4().hex, False, groups, codes[which])
-
-    @classmethod
-    def by_level(cls, granted: Budgets, left: Left, share: float = DELTA_0_SHARE) -> Allowance:
-        """What everybody of a level has left, where who is in which group was decided elsewhere.
-
-        Parameters and errors as for :meth:`what_is_left`; refused is also a level of which anybody has
-        nothing left.
-        """
-        _refuse_declared(granted)
-        tenths = _tenths(left)
-        groups: dict[str, Budget] = {}
-        for code, (level, budget) in enumerate(granted.groups.items()):
-            its = tenths[granted.owner_group == code]
-            if its.size and not its.min():
-                raise BudgetExceededError(
-                    f"{(its == 0).sum():,} of {its.size:,} owners of level {level!r} have nothing left in "
-                    "the ledger (or less than a tenth of their μ²): leave their records out; nothing was "
-                    "asked or spent"
-                )
-            groups[level] = _part(budget, int(its.min(initial=_STEPS)), share)
-        return cls(uuid4().hex, False, groups, granted.owner_group)
 
 
 def allow(
@@ -147,9 +55,7 @@ def allow(
         If nobody has anything left.
     """
     if recipe.noise_seed is not None:
-        raise InputError(
-            "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
-        )
+        raise InputError(SEEDED)
     if recipe.account.guarantee != WorstCasePricing.guarantee:
         raise InputError(NO_PROMISE)
     if left.untouched.all():
@@ -161,7 +67,8 @@ def allow(
         people is not records.budgets
     ):  # names are not beside the records, so levels stay as they are
         return Allowance.by_level(people, left, share)
-    return Allowance.what_is_left(people, left, recipe.n_teachers, share)
+    least = -(-people.n_owners // recipe.n_teachers)
+    return Allowance.what_is_left(people, left, least, share)
 
 
 def takes_the_whole(aggregator: Aggregator, price: str) -> bool:
@@ -190,55 +97,15 @@ def counted_in_mu(recipe: Recipe) -> Recipe:
     return replace(recipe, account=replace(recipe.account, price=HISTOGRAM))
 
 
-class LedgeredRun:
-    """What a run does about a ledger.
+class LedgeredRun(Spending):
+    """What a run of PATE does about a ledger: parameters and attributes as of :class:`Spending`."""
 
-    Parameters
-    ----------
-    people : Budgets
-        Whose records are offered, and what they grant over all releases together.
-    allowance : Allowance
-        What of it this run may use.
-
-    Attributes
-    ----------
-    people : Budgets
-        As given.
-    records : ndarray of int
-        Positions of the records of those who take part.
-    budgets : Budgets
-        Of these records, as the run may use them.
-    """
-
-    def __init__(self, people: Budgets, allowance: Allowance) -> None:
-        self.allowance = allowance
-        self.people = people
-        present = allowance.codes >= 0
-        if not present.all():
-            warnings.warn(
-                f"{(~present).sum():,} of {len(present):,} owners have nothing left in the ledger, or are "
-                "too few with so little left: their records take no part",
-                PrivacyWarning,
-                stacklevel=3,
-            )
-        self.records: NDArray[np.intp] = np.flatnonzero(present[people.record_owner])
-        self._granted = people[self.records]
-        owners = people.record_owner[self.records]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyWarning)  # they were warned of as granted
-            self.budgets = (
-                people
-                if allowance.whole
-                else Budgets(dict(allowance.groups), allowance.codes[owners], people.owners[owners])
-            )
-        self._reservation: Reservation | None = None
+    method = "PATE"
 
     def plan(self, recipe: Recipe, records: Records, make: MakeRun) -> PateRun:
         """Plan with what there is."""
-        if self.allowance.whole:
-            arrangement = replace(records.arrangement, on_ledger=True)
-            return make(recipe, replace(records, arrangement=arrangement))
-        return make(counted_in_mu(recipe), records.with_budgets(self.budgets, self.records))
+        allowed = records.allowed(self)
+        return make(recipe if self.allowance.whole else counted_in_mu(recipe), allowed)
 
     def at_most(
         self,
@@ -250,60 +117,14 @@ class LedgeredRun:
         """What the run may cost each of its groups, at most: from public numbers only."""
         groups = self.allowance.groups
         if not self.allowance.whole:
-            return [Cost(_squared(gdp_mu(one.epsilon, one.delta))) for one in groups.values()]
+            return [Cost(squared(gdp_mu(one.epsilon, one.delta))) for one in groups.values()]
         mu: dict[str, float] = {}
         if price == LABELS:
             mu = LabelPricing(aggregator, electorate, neighbours).mu_by_name()
         return [
-            Cost(_squared(mu.get(name, math.inf)), alone=None if one.is_unlimited else one)
+            Cost(squared(mu.get(name, math.inf)), alone=None if one.is_unlimited else one)
             for name, one in groups.items()
         ]
-
-    def reserve(
-        self,
-        ledger: Ledger,
-        name: str,
-        costs: list[Cost],
-        arrangement: Arrangement,
-        *,
-        newcomers: bool = False,
-        again: bool = False,
-        token: str = "",
-        held: Collection[str] = (),
-    ) -> Reservation:
-        """Set aside what the run may cost; nothing may be drawn before."""
-        self._reservation = ledger.reserve(
-            self.allowance.release,
-            name,
-            self._granted,
-            costs,
-            self.allowance.codes[self.allowance.codes >= 0],
-            about={"method": "PATE", "neighbours": arrangement.sentence},
-            neighbours=arrangement.neighbours,
-            newcomers=newcomers,
-            again=again,
-            token=token,
-            held=held,
-        )
-        return self._reservation
-
-    def go_on(
-        self, ledger: Ledger, *, all_is_drawn: bool, token: str, held: Collection[str]
-    ) -> Reservation:
-        """Go on with what was set aside before, whoever has left since."""
-        self._reservation = ledger.reservation(
-            self.allowance.release,
-            self._granted,
-            all_is_drawn=all_is_drawn,
-            token=token,
-            held=held,
-        )
-        return self._reservation
-
-    def give_back(self) -> None:
-        """Enter that nothing was drawn."""
-        assert self._reservation is not None
-        self._reservation.settle([Cost(0.0) for _ in self.allowance.groups])
 
     def settle(self, released: Released, neighbours: Neighbours) -> None:
         """Enter what the run did cost: of each group, what its most burdened owners paid."""
@@ -326,67 +147,3 @@ class LedgeredRun:
         for name, mu_squared in zip(account.names, account.mu_squared.tolist(), strict=True):
             most[name] = max(most[name], mu_squared)
         self._reservation.settle([Cost(mu_squared) for mu_squared in most.values()], events)
-
-
-def _refuse_declared(granted: Budgets) -> None:
-    if granted.declared_sizes is not None:
-        raise InputError(
-            "group sizes are counted where a ledger says what is left, and here they are declared: leave "
-            "sizes out"
-        )
-
-
-def _tenths(left: Left) -> NDArray[np.intp]:
-    return np.floor(left.share * _STEPS + 1e-9).astype(np.intp)
-
-
-def _merged(granted: Budgets, tenths: NDArray[np.intp], least: int) -> NDArray[np.intp]:
-    """Lower what is left to those of too small a group, to that of the next group of their level.
-
-    Where that is the last one, they take no part: a few people must not stop a release about all others.
-    """
-    tenths = tenths.copy()
-    for level in range(len(granted.group_names)):
-        its = granted.owner_group == level
-        steps = sorted(set(tenths[its].tolist()) - {0}, reverse=True)
-        while len(steps) > 1 and (its & (tenths == steps[-1])).sum() < least:
-            tenths[its & (tenths == steps.pop())] = 0
-        for step, lower in pairwise(steps):
-            if (its & (tenths == step)).sum() < least:
-                tenths[its & (tenths == step)] = lower
-    return tenths
-
-
-def _groups(
-    granted: Budgets, alike: NDArray[np.intp], share: float
-) -> tuple[NDArray[np.intp], dict[str, Budget]]:
-    """Make a group of those who have the same left; -1 for those who have nothing.
-
-    ``alike`` (2, n): pairs of a level and of how many tenths of its μ² are left.
-    """
-    groups: dict[str, Budget] = {}
-    numbers = np.full(alike.shape[1], -1, dtype=np.intp)
-    for place, (code, tenths) in enumerate(alike.T.tolist()):
-        level = granted.group_names[code]
-        if not tenths:
-            continue
-        name = level if tenths == _STEPS else f"{level}, {tenths}/{_STEPS} left"
-        groups[name] = _part(granted.groups[level], tenths, share)
-        numbers[place] = len(groups) - 1
-    return numbers, groups
-
-
-def _part(budget: Budget, tenths: int, share: float) -> Budget:
-    left = Limit.of(budget, share).mu_squared * tenths / _STEPS
-    return Budget(_epsilon(left, budget.delta), budget.delta)
-
-
-def _epsilon(mu_squared: float, delta: float) -> float:
-    """The ε at δ of what is left, rounded so that its own μ is no more than that."""
-    if math.isinf(mu_squared):
-        return math.inf
-    return float(gdp_epsilon(math.sqrt(mu_squared) * (1 - _ROUNDING), delta))
-
-
-def _squared(mu: float) -> float:
-    return math.inf if math.isinf(mu) else math.nextafter(mu * mu, math.inf)

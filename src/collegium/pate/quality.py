@@ -280,12 +280,18 @@ def judge_by_itself(classes: ArrayLike, predicted: ArrayLike) -> Quality:
     return replace(quality, verdict=_verdict(quality), reason=" ".join(_reasons(quality)))
 
 
-def of_a_model(found: Quality) -> Quality:
-    """Speak of a model where there is no student."""
-    return replace(
-        found,
-        **{key: getattr(found, key).replace(" student", " model") for key in ("verdict", "reason")},
-    )
+def of_a_model(quality: Quality) -> Quality:
+    """Speak of a model that learnt from private records, and saw no public one but to fit its features."""
+    words = {
+        "The student": "The model",
+        "the student": "the model",
+        "(which it learnt from, but not their true classes)": "(on which its features were fitted, without "
+        "their classes)",
+    }
+    verdict, reason = quality.verdict, quality.reason
+    for one, other in words.items():
+        verdict, reason = verdict.replace(one, other), reason.replace(one, other)
+    return replace(quality, verdict=verdict, reason=reason)
 
 
 def beliefs_about(student: Any, X: Any, classes: ArrayLike) -> Floats | None:

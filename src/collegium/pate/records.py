@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from collegium.pate.teachers.ensemble import TeacherEnsemble
 from collegium.pate.views import View
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
+
+if TYPE_CHECKING:
+    from collegium.ledger.allowance import Spending
 
 LendWorkers = Callable[[], AbstractContextManager[Workers]]
 
@@ -81,6 +84,12 @@ class Records:
             budgets=budgets,
             arrangement=replace(self.arrangement, on_ledger=True, what_is_left=True),
         )
+
+    def allowed(self, spending: Spending) -> Self:
+        """Take the records of those who take part, with what they have left in a ledger."""
+        if spending.allowance.whole:
+            return replace(self, arrangement=replace(self.arrangement, on_ledger=True))
+        return self.with_budgets(spending.budgets, spending.records)
 
     def votes(self, teaching: Teaching) -> VoteTable:
         """Train teachers on their shards, and let them vote. **Sensitive.**

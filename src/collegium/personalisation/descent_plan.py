@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.events import Composition, Event, Gaussian, PoissonGaussian
@@ -146,6 +148,54 @@ class DescentPlan:
             spent[delta == one] = gdp_epsilon(mu[delta == one], float(one))
         return dict(zip(self.groups, spent.tolist(), strict=True))
 
+    @property
+    def signal_to_noise(self) -> float:
+        """How far a step goes, if all clipped gradients agree, in standard deviations of one coordinate."""
+        return self.divisor / self.noise
+
+    def by_group(self) -> pd.DataFrame:
+        """Tabulate what each owner of a group grants, does in a step, and pays.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by group, with columns ``owners``, ``epsilon``, ``delta``, ``rate`` (with which an owner
+            takes part in a step), ``weight`` or ``clip`` (as :attr:`bound` says), ``noise_multiplier`` (of a
+            step: noise over how far the owner may move the sum), ``say`` (the group's share of all that is
+            summed), ``first_step`` and ``all_steps`` (ε spent after one and after all).
+        """
+        first, last = self.epsilon(1), self.epsilon()
+        moves = reach(self.neighbours)
+        rows = {
+            name: {
+                "owners": group.owners,
+                "epsilon": group.budget.epsilon,
+                "delta": group.budget.delta,
+                "rate": group.rate,
+                self.bound: group.clip,
+                "noise_multiplier": self.noise / (moves * group.clip),
+                "say": group.owners * group.rate * group.clip / self.divisor,
+                "first_step": first[name],
+                "all_steps": last[name],
+            }
+            for name, group in self.groups.items()
+        }
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("group")
+
+    def __str__(self) -> str:
+        """Show it as a table."""
+        table = self.by_group().to_string(float_format="{:.4g}".format)
+        return (
+            f"{self.steps:,} steps of {self.kind}, with noise of {self.noise:.4g} clip norms in each; "
+            f"{self.neighbours.in_words}\n{table}\nSignal to noise of a step, at most: "
+            f"{self.signal_to_noise:.4g} in each coordinate"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it, with a read-only view of the groups again."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _restored, (values | {"groups": dict(self.groups)},)
+
     def _sampled_epsilon(self, steps: int) -> dict[str, float]:
         noise = (self.noise / self._each("clip")).tolist()
         return {
@@ -162,6 +212,10 @@ class DescentPlan:
 
     def _each(self, name: str) -> NDArray[np.float64]:
         return np.array([getattr(group, name) for group in self.groups.values()], dtype=np.float64)
+
+
+def _restored(values: dict[str, Any]) -> DescentPlan:
+    return DescentPlan(**values)
 
 
 def reach(neighbours: Neighbours) -> int:

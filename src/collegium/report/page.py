@@ -169,6 +169,11 @@ def _risk(data: PageData) -> dict[str, Any]:
             ),
         )
     return {
+        "words": [data.privacy.told(sentence) for sentence in words.RISK],
+        "of_whom": data.privacy.told(
+            "Of 100 people of whom it is true that their records are these"
+        ),
+        "test": data.privacy.told("The best test of whether somebody's records are these"),
         "alarms": [f"{100 * alarms:g}" for alarms in FALSE_ALARMS],
         "gaussian": data.privacy.gaussian,
         "follows": words.RISK_FROM_LABELS

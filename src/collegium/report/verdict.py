@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from collegium.accounting.statement import (
-    MEANING,
     GroupSpending,
     PrivacyStatement,
     budget_and_cost,
@@ -49,7 +48,7 @@ def verdict(privacy: PrivacyStatement) -> dict[str, str]:
         }
     some = any(row.budget.is_unlimited for row in privacy.groups)
     suffix = ", but not for everybody" if some else ""
-    meaning = MEANING[privacy.guarantee]
+    meaning = privacy.meaning
     if privacy.may_publish_spending:
         return {
             "tone": "caution" if some or privacy.large_deltas else "good",

@@ -3,40 +3,48 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import make_pipeline
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets, as_budgets
 from collegium.checks import check_whole, is_whole, shown
-from collegium.data.tables import take_rows
-from collegium.errors import InputError
+from collegium.data.tables import as_records, take_rows
+from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
 from collegium.extremes import apart, granting, part_of
-from collegium.models.features.principal import PublicComponents
+from collegium.models.features import PublicComponents, ScatteringTransform
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.parameters import settings_of
 from collegium.pate.classifier_settings import seed_of
-from collegium.pate.from_python import Face, Given, tell_of_fits_before
+from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
-from collegium.sgd.by_rule import MOST_COMPONENTS
+from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
 from collegium.sgd.progress import Lines, OnStep, Watch
 from collegium.sgd.public_start import public_start
 from collegium.sgd.run import DescentRecipe, DescentRun, planned
-from collegium.sgd.settings import Descent
+from collegium.sgd.settings import MOST_COMPONENTS, WHITENING, Descent
+from collegium.sgd.steadiness import Steadiness, too_large_for_noise
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
+    from collegium.ledger.left import Left
+    from collegium.sgd.ledgered import DescentSpending
 
 Floats = NDArray[np.float64]
 AUTO = "auto"
+OF_NUMBERS = 0.5
+"""How far numbers of any kind are whitened: units are evened out, and noise is not blown up."""
 
 
 class DescentFace(Face):
@@ -55,6 +63,7 @@ class DescentFace(Face):
         budgets: Budgets | Budget | ArrayLike,
         *,
         n_records: int | None = None,
+        ledger: Ledger | None = None,
     ) -> DescentPlan:
         """Plan a fit: what each group's budget buys. Looks at no record and spends nothing.
 
@@ -64,6 +73,8 @@ class DescentFace(Face):
             As for :meth:`fit`.
         n_records : int, optional
             How many records there are, where everybody has the same budget; each counts as an owner.
+        ledger : Ledger, optional
+            Plan with what it has left of these budgets.
 
         Returns
         -------
@@ -78,7 +89,11 @@ class DescentFace(Face):
         granted = as_budgets(budgets, self.delta, n_records)
         granted = part_of(granted, granting(granted, _silent))
         granted = apart(granted, _silent).budgets
-        return planned(self._descent(), granted)
+        recipe = DescentRecipe(self._descent(), noise_seed=self.noise_seed)
+        if ledger is None:
+            return planned(recipe.descent, granted)
+        relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted)
+        return planned(recipe.descent, spending.budgets, relation)
 
     def _descent(self) -> Descent:
         """Check the settings of a descent, which are parameters of the same names."""
@@ -132,12 +147,20 @@ class DescentFace(Face):
         ``y_public`` (n_public,): targets of public records, as the loss takes them; NaN where unknown.
         """
         self._remember(given)
-        records, memory = given.records, _InProcess()
-        observer, n_threads = Lines(int(self.verbose)), _threads(self.n_jobs)
-        run = DescentRun(recipe, records, memory, observer, n_threads=n_threads)
+        records, spending, relation = given.records, None, None
+        if ledger is not None:
+            if records.made_public is not None and len(records.made_public):
+                ledger.refuse_published(records.made_public)
+            left = ledger.left(records.budgets)
+            relation, spending = _on_ledger(ledger, left, recipe, records.budgets)
+            records = records.allowed(spending)
+        memory, observer = _InProcess(), Lines(int(self.verbose))
+        run = DescentRun(recipe, records, memory, observer, relation, _threads(self.n_jobs))
         self.plan_ = run.plan
         self.preprocessing_ = run.view.transformer
-        start = _public_start(run, y_public)
+        allowed = NOISE_IN_A_LOGIT if recipe.bounds is None else NOISE_IN_A_SCORE
+        _warn(too_large_for_noise(recipe.descent, run.plan, run.learning_rate, allowed))
+        start = start_from_public(run, y_public)
         if start is not None:
             run.recipe = replace(run.recipe, start=start)
         if recipe.noise_seed is None:
@@ -146,8 +169,33 @@ class DescentFace(Face):
         def published(state: State) -> Any:
             return run.view.published(run.model_at(state))
 
-        watch = Watch(run.plan, published, on_step)
-        learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
+        if spending is not None and ledger is not None:
+            spending.reserve(
+                ledger,
+                release_name,
+                spending.at_most(run.plan),
+                run.arrangement,
+                # Judged with those who have nothing left: who takes part may be new people for the most part.
+                newcomers=bool((left.cohort > 0).mean() >= 0.5),
+            )
+        try:
+            steadiness = Steadiness(recipe.descent, run.plan)
+            watch = Watch(run.plan, published, on_step, steadiness, recipe.descent.taken)
+            learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
+        except BaseException:
+            if spending is not None and not memory.steps:  # nothing was drawn
+                spending.give_back()
+            raise
+        if spending is not None:
+            try:
+                spending.settle(learnt.account)
+            except LedgerError as error:
+                warnings.warn(
+                    f"the ledger keeps all that was reserved, which is more than was spent: {error}",
+                    LedgerWarning,
+                    stacklevel=frames_to_user(),
+                )
+        _warn(steadiness.complaint(run.learning_rate))
         self.privacy_: PrivacyStatement = learnt.privacy
         self.steps_taken_: int = learnt.account.steps
         self.model_ = published(learnt.state)
@@ -158,6 +206,21 @@ class DescentFace(Face):
         records = self._like_fitted(X)
         linear = self.model_ if self.preprocessing_ is None else self.model_[-1]
         return linear, as_rows(View(self.preprocessing_).of(records), "records")
+
+
+def _on_ledger(
+    ledger: Ledger, left: Left, recipe: DescentRecipe, people: Budgets
+) -> tuple[Neighbours, DescentSpending]:
+    """Find out what a ledger allows."""
+    from collegium.sgd.ledgered import (  # a database comes with it
+        DescentSpending,
+        allow,
+        relation_of,
+    )
+
+    relation = relation_of(ledger, recipe.descent)
+    allowance = allow(left, recipe.descent, recipe.noise_seed, people, ledger.delta_0_share)
+    return relation, DescentSpending(people, allowance)
 
 
 class _InProcess(DescentMemory):
@@ -172,7 +235,7 @@ class _InProcess(DescentMemory):
         self.steps = steps
 
 
-def _public_start(run: DescentRun, y_public: NDArray[Any] | None) -> Floats | None:
+def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats | None:
     """Start from public records whose targets are known, also those that owners let be published."""
     records, parts = run.records, []
     if y_public is not None:
@@ -193,8 +256,18 @@ def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
     if isinstance(X_public, pd.DataFrame):
         return PrincipalTable()
-    n_public, n_features = np.asarray(X_public).shape
-    return PublicComponents(max(1, min(MOST_COMPONENTS, n_features, n_public - 1)), whiten=0.5)
+    public = as_records(X_public, "public")
+    n_public, *shape = public.shape
+    if len(shape) > 1:
+        components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITENING)
+        return make_pipeline(ScatteringTransform(root=True), components)
+    few = max(1, min(MOST_COMPONENTS, shape[0], n_public - 1))
+    return PublicComponents(few, whiten=OF_NUMBERS)
+
+
+def _warn(line: str) -> None:
+    if line:
+        warnings.warn(line, StudentWarning, stacklevel=frames_to_user())
 
 
 def _silent(line: str) -> None:

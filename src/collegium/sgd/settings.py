@@ -10,6 +10,8 @@ from collegium.errors import InputError
 from collegium.parameters import Settings, setting
 
 FULL_BATCH, SAMPLE, SCALE = "full-batch", "sample", "scale"
+MOST_COMPONENTS, WHITENING = 800, 0.75
+"""Principal components of public records, where nothing else is said: how many at most, how far whitened."""
 
 
 @dataclass(frozen=True)

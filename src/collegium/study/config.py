@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from collegium.checks import exact_float, shown
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
-from collegium.study.sections import PATE, RENAMED, SECTIONS
+from collegium.sgd.settings import MOST_COMPONENTS
+from collegium.study.sections import PATE, RENAMED, SECTIONS, SGD
 from collegium.study.study_settings import StudyConfig
 from collegium.study.together import check_together
 
@@ -62,6 +64,10 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
     sections: dict[str, Any] = {
         section: cls(**given.get(section, {})) for section, cls in SECTIONS.items()
     }
+    if sections["method"].kind == SGD and "components" not in given.get("preprocessing", {}):
+        seen = sections["preprocessing"]
+        if seen.kind in (None, "principal", "scattering", "kernel"):
+            sections["preprocessing"] = replace(seen, components=MOST_COMPONENTS)
     has_student = sections["method"].kind == PATE or bool(given.get("student"))
     config = StudyConfig(**sections, folder=folder, has_student=has_student)
     check_together(config, given)

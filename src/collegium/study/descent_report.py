@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from collegium.pate.quality import Quality
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.report.descent_page import DescentReport, as_words
@@ -18,10 +15,6 @@ from collegium.study.result import in_words, shown_settings
 from collegium.study.study_data import StudyData
 
 _POINTS = 60
-UNJUDGED = (
-    "How good the model is is not known",
-    "No public record has a known class: give data.test, with labels, to measure it.",
-)
 
 
 def descent_report(
@@ -29,9 +22,9 @@ def descent_report(
 ) -> DescentReport:
     """Put together what the report shows: nothing that may not be published."""
     descent = run.recipe.descent
-    n_features = int(run.X_seen.shape[1]) + 1
+    n_features = run.n_parameters
     learning = {
-        "Learning rate": descent.learning_rate,
+        "Learning rate": run.learning_rate,
         "Momentum": descent.momentum,
         "Averaged over the last share of the steps": descent.averaging,
     }
@@ -52,7 +45,7 @@ def descent_report(
         effects=result.effects,
         history=spending_by_step(result.plan, result.steps),
         quality=result.quality,
-        without_quality=UNJUDGED,
+        without_quality=result.unjudged,
         n_test=result.n_test,
         student_notes=result.student_notes,
         settings=shown_settings(config),
@@ -64,17 +57,3 @@ def spending_by_step(plan: DescentPlan, steps: int) -> list[SpendingPoint]:
     """What everybody had spent after each step, at some of them."""
     some = np.unique(np.linspace(0, steps, min(steps, _POINTS) + 1).round().astype(int))
     return [SpendingPoint(step, 0, dict(plan.epsilon(step))) for step in some.tolist()]
-
-
-def of_a_model(quality: Quality) -> Quality:
-    """Speak of a model that learnt from private records, and saw no public one but to fit its features."""
-    words = {
-        "The student": "The model",
-        "the student": "the model",
-        "(which it learnt from, but not their true classes)": "(on which its features were fitted, without "
-        "their classes)",
-    }
-    verdict, reason = quality.verdict, quality.reason
-    for one, other in words.items():
-        verdict, reason = verdict.replace(one, other), reason.replace(one, other)
-    return replace(quality, verdict=verdict, reason=reason)

@@ -10,7 +10,16 @@ import numpy as np
 from collegium.accounting.statement import PrivacyStatement
 from collegium.data.class_shares import as_class_shares
 from collegium.pate.effects import Effects, StudentAnswers, effects_of
-from collegium.pate.quality import PUBLIC, TEST, Quality, beliefs_about, measure_quality
+from collegium.pate.quality import (
+    PUBLIC,
+    STARTED,
+    TEST,
+    Quality,
+    beliefs_about,
+    judge_by_itself,
+    measure_quality,
+    of_a_model,
+)
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
@@ -32,6 +41,7 @@ class DescentResult(PublishedResult):
     ``quality``: the model beside one that always gives one answer; None where no public class is known.
     ``student_notes``: what the user should know about how the model was made.
     ``ledger``: which one remembers it, if any.
+    ``unjudged``: what can be said where there is no ``quality``.
     """
 
     folder: StudyFolder
@@ -45,14 +55,23 @@ class DescentResult(PublishedResult):
     quality: Quality | None
     student_notes: tuple[str, ...] = ()
     ledger: str | None = None
+    unjudged: tuple[str, str] = ("", "")
+
+
+def unjudged(config: StudyConfig, data: StudyData, model: Any) -> tuple[str, str]:
+    """Say, in a heading and a sentence, what can be said of a model where no public class is known."""
+    found = judge_by_itself(data.classes, model.predict(data.X_public))
+    found = found if config.has_student else of_a_model(found)
+    return found.verdict, found.reason
 
 
 def measured(
     config: StudyConfig, plan: DescentPlan, data: StudyData, model: Any
 ) -> tuple[Effects, Quality | None]:
     """Compare a model with public truth, where it is known."""
+    started = PUBLIC if config.has_student else STARTED
     answers = quality = None
-    for X, y, where in ((data.X_test, data.y_test, TEST), (data.X_public, data.y_public, PUBLIC)):
+    for X, y, where in ((data.X_test, data.y_test, TEST), (data.X_public, data.y_public, started)):
         if quality is not None or X is None or y is None:
             continue
         predicted = np.asarray(model.predict(X))
@@ -60,6 +79,8 @@ def measured(
         quality = measure_quality(data.classes, y, predicted, beliefs, where)
         if where == TEST:
             answers = StudentAnswers(y, predicted, data.test_groups)
+    if quality is not None and not config.has_student:
+        quality = of_a_model(quality)
     shares = None
     if config.has_student and config.student.class_shares is not None:
         shares = as_class_shares(config.student.class_shares, data.classes, "student.class_shares")

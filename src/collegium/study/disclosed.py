@@ -104,21 +104,25 @@ def _group(row: dict[str, Any], terms: JobTerms, replayed: Replay | None) -> dic
     spent = replayed.account.epsilon_spent_by_name()[name]
     return {
         **group,
-        "spent": {"epsilon": _number(spent), "delta": budget.delta, **_gaussian(mu_of(uses))},
+        "spent": {
+            "epsilon": as_number(spent),
+            "delta": budget.delta,
+            **mu_and_profile(mu_of(uses)),
+        },
         "events": [use.to_json() for use in uses],
     }
 
 
 def _promised(budget: Budget, row: dict[str, Any], replayed: Replay | None) -> dict[str, Any]:
-    promised = {"epsilon": _number(budget.epsilon), "delta": budget.delta}
+    promised = {"epsilon": as_number(budget.epsilon), "delta": budget.delta}
     if "found_at_most" in row:  # not in folders of before
         promised["found_at_most"] = row["found_at_most"]
     if budget.is_unlimited or replayed is None:
         return promised
     if replayed.account.is_gaussian:
-        return {**promised, **_gaussian(gdp_mu(budget.epsilon, budget.delta))}
+        return {**promised, **mu_and_profile(gdp_mu(budget.epsilon, budget.delta))}
     # Charged otherwise, everything may stay within a μ as well: a larger one than the budget's.
-    return {**promised, **(_gaussian(row["mu"]) if "mu" in row else {})}
+    return {**promised, **(mu_and_profile(row["mu"]) if "mu" in row else {})}
 
 
 def mu_of(uses: Sequence[Use]) -> float:
@@ -127,10 +131,12 @@ def mu_of(uses: Sequence[Use]) -> float:
     return math.nextafter(math.sqrt(squared) * (1 + 2.0**-50), math.inf) if squared else 0.0
 
 
-def _gaussian(mu: float) -> dict[str, Any]:
+def mu_and_profile(mu: float) -> dict[str, Any]:
+    """Tell what μ of Gaussian DP means at some ε."""
     profile = [{"epsilon": epsilon, "delta": gdp_delta(mu, epsilon)} for epsilon in PROFILE_AT]
-    return {"mu": _number(mu), "profile": profile}
+    return {"mu": as_number(mu), "profile": profile}
 
 
-def _number(value: float) -> float | str:
+def as_number(value: float) -> float | str:
+    """Tell a number that may be infinite."""
     return value if math.isfinite(value) else "inf"

@@ -13,8 +13,8 @@ from collegium.models.classifiers import check_classifier
 from collegium.pate.catalogue import build_model, build_preprocessing
 from collegium.pate.recipe import SAME, Recipe, seeded
 from collegium.pate.students.share_matching import require_probabilities
-from collegium.sgd.by_rule import MOST_COMPONENTS, WHITENING
 from collegium.sgd.run import DescentRecipe
+from collegium.sgd.settings import WHITENING
 from collegium.study.config import StudyConfig
 from collegium.study.sections import PATE, SGD
 
@@ -33,10 +33,11 @@ def settled(config: StudyConfig, X_public: Any) -> StudyConfig:
     """Choose a preprocessing that was left out: what the public records need."""
     if config.preprocessing.kind is not None:
         return config
-    is_table = isinstance(X_public, pd.DataFrame)
-    if is_table and not config.is_direct:
-        is_table = not all(map(_is_number, X_public.dtypes))
-    kind = "tabular" if is_table else "none"
+    kind, is_table = "none", isinstance(X_public, pd.DataFrame)
+    if is_table and config.is_direct:
+        kind = "principal"
+    elif is_table and not all(map(_is_number, X_public.dtypes)):
+        kind = "tabular"
     return replace(config, preprocessing=replace(config.preprocessing, kind=kind))
 
 
@@ -115,7 +116,7 @@ def _preprocessing(config: StudyConfig, kind: str | None) -> Any | None:
     return build_preprocessing(
         kind or "none",
         categorical=config.preprocessing.categorical,
-        components=MOST_COMPONENTS if direct else config.preprocessing.components,
+        components=config.preprocessing.components,
         normalise=config.preprocessing.normalise,
         whiten=WHITENING if direct and whiten is None else whiten,
         random_state=config.study.seed,

@@ -28,6 +28,14 @@ _INFLUENCE = (
     "Budgets are individual: every owner's loss is accounted by how far that owner can move what is noised, "
     "and a mechanism is used only while nobody's budget would be exceeded."
 )
+_OF_STEPS = {
+    "gaussian": "Steps fixed beforehand, everybody in each of them: exact Gaussian differential privacy "
+    "(squares of mu add up), for each owner.",
+    "pld": "Steps and rates fixed beforehand, Poisson samples of owners: privacy loss distributions, rounded "
+    "pessimistically, for each owner.",
+    "rdp": "Steps and rates fixed beforehand, Poisson samples of owners: Renyi differential privacy (the "
+    "moments accountant), for each owner.",
+}
 _FILTER = "Adaptive composition by a filter, before every draw and for each owner:"
 
 
@@ -66,7 +74,9 @@ def record_of(statement: dict[str, Any]) -> dict[str, Any]:
             "deployment_model": {
                 "model_name": "Central",
                 "model_name_details": (
-                    "Whoever runs Collegium holds the records, the teachers and their votes."
+                    "Whoever runs Collegium holds the records."
+                    if _is_direct(statement)
+                    else "Whoever runs Collegium holds the records, the teachers and their votes."
                 ),
                 "trust_assumptions": "",
                 "actors": "",
@@ -164,7 +174,18 @@ def _parameters_in_words(statement: dict[str, Any]) -> str:
     return " ".join(said)
 
 
+def _is_direct(statement: dict[str, Any]) -> bool:
+    is_direct: bool = statement["mechanism"]["name"] == "dp-sgd"
+    return is_direct
+
+
 def _description(statement: dict[str, Any]) -> str:
+    if _is_direct(statement):
+        steps = statement["released"]["steps"]
+        return (
+            f"A classifier, made of {steps:,} noisy sums of clipped gradients of the private records "
+            "(individual DP-SGD); each of these sums counts as released."
+        )
     labels = statement["released"]["labels"]
     student = ", and a classifier that learnt from them" if statement["released"]["student"] else ""
     return (
@@ -187,6 +208,8 @@ def _composition(statement: dict[str, Any]) -> str:
             "Renyi differential privacy of this one data set, computed from raw votes. What was spent is "
             "sensitive and is not published; the number of labels depends on private data."
         )
+    if _is_direct(statement):
+        return _OF_STEPS[statement["mechanism"]["accountant"]]
     if statement["guarantee"]["gaussian"]:
         return f"{_FILTER} exact Gaussian differential privacy (squares of mu add up)."
     if statement["mechanism"]["price"] == LABELS:
@@ -199,16 +222,23 @@ def _composition(statement: dict[str, Any]) -> str:
 
 
 def _mechanisms(statement: dict[str, Any]) -> str:
-    version = statement["made_with"]["collegium"]
+    version, direct = statement["made_with"]["collegium"], _is_direct(statement)
+    what = "" if direct else ": noise on the weighted votes of teachers"
+    after = "Times" if direct else "Queries are not asked interactively; times"
     return (
-        f"{statement['mechanism']['in_words']}: noise on the weighted votes of teachers, by Collegium"
+        f"{statement['mechanism']['in_words']}{what}, by Collegium"
         f"{f' {version}' if version else ''}. Noise comes from the operating system's cryptographic "
         "randomness and is drawn exactly rounded to a grid, so that floating-point arithmetic "
-        "leaves no trace. Queries are not asked interactively; times are not hidden."
+        f"leaves no trace. {after} are not hidden."
     )
 
 
 def _post_processing(statement: dict[str, Any]) -> str:
+    if _is_direct(statement):
+        return (
+            "The model follows from the noisy sums, and so does a student that learns from what it believes "
+            "about public records."
+        )
     first = (
         "The label is the largest of the released noisy counts"
         if statement["released"]["what"] == "histogram"

@@ -265,8 +265,8 @@ class Preprocessing(Settings):
 
     kind: str | None = setting(
         None,
-        "Left out: tabular for a table in which public records have text, or, with method sgd, for any "
-        "table; none otherwise. "
+        "Left out: tabular for a table in which public records have text, none otherwise; with method sgd, "
+        "principal for any table. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "

@@ -69,11 +69,6 @@ def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -
             f"direct training holds whatever the data are, and privacy.guarantee = "
             f"{config.privacy.guarantee!r} would promise less: remove it"
         )
-    if config.privacy.public is not None and not config.has_student:
-        raise ConfigError(
-            "records of public levels go to a student, and this study has none: add [student], or leave "
-            "privacy.public out"
-        )
     for key in ("streaming", "engine", "address"):
         if key in given.get("run", {}) and config.run != replace(
             config.run, **{key: settings_of(Run)[key].default}
