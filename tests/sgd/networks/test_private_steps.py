@@ -213,6 +213,21 @@ def test_what_was_spent_is_known_at_any_step():
     )
 
 
+@pytest.mark.parametrize("kind", ["sample", "scale"])
+def test_a_plan_of_samples_is_spent_at_its_last_step_and_not_before(kind):
+    its = budgets()
+    plan = plan_descent(
+        its.groups, its.public_sizes(), steps=3, kind=kind, rate=0.1, accountant="rdp"
+    )
+    steps, _ = private(its, plan)
+    steps.step()
+    budget = {"high": 1.0, "average": 2.0, "low": 3.0}
+    assert all(0 < steps.epsilon_spent()[name] < 0.99 * epsilon for name, epsilon in budget.items())
+    assert list(steps) == [2, 3]
+    assert all(steps.epsilon_spent()[name] <= epsilon for name, epsilon in budget.items())
+    assert steps.epsilon_spent() == pytest.approx(budget, rel=1e-6)
+
+
 def test_a_resumed_run_goes_on_where_it_was_and_never_takes_a_step_twice():
     its = budgets()
     whole, network = private(its)
