@@ -66,10 +66,7 @@ class Case:
         return feature_shards(self.stream, self.run.plan.groups, 5, self.folder, n_shards=n_shards)
 
     def lent(self, **options):
-        run = self.run
-        return summands_from_parquet(
-            self.stream, run.plan, run.terms, run.loss, 5, self.folder, **options
-        )
+        return summands_from_parquet(self.stream, self.run, self.folder, **options)
 
     def expected(self, sample=None):
         return self.run.summands().clipped_sum(PARAMETERS, Sample() if sample is None else sample)

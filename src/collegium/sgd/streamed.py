@@ -22,10 +22,9 @@ from collegium.durable import sync
 from collegium.errors import InputError
 from collegium.pate.teachers.engines import Workers
 from collegium.pate.views import View
-from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.linear_model import as_rows
-from collegium.sgd.linear_sums import Terms, to_features
-from collegium.sgd.losses import Loss
+from collegium.sgd.linear_sums import to_features
+from collegium.sgd.run import DescentRun
 from collegium.sgd.shards import Records, ShardFiles, ShardSums, in_order, record_type, rows_of
 
 _FORMAT = 1
@@ -167,14 +166,10 @@ def feature_shards(
 @contextlib.contextmanager
 def summands_from_parquet(
     stream: Stream,
-    plan: DescentPlan,
-    terms: Terms,
-    loss: Loss,
-    n_features: int,
+    run: DescentRun,
     folder: Path,
     *,
     workers: Workers | None = None,
-    n_threads: int | None = None,
     n_jobs: int | None = None,
     n_shards: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -182,20 +177,34 @@ def summands_from_parquet(
     """Lend clipped sums over private records that stay on disk, for :meth:`DescentRun.descend`.
 
     The shards are a second copy of the private records: they are removed on leaving, unless the run was cut
-    off, and the next one goes on with them. ``workers`` belong to an engine that runs; without any, threads
-    of this process sum. Other parameters are those of :func:`feature_shards` and
-    :class:`~collegium.sgd.shards.ShardSums`.
+    off, and the next one goes on with them.
+
+    Parameters
+    ----------
+    stream : Stream
+        The records.
+    run : DescentRun
+        Its plan, terms, loss and threads are taken; its own records are not looked at.
+    folder : Path
+        See :func:`feature_shards`, also of the parameters below.
+    workers : Workers, optional
+        Of an engine that runs; without any, threads of this process sum.
+
+    Raises
+    ------
+    InputError
+        If records cannot be read or seen, or the disk is full; says nothing of their values.
     """
     shards = feature_shards(
         stream,
-        plan.groups,
-        n_features,
+        run.plan.groups,
+        run.n_parameters,
         folder,
         n_shards=n_shards,
         n_jobs=n_jobs,
         progress=progress,
     )
-    yield ShardSums(shards, loss, terms, workers, n_threads)
+    yield ShardSums(shards, run.loss, run.terms, workers, run.n_threads)
     if workers is not None:
         workers.take_back()
     remove_feature_shards(folder)
