@@ -39,11 +39,11 @@ from collegium.data.tables import (
 )
 from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.pate.records import Teaching
+from collegium.pate.teachers.engines import Workers
 from collegium.pate.teachers.shard_ensemble import ShardEnsemble
 from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
-from collegium.pate.teachers.engines import Workers
 from collegium.sgd.run import DescentRun, Summands
 from collegium.sgd.streamed import Stream, summands_from_parquet
 from collegium.study.config import StudyConfig
