@@ -22,7 +22,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
     from collegium.study.step_time import seconds_of
 
     planned = plan_descent(config, observer=NoteObserver())
-    run, data = planned.run, planned.data
+    run, data, ledger = planned.run, planned.data, planned.ledger
     plan, clip_norm = run.plan, run.recipe.descent.clip_norm
     columns = data.inputs.get("columns", [])
     n_features = planned.n_features
@@ -43,6 +43,8 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
                 "seconds": seconds,
                 "neighbours": run.arrangement.sentence,
                 "columns": dict(columns),
+                "ledger": None if ledger is None else str(ledger.place),
+                "takes_whole_budgets": ledger is not None and ledger.spending.allowance.whole,
                 "groups": _groups(plan, clip_norm),
             }
         )
@@ -69,6 +71,8 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
         out.print(columns_sentence(columns), soft_wrap=True)
     out.print(f"All steps take {_minutes(seconds)} on this machine, once features are there.")
     out.print(f"Neighbouring data sets: {run.arrangement.sentence}.", soft_wrap=True)
+    if ledger is not None:
+        out.print(ledger.in_words, soft_wrap=True)
 
 
 def descent_table(plan: DescentPlan, clip_norm: float) -> Table:
@@ -164,8 +168,8 @@ def show_left(folder: Path, as_json: bool) -> None:
         return
     if not terms.private_noise:
         out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
-    left = plan.steps - steps
-    out.print(f"{steps:,} of {plan.steps:,} steps are charged ({plan.kind}).")
+    left = terms.taken - steps
+    out.print(f"{steps:,} of {terms.taken:,} steps are charged ({plan.kind}).")
     out.print(
         f"The next run takes {left:,} more steps."
         if left
@@ -216,5 +220,5 @@ def _about(terms: Any, steps: int) -> dict[str, Any]:
         "sampling": terms.plan.kind,
         "noise": terms.plan.noise,
         "steps_charged": steps,
-        "steps_planned": terms.plan.steps,
+        "steps_planned": terms.taken,
     }
