@@ -211,7 +211,7 @@ def _summands(planned: PlannedDescent, folder: StudyFolder) -> Iterator[Summands
     is_here = config.run.engine == "local"
     with contextlib.ExitStack() as stack:
         workers = None if is_here else stack.enter_context(config.engine().running())
-        yield stack.enter_context(records.summands(run, folder.vault / "descent", workers))
+        yield stack.enter_context(records.summands(run, folder.vault / "descent-shards", workers))
 
 
 def _terms(run: DescentRun) -> DescentTerms:
