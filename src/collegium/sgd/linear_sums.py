@@ -27,8 +27,9 @@ from collegium.sgd.sampling import Sample
 Floats = NDArray[np.float64]
 _SCALE = 2.0**FACTOR_BITS
 _LARGEST = 2**FACTOR_BITS - 1  # of a feature, in multiples of 2^-15: they are kept as int16
-CONSTANT = _LARGEST / _SCALE
-"""The constant feature."""
+_CONSTANT = 2**FACTOR_BITS // 4
+CONSTANT = _CONSTANT / _SCALE
+"""The constant feature, beside rows of unit length: a larger one takes more of the clip, and of the noise."""
 _ROWS, _FEW_ROWS = 4096, 256  # records that are handled together, at most and at least
 _CACHE = 2**19  # their floats, which stay in the cache
 _EXACT = 2.0**53
@@ -47,7 +48,7 @@ def to_features(records: NDArray[Any]) -> NDArray[np.int16]:
         part = np.nan_to_num(np.asarray(records[first : first + _ROWS], dtype=np.float64) * _SCALE)
         np.rint(np.clip(part, -_LARGEST, _LARGEST), out=part)
         made[first : first + _ROWS, :-1] = part
-    made[:, -1] = _LARGEST
+    made[:, -1] = _CONSTANT
     return made
 
 
