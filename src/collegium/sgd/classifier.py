@@ -48,6 +48,9 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         in which generous people are more often, or have more say.
     steps : int
         How many; fixed beforehand, and paid for.
+    filter : float, optional
+        Of ``full-batch``: take so many times the steps, at the same price and noise. Everybody pays for the
+        norm that was really used, and gives nothing more once that is used up. Default: no filter.
     rate : float, optional
         Mean probability with which somebody takes part in a step, of ``sample`` and ``scale``.
     clip_norm : float
@@ -142,6 +145,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         *,
         sampling: str = _DEFAULT.sampling,
         steps: int = _DEFAULT.steps,
+        filter: float | None = _DEFAULT.filter,
         rate: float | None = _DEFAULT.rate,
         clip_norm: float = _DEFAULT.clip_norm,
         bound: str = _DEFAULT.bound,
@@ -162,6 +166,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
     ) -> None:
         self.sampling = sampling
         self.steps = steps
+        self.filter = filter
         self.rate = rate
         self.clip_norm = clip_norm
         self.bound = bound

@@ -17,15 +17,16 @@ from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets, as_budgets
 from collegium.checks import check_whole, is_whole, shown
 from collegium.data.tables import as_records, take_rows
-from collegium.errors import InputError, LedgerError, LedgerWarning
+from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
 from collegium.extremes import apart, granting, part_of
 from collegium.models.features import PublicComponents, ScatteringTransform
-from collegium.models.preprocessing.principal_table import PrincipalTable
+from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
 from collegium.pate.classifier_settings import seed_of
 from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
+from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
@@ -33,6 +34,7 @@ from collegium.sgd.progress import Lines, OnStep, Watch
 from collegium.sgd.public_start import public_start
 from collegium.sgd.run import DescentRecipe, DescentRun, planned
 from collegium.sgd.settings import MOST_COMPONENTS, WHITENING, Descent
+from collegium.sgd.steadiness import Steadiness, too_large_for_noise
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 AUTO = "auto"
+OF_NUMBERS = 0.5
+"""How far numbers of any kind are whitened: units are evened out, and noise is not blown up."""
 
 
 class DescentFace(Face):
@@ -154,6 +158,8 @@ class DescentFace(Face):
         run = DescentRun(recipe, records, memory, observer, relation, _threads(self.n_jobs))
         self.plan_ = run.plan
         self.preprocessing_ = run.view.transformer
+        allowed = NOISE_IN_A_LOGIT if recipe.bounds is None else NOISE_IN_A_SCORE
+        _warn(too_large_for_noise(recipe.descent, run.plan, run.learning_rate, allowed))
         start = start_from_public(run, y_public)
         if start is not None:
             run.recipe = replace(run.recipe, start=start)
@@ -173,7 +179,8 @@ class DescentFace(Face):
                 newcomers=bool((left.cohort > 0).mean() >= 0.5),
             )
         try:
-            watch = Watch(run.plan, published, on_step)
+            steadiness = Steadiness(recipe.descent, run.plan)
+            watch = Watch(run.plan, published, on_step, steadiness, recipe.descent.taken)
             learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
         except BaseException:
             if spending is not None and not memory.steps:  # nothing was drawn
@@ -188,6 +195,7 @@ class DescentFace(Face):
                     LedgerWarning,
                     stacklevel=frames_to_user(),
                 )
+        _warn(steadiness.complaint(run.learning_rate))
         self.privacy_: PrivacyStatement = learnt.privacy
         self.steps_taken_: int = learnt.account.steps
         self.model_ = published(learnt.state)
@@ -247,13 +255,19 @@ def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats 
 def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
     if isinstance(X_public, pd.DataFrame):
-        return PrincipalTable()
+        return BinnedTable()
     public = as_records(X_public, "public")
     n_public, *shape = public.shape
     if len(shape) > 1:
         components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITENING)
         return make_pipeline(ScatteringTransform(root=True), components)
-    return PublicComponents(max(1, min(MOST_COMPONENTS, shape[0], n_public - 1)), whiten=WHITENING)
+    few = max(1, min(MOST_COMPONENTS, shape[0], n_public - 1))
+    return PublicComponents(few, whiten=OF_NUMBERS)
+
+
+def _warn(line: str) -> None:
+    if line:
+        warnings.warn(line, StudentWarning, stacklevel=frames_to_user())
 
 
 def _silent(line: str) -> None:

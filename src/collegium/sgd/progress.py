@@ -12,6 +12,7 @@ from typing import Any
 from collegium.pate.from_python import Warner
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.optimiser import State
+from collegium.sgd.steadiness import Steadiness
 
 _EVERY_S = 1.0
 
@@ -40,7 +41,8 @@ class Progress:
     @cached_property
     def epsilon(self) -> Mapping[str, float]:
         """What each owner of a group has spent by now, at the group's δ."""
-        return self.plan.epsilon(self.step)
+        # With a filter, never more than planned.
+        return self.plan.epsilon(min(self.step, self.plan.steps))
 
     @cached_property
     def model(self) -> Any:
@@ -55,6 +57,8 @@ class Watch:
     """Tells of each step once, and whether to stop after it.
 
     ``on_step``: is told; it stops the descent by returning True.
+    ``steadiness``: looks at each state; what is lost is stopped.
+    ``steps``: how many will be taken.
     """
 
     def __init__(
@@ -62,19 +66,24 @@ class Watch:
         plan: DescentPlan,
         make: Callable[[State], Any],
         on_step: OnStep | None,
+        steadiness: Steadiness,
+        steps: int,
     ) -> None:
-        self._plan, self._make, self._on_step = plan, make, on_step
+        self._plan, self._make, self._on_step, self._steps = plan, make, on_step, steps
+        self._steadiness = steadiness
         self._told, self._stopped, self._begun = 0, False, time.monotonic()
 
     def __call__(self, state: State) -> bool:
         """Tell of a state, unless it was told of before; whether to stop."""
         if state.step > self._told:
             self._told = state.step
+            self._steadiness.look(state)
+            self._stopped = self._steadiness.is_lost
             if self._on_step is not None:
                 gone = time.monotonic() - self._begun
-                left = gone * (self._plan.steps / state.step - 1)
-                told = Progress(state.step, self._plan.steps, left, state, self._plan, self._make)
-                self._stopped = self._on_step(told) is True
+                left = gone * (self._steps / state.step - 1)
+                told = Progress(state.step, self._steps, left, state, self._plan, self._make)
+                self._stopped |= self._on_step(told) is True
         return self._stopped
 
 

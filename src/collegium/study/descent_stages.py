@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from collegium.report.descent_page import render_descent
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.face import start_from_public
 from collegium.sgd.ledgered import DescentSpending, allow, relation_of
-from collegium.sgd.run import DescentRecipe, DescentRun, Learnt
+from collegium.sgd.run import DescentRecipe, DescentRun, Learnt, Summands
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.descent_report import descent_report
@@ -33,6 +35,7 @@ from collegium.study.model_card import descent_card
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import StudyLedger, begin_study
 from collegium.study.result import notes_on_test_records
+from collegium.study.streaming import StreamedStudyData
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.study_data import StudyData
 
@@ -165,23 +168,38 @@ def run_descent_study(
 def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescentMemory) -> Learnt:
     """Take the steps that are left; if all were charged before, no record is looked at."""
     run, taken = planned.run, planned.run.recipe.descent.taken
-    summands = None
-    if memory.charged() < taken:
-        run.observer.stage("features")
-        summands = run.summands()
-    else:
-        run.observer.skipped("steps")
-    keep_descent_terms(folder, _terms(run))
-    if planned.ledger is not None:
-        costs = planned.ledger.spending.at_most(run.plan)
-        planned.ledger.reserve(folder, planned.config.title(), costs, run.arrangement)
-    if summands is None:
-        return _as_kept(run, memory)
-    learnt = run.descend(summands, planned.n_features)
+    with contextlib.ExitStack() as stack:
+        summands: Summands | None = None
+        if memory.charged() < taken:
+            summands = stack.enter_context(_summands(planned, folder))
+        else:
+            run.observer.skipped("steps")
+        keep_descent_terms(folder, _terms(run))
+        if planned.ledger is not None:
+            costs = planned.ledger.spending.at_most(run.plan)
+            planned.ledger.reserve(folder, planned.config.title(), costs, run.arrangement)
+        if summands is None:
+            return _as_kept(run, memory)
+        learnt = run.descend(summands, planned.n_features)
     if learnt.account.steps < taken:
         raise StudyInterrupted
     memory.end()
     return learnt
+
+
+@contextlib.contextmanager
+def _summands(planned: PlannedDescent, folder: StudyFolder) -> Iterator[Summands]:
+    """Let the private records be seen by the model, in memory or on disk. **Sensitive.**"""
+    run, config = planned.run, planned.config
+    records = run.records
+    run.observer.stage("features")
+    if not isinstance(records, StreamedStudyData):
+        yield run.summands()
+        return
+    is_here = config.run.engine == "local"
+    with contextlib.ExitStack() as stack:
+        workers = None if is_here else stack.enter_context(config.engine().running())
+        yield stack.enter_context(records.summands(run, folder.vault / "descent-shards", workers))
 
 
 def _as_kept(run: DescentRun, memory: FolderDescentMemory) -> Learnt:
