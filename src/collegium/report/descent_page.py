@@ -147,19 +147,31 @@ def _steps(data: DescentReport) -> list[dict[str, str]]:
         {
             "name": "Steps",
             "value": count(data.steps),
-            "note": f"of {count(data.plan.steps)} that were planned{lost}; {count(data.n_parameters)} "
-            "parameters",
+            "note": f"{_planned(data)}{lost}; {count(data.n_parameters)} parameters",
         }
     ]
 
 
+def _planned(data: DescentReport) -> str:
+    if data.steps > data.plan.steps:
+        return f"with a filter, at the price of {count(data.plan.steps)}"
+    return f"of {count(data.plan.steps)} that were planned"
+
+
 def _stop(data: DescentReport) -> str:
-    return (
-        f"All {count(data.plan.steps)} steps that were planned, and paid for, were taken."
-        if not data.lost
-        else f"All {count(data.plan.steps)} steps that were planned were paid for; {count(data.lost)} of "
-        "them were lost in a crash, and are not taken again."
-    )
+    steps = count(max(data.steps, data.plan.steps))
+    told = f"All {steps} steps that were planned, and paid for, were taken."
+    if data.lost:
+        told = (
+            f"All {steps} steps that were planned were paid for; {count(data.lost)} of them were lost in a "
+            "crash, and are not taken again."
+        )
+    if data.steps > data.plan.steps:
+        told += (
+            " They had a filter: everybody paid for the norm that was really used, at most what "
+            f"{count(data.plan.steps)} steps cost at the full bound."
+        )
+    return told
 
 
 def _run(data: DescentReport) -> list[tuple[str, str]]:
