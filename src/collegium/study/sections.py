@@ -517,11 +517,12 @@ class Run(Settings):
     streaming: bool = setting(
         False,
         "Read private records (a Parquet file or folder) piece by piece into shards on disk, instead of "
-        "into memory. Gives the same teachers.",
+        "into memory. Gives the same teachers, and the same directly trained model.",
     )
     engine: str = setting(
         "local",
-        "Where teachers are trained and asked. local: processes on this machine. dask, ray: on a cluster. "
+        "Where teachers are trained and asked, or streamed records are summed over. local: processes (or "
+        "threads) on this machine. dask, ray: on a cluster. "
         "Or any other backend of joblib, such as threading.",
     )
     address: str | None = setting(
