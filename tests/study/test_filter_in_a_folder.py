@@ -17,8 +17,8 @@ from collegium.study.kept_descent import FolderDescentMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore:δ is large")
 DESCENT = Descent(
-    steps=40, filter=1.5, clip_norm=0.2
-)  # 60 steps are taken; one is charged at a time
+    steps=20, filter=1.5, clip_norm=0.2
+)  # 60 steps are taken
 
 
 class Killed(BaseException):
