@@ -20,7 +20,7 @@ from collegium.report.descent_page import render_descent
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.face import start_from_public
 from collegium.sgd.ledgered import DescentSpending, allow, relation_of
-from collegium.sgd.run import DescentRecipe, DescentRun, Learnt
+from collegium.sgd.run import DescentRecipe, DescentRun, Learnt, Summands
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.descent_report import descent_report
