@@ -16,9 +16,7 @@ from collegium.study.folder import StudyFolder
 from collegium.study.kept_descent import FolderDescentMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore:δ is large")
-DESCENT = Descent(
-    steps=20, filter=1.5, clip_norm=0.2
-)  # 60 steps are taken
+DESCENT = Descent(steps=20, filter=1.5, clip_norm=0.2)  # 60 steps are taken
 
 
 class Killed(BaseException):
