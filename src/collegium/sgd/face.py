@@ -20,7 +20,7 @@ from collegium.data.tables import as_records, take_rows
 from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
 from collegium.extremes import apart, granting, part_of
 from collegium.models.features import PublicComponents, ScatteringTransform
-from collegium.models.preprocessing.principal_table import PrincipalTable
+from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
 from collegium.pate.classifier_settings import seed_of
 from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
@@ -255,7 +255,7 @@ def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats 
 def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
     if isinstance(X_public, pd.DataFrame):
-        return PrincipalTable()
+        return BinnedTable()
     public = as_records(X_public, "public")
     n_public, *shape = public.shape
     if len(shape) > 1:

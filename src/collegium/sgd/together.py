@@ -45,7 +45,8 @@ class Choice:
         )
         return (
             f"published is the {which}: a student that learnt from the model's beliefs names other classes "
-            f"for {self.differ:.1%} of the public records, {beside} the {self.by_noise:.1%} that noise explains"
+            f"for {self.differ:.1%} of the public records, {beside} the {self.by_noise:.1%} which noise "
+            "explains"
         )
 
 
