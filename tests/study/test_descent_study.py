@@ -185,7 +185,6 @@ def test_a_model_becomes_an_onnx_file(folder, collegium):
         ({"descent": {"momentum": 1}}, "descent.momentum must be"),
         ({"descent": {"epochs": 3}}, "unknown key descent.epochs"),
         ({"run": {"engine": "dask"}}, "run.engine means nothing to direct training"),
-        ({"run": {"streaming": True}}, "run.streaming is for method.kind = 'pate'"),
     ],
 )
 def test_bad_settings_are_refused_in_a_line(folder, changed, said):
