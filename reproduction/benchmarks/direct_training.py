@@ -5,12 +5,12 @@ MNIST or Fashion-MNIST; each seed splits the 10,000 test images into 9,000 publi
 sees, and 1,000 test ones. Every step size and number of features follows from public numbers by the rules
 of ``collegium.sgd``. Those rules were found on parts of the training images; test records measure only.
 
-    python -m reproduction.benchmarks.direct_training images --dataset NAME --data-dir DATA --cache DIR --out CSV
+    python -m reproduction.benchmarks.direct_training images --dataset mnist --data-dir DATA --out CSV
     python -m reproduction.benchmarks.direct_training tables --data-dir DATA --out CSV
-    python -m reproduction.benchmarks.direct_training individual --data-dir DATA --cache CACHE --out CSV
+    python -m reproduction.benchmarks.direct_training individual --data-dir DATA --out CSV
     python -m reproduction.benchmarks.direct_training show --out CSV
 
-What stands in the file already is not computed again.
+What stands in the file already is not computed again; ``--cache`` keeps features.
 """
 
 from __future__ import annotations
@@ -239,11 +239,12 @@ def run_images(
                     world = world or split_images(dataset, data_dir, cache, seed)
                     levels = np.full(60_000, epsilon) if epsilon else dealt(60_000, MIXED, seed)
                     measure_direct(table, dataset, world, levels, epsilon, relation, seed)
-                if relation == BLANKED and not table.has(
-                    dataset, seed, _short(epsilon), "both", "PATE"
-                ):
-                    world = world or split_images(dataset, data_dir, cache, seed)
-                    measure_pate(table, dataset, world, epsilon, seed, cache)
+    for seed in range(1, seeds + 1):
+        world = None
+        for epsilon in (*EPSILONS, 0.0):
+            if not table.has(dataset, seed, _short(epsilon), "both", "PATE"):
+                world = world or split_images(dataset, data_dir, cache, seed)
+                measure_pate(table, dataset, world, epsilon, seed, cache)
 
 
 def dealt(n: int, shares: dict[float, float], seed: int) -> Floats:
