@@ -28,10 +28,12 @@ _HOMES = {
         "PermuteAndFlip",
     ],
     "collegium.pate.voting.vote_table": ["VoteTable"],
+    "collegium.personalisation.rates": ["plan_descent"],
     "collegium.personalisation": ["Bagging", "Uniform", "Upsampling", "Vanishing", "Weighting"],
     "collegium.sgd.classifier": ["DPSGDClassifier"],
     "collegium.sgd.regressor": ["DPSGDRegressor"],
     "collegium.sgd.door": ["individual_dpsgd"],
+    "collegium.sgd.opacus_terms": ["opacus_terms"],
     "collegium.study.student_file": ["load_student"],
 }
 _ROOMS = ["accounting", "datasets", "features", "ledger", "students", "teachers"]
@@ -54,8 +56,10 @@ if TYPE_CHECKING:
     )
     from collegium.pate.voting.vote_table import VoteTable
     from collegium.personalisation import Bagging, Uniform, Upsampling, Vanishing, Weighting
+    from collegium.personalisation.rates import plan_descent
     from collegium.sgd.classifier import DPSGDClassifier
     from collegium.sgd.door import individual_dpsgd
+    from collegium.sgd.opacus_terms import opacus_terms
     from collegium.sgd.regressor import DPSGDRegressor
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
@@ -90,4 +94,6 @@ __all__ = [
     "individual_dpsgd",
     "load_dataset",
     "load_student",
+    "opacus_terms",
+    "plan_descent",
 ]

@@ -243,17 +243,22 @@ def test_rate_and_sampling_go_together():
 
 def test_step_size_and_components_follow_from_public_numbers():
     its = records()
-    few, many = run(its), run(records(levels={name: 10 * value for name, value in LEVELS.items()}))
+    its_run, stricter = (
+        run(its),
+        run(records(levels={name: value / 10 for name, value in LEVELS.items()})),
+    )
     granted = sum(
         gdp_mu(group.budget.epsilon, group.budget.delta) * group.owners
-        for group in few.plan.groups.values()
+        for group in its_run.plan.groups.values()
     )
-    assert signal(few.plan) == pytest.approx(granted, rel=1e-9)
-    assert few.learning_rate < many.learning_rate <= LARGEST_STEP
+    assert signal(its_run.plan) == pytest.approx(granted, rel=1e-9)
+    assert (
+        stricter.learning_rate < its_run.learning_rate / 3 < its_run.learning_rate <= LARGEST_STEP
+    )
     assert run(its, learning_rate=3.0).learning_rate == 3.0
     recipe = DescentRecipe(Descent(), PublicComponents(n_components=50, whiten=0.5))
     view = DescentRun(recipe, its).view
-    assert view.transformer.n_components == round(3 * signal(few.plan) ** 0.5) < 50
+    assert view.transformer.n_components == min(50, round((10 * signal(its_run.plan)) ** 0.5))
     wanted = DescentRecipe(Descent(components=7), make_pipeline(PublicComponents(n_components=50)))
     assert DescentRun(wanted, its).X_seen.shape == (200, 7)
     assert DescentRun(DescentRecipe(Descent(), PublicComponents()), its).X_seen.shape == (200, 64)

@@ -11,8 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
+import collegium as cg
 from collegium.budgets import Policy
 from collegium.errors import InputError
+from collegium.ledger import Ledger
 from collegium.noise.sources import SeededNoise
 from collegium.pate.records import Records
 from collegium.sgd.filtered import CENT_BITS, Filtered
@@ -228,3 +230,20 @@ def test_a_filter_needs_full_batches_and_records_in_memory():
     plain = run(records(), filter=None)
     with pytest.raises(InputError, match="in memory only"):
         it.descend(plain.summands(), N_FEATURES)
+
+
+@pytest.mark.filterwarnings("error::collegium.errors.LedgerWarning")  # of costs that do not fit
+def test_an_estimator_takes_more_steps_and_a_ledger_is_charged_for_the_planned_ones(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    budgets = Policy(LEVELS).assign(WHO, owners=[f"person {i}" for i in range(100)])
+    told: list[Any] = []
+    ledger = Ledger.create(tmp_path / "people.ledger")
+    model = cg.DPSGDClassifier(steps=4, filter=1.5, classes=range(10))
+    model.fit(
+        X[:100], y[:100], budgets=budgets, X_public=X[1000:1200], ledger=ledger, on_step=told.append
+    )
+    assert model.steps_taken_ == 6
+    assert [(step.step, step.steps) for step in told] == [(step, 6) for step in range(1, 7)]
+    assert told[-1].epsilon == told[3].epsilon != told[2].epsilon
+    assert (ledger.left(budgets).share < 1e-6).all()
+    assert not ledger.left(budgets).untouched.any()

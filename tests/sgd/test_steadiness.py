@@ -36,8 +36,8 @@ def test_the_rule_and_small_steps_are_never_complained_of(budgets):
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_steps_that_jump_from_side_to_side_are_told(momentum):
-    (line,) = told(100.0, momentum=momentum, learning_rate=100.0)
-    assert line.startswith("learning_rate = 100 is too large: to the last, steps jumped")
+    (line,) = told(100.0, momentum=momentum, learning_rate=300.0)
+    assert line.startswith("learning_rate = 300 is too large: to the last, steps jumped")
 
 
 def test_samples_that_differ_are_no_jumps():

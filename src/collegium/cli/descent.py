@@ -22,7 +22,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
     from collegium.study.step_time import seconds_of
 
     planned = plan_descent(config, observer=NoteObserver())
-    run, data = planned.run, planned.data
+    run, data, ledger = planned.run, planned.data, planned.ledger
     plan, clip_norm = run.plan, run.recipe.descent.clip_norm
     columns = data.inputs.get("columns", [])
     n_features = planned.n_features
@@ -35,6 +35,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
                 "sampling": plan.kind,
                 "bound": plan.bound,
                 "steps": plan.steps,
+                "steps_taken": run.recipe.descent.taken,
                 "noise": plan.noise * clip_norm,
                 "divisor": plan.divisor * clip_norm,
                 "signal_to_noise": signal,
@@ -43,6 +44,8 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
                 "seconds": seconds,
                 "neighbours": run.arrangement.sentence,
                 "columns": dict(columns),
+                "ledger": None if ledger is None else str(ledger.place),
+                "takes_whole_budgets": ledger is not None and ledger.spending.allowance.whole,
                 "groups": _groups(plan, clip_norm),
             }
         )
@@ -56,6 +59,11 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
         f"{100 * plan.utilisation:.1f} % of all granted budgets are used.",
         soft_wrap=True,
     )
+    if run.recipe.descent.taken > plan.steps:
+        out.print(
+            f"With the filter, {run.recipe.descent.taken:,} steps are taken with that noise, and nobody "
+            "pays more."
+        )
     out.print(
         f"Signal to noise: if all gradients agreed, and were as long as allowed, a step's sum would be "
         f"{signal:.3g} times as long as its noise ({n_features * run.loss.n_outputs:,} parameters).",
@@ -69,6 +77,8 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
         out.print(columns_sentence(columns), soft_wrap=True)
     out.print(f"All steps take {_minutes(seconds)} on this machine, once features are there.")
     out.print(f"Neighbouring data sets: {run.arrangement.sentence}.", soft_wrap=True)
+    if ledger is not None:
+        out.print(ledger.in_words, soft_wrap=True)
 
 
 def descent_table(plan: DescentPlan, clip_norm: float) -> Table:
@@ -164,8 +174,8 @@ def show_left(folder: Path, as_json: bool) -> None:
         return
     if not terms.private_noise:
         out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
-    left = plan.steps - steps
-    out.print(f"{steps:,} of {plan.steps:,} steps are charged ({plan.kind}).")
+    left = terms.taken - steps
+    out.print(f"{steps:,} of {terms.taken:,} steps are charged ({plan.kind}).")
     out.print(
         f"The next run takes {left:,} more steps."
         if left
@@ -216,5 +226,5 @@ def _about(terms: Any, steps: int) -> dict[str, Any]:
         "sampling": terms.plan.kind,
         "noise": terms.plan.noise,
         "steps_charged": steps,
-        "steps_planned": terms.plan.steps,
+        "steps_planned": terms.taken,
     }

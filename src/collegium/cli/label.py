@@ -169,7 +169,7 @@ def label(
     from collegium.ledger.places import find_place
     from collegium.noise.sources import SecureNoise, SeededNoise
     from collegium.pate.classifier import default_model
-    from collegium.pate.ledgered import NO_PROMISE, require_mu, takes_the_whole
+    from collegium.pate.ledgered import NO_PROMISE, LedgeredRun, require_mu, takes_the_whole
     from collegium.pate.pipeline import release as release_votes
     from collegium.pate.question_order import random_order
     from collegium.pate.settings import Account, Queries
@@ -182,6 +182,7 @@ def label(
     from collegium.study.kept import FolderMemory
     from collegium.study.on_ledger import begin
     from collegium.study.published import summary, write_release
+    from collegium.study.terms import kept_price
 
     refuse_among_a_studys_files(out_folder)
     ballots = read_budgets(budgets)
@@ -268,6 +269,7 @@ def label(
         decide,
         folder if folder.holds(settings, inputs) else None,
         NoteObserver(),
+        spend=LedgeredRun,
         newcomers=newcomers,
     )
     what_is_left = remembered is not None and not remembered.spending.allowance.whole
@@ -286,7 +288,10 @@ def label(
         folder.claim(settings, inputs)
         if remembered is not None:
             remembered.keep(folder)
-            remembered.reserve(folder, "labels", mechanism, electorate, arrangement, charged.name)
+            costs = remembered.spending.at_most(
+                mechanism, electorate, arrangement.neighbours, kept_price(folder) or charged.name
+            )
+            remembered.reserve(folder, "labels", costs, arrangement)
         released = release_votes(
             table,
             electorate,

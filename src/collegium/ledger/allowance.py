@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import numpy as np
@@ -130,6 +130,10 @@ class Spending:
     """
 
     method: ClassVar[str]
+    uses: ClassVar[str] = "may use what people have left, and leaves the rest"
+    instead: ClassVar[str] = (
+        '; price = "histogram" with Gaussian noise would leave what it does not use'
+    )
 
     def __init__(self, people: Budgets, allowance: Allowance) -> None:
         self.allowance = allowance
@@ -194,6 +198,10 @@ class Spending:
             held=held,
         )
         return self._reservation
+
+    def settle(self, *drawn: Any, **named: Any) -> None:
+        """Enter what the run did cost: each method knows what it takes for that."""
+        raise NotImplementedError
 
     def give_back(self) -> None:
         """Enter that nothing was drawn."""

@@ -43,10 +43,11 @@ class DescentAccount:
     @property
     def event(self) -> Event:
         """What was drawn; with a filter, what it costs nobody more than."""
-        return self.plan.event(self._paid)
+        return self.plan.event(self.paid)
 
     @property
-    def _paid(self) -> int:
+    def paid(self) -> int:
+        """How many steps at the full bound what was drawn costs at most."""
         return min(self.steps, self.plan.steps)
 
     def composition(self) -> dict[str, list[Use]]:
@@ -59,7 +60,7 @@ class DescentAccount:
 
     def epsilon_spent(self) -> Mapping[str, float]:
         """Of each owner of a group, at the group's δ, after the steps charged so far."""
-        return self.plan.epsilon(self._paid)
+        return self.plan.epsilon(self.paid)
 
     def statement(
         self,

@@ -3,9 +3,9 @@
 What counts is the *signal* S = Σ_o μ_o: how many people there are, times what they grant in Gaussian DP.
 After T steps with momentum m the noise in a weight is that of T_eff = T/(1−m) − m(1−m^T)/(1−m)² plain steps
 whose noise adds up: lr·T_eff·clip/S in standard deviation. The step size keeps that, on a row of unit length,
-at a fixed part of a logit, so that small budgets take small steps; and as many features are looked at as
-there is signal for. Found on parts of the training images of MNIST and Fashion-MNIST
-(``docs/results/direct-training.md``).
+at a fixed part of a logit, so that small budgets take small steps, and stays below half of what is stable on
+public records; and as many features are looked at as there is signal for: √(S·classes). Found on parts of the
+training images of MNIST and Fashion-MNIST (``docs/results/direct-training.md``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.features.principal import PublicComponents
+from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.personalisation.descent_plan import DescentPlan
+from collegium.sgd.linear_sums import CONSTANT
 from collegium.sgd.settings import Descent
 
 NOISE_IN_A_LOGIT = 0.75
@@ -27,13 +32,13 @@ NOISE_IN_A_LOGIT = 0.75
 NOISE_IN_A_SCORE = 0.25
 """The same where numbers between −1 and 1 are predicted: an eighth of what lies between."""
 LARGEST_STEP = 40.0
-"""With momentum 0.9: what is stable grows with 1 + momentum (Polyak 1964)."""
-_USUAL = 1.9
-FEATURES_PER_ROOT_SIGNAL = 3.0
+MOST_CURVATURE = 1 + CONSTANT**2
+"""Largest eigenvalue of the mean of x ⊗ x, of any rows of unit length with the constant behind them."""
 _COMPONENTS: dict[type, str] = {
     KernelComponents: "n_components",
     PublicComponents: "n_components",
     PrincipalTable: "components",
+    BinnedTable: "components",
 }
 
 
@@ -42,35 +47,56 @@ def signal(plan: DescentPlan) -> float:
     return plan.divisor * math.sqrt(plan.steps) / plan.noise
 
 
-def learning_rate(settings: Descent, plan: DescentPlan) -> float:
-    """The step size that was asked for, or that of the rule."""
+def curvature(rows: NDArray[Any] | None) -> float:
+    """Largest eigenvalue of the mean of x ⊗ x over public rows, with the constant; the most there is without.
+
+    ``rows`` (n, d): of unit length.
+    """
+    if rows is None:
+        return MOST_CURVATURE
+    mean = rows.mean(axis=0)[:, None] * CONSTANT
+    moment = np.block([[rows.T @ rows / len(rows), mean], [mean.T, np.full((1, 1), CONSTANT**2)]])
+    return float(linalg.eigvalsh(moment, subset_by_index=[len(moment) - 1] * 2)[0])
+
+
+def learning_rate(settings: Descent, plan: DescentPlan, curved: float = MOST_CURVATURE) -> float:
+    """The step size that was asked for, or that of the rule.
+
+    The mean cross entropy bends by at most half of ``curved`` (:func:`curvature`), and heavy-ball descent is
+    stable up to 2·(1 + momentum) over that (Polyak 1964); half of it is allowed.
+    """
     if settings.learning_rate is not None:
         return settings.learning_rate
-    largest = LARGEST_STEP * ((1 + settings.momentum) / _USUAL)
+    largest = min(LARGEST_STEP, 2 * (1 + settings.momentum) / curved)
     return min(largest, by_noise(settings, plan, NOISE_IN_A_LOGIT))
 
 
 def by_noise(settings: Descent, plan: DescentPlan, noise: float) -> float:
     """Find the step size that leaves so much noise in a score of a row of unit length, after all steps."""
+    return noise / noise_of(settings, plan, 1.0)
+
+
+def noise_of(settings: Descent, plan: DescentPlan, rate: float) -> float:
+    """Find how much noise a step size leaves in a score, after all steps: the reverse."""
     steps, m = settings.taken, settings.momentum
     effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
-    # With a filter, each step has the noise of fewer.
-    effective *= math.sqrt(settings.steps / steps)
-    return noise * signal(plan) / (settings.clip_norm * effective)
+    effective *= math.sqrt(settings.steps / steps)  # with a filter a step has the noise of fewer
+    return rate * settings.clip_norm * effective / signal(plan)
 
 
-def learning_rate_of_squares(settings: Descent, plan: DescentPlan) -> float:
-    """As :func:`learning_rate`, for squared errors: half of what is stable on rows of unit length.
-
-    The mean of (features, 1) ⊗ (features, 1) stretches nothing by more than 2; heavy-ball descent on it is
-    stable below (1 + momentum) (Polyak 1964).
-    """
+def learning_rate_of_squares(
+    settings: Descent, plan: DescentPlan, curved: float = MOST_CURVATURE
+) -> float:
+    """As :func:`learning_rate`, for squared errors, which bend twice as much."""
     if settings.learning_rate is not None:
         return settings.learning_rate
-    return min((1 + settings.momentum) / 2, by_noise(settings, plan, NOISE_IN_A_SCORE))
+    largest = min(LARGEST_STEP, (1 + settings.momentum) / curved)
+    return min(largest, by_noise(settings, plan, NOISE_IN_A_SCORE))
 
 
-def with_components(preprocessing: Any, settings: Descent, plan: DescentPlan, n_public: int) -> Any:
+def with_components(
+    preprocessing: Any, settings: Descent, plan: DescentPlan, n_public: int, n_classes: int = 2
+) -> Any:
     """Let a preprocessing make as many principal components as there is signal for, at most its own number.
 
     ``preprocessing``: not changed; what makes no components is returned as it is.
@@ -78,11 +104,13 @@ def with_components(preprocessing: Any, settings: Descent, plan: DescentPlan, n_
     """
     if isinstance(preprocessing, Pipeline):
         *first, (name, last) = preprocessing.steps
-        return Pipeline([*first, (name, with_components(last, settings, plan, n_public))])
+        return Pipeline(
+            [*first, (name, with_components(last, settings, plan, n_public, n_classes))]
+        )
     parameter = _COMPONENTS.get(type(preprocessing))
     most = getattr(preprocessing, parameter) if parameter else None
     if parameter is None or most is None:
         return preprocessing
-    wanted = settings.components or round(FEATURES_PER_ROOT_SIGNAL * math.sqrt(signal(plan)))
+    wanted = settings.components or round(math.sqrt(signal(plan) * n_classes))
     few = max(1, min(int(most), wanted, n_public - 1))
     return clone(preprocessing).set_params(**{parameter: few})

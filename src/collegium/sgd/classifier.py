@@ -49,8 +49,8 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
     steps : int
         How many; fixed beforehand, and paid for.
     filter : float, optional
-        ``full-batch``: take so many times the steps, with the noise of the planned ones; everybody pays for
-        the norm that was really used (``docs/descent-filter.md``).
+        Of ``full-batch``: take so many times the steps, at the same price and noise. Everybody pays for the
+        norm that was really used, and gives nothing more once that is used up. Default: no filter.
     rate : float, optional
         Mean probability with which somebody takes part in a step, of ``sample`` and ``scale``.
     clip_norm : float

@@ -50,7 +50,7 @@ def individual_dpsgd(
     dataset : pair of tensors, TensorDataset, or anything with positions and a length
         **Private.** Pairs of record and target.
     plan : DescentPlan
-        From :func:`collegium.personalisation.rates.plan_descent`.
+        From :func:`collegium.plan_descent`.
     budgets : Budgets
         Whose record is whose, and who is in which group of the plan. Who granted nothing takes no part.
     max_grad_norm : float
@@ -92,9 +92,8 @@ def individual_dpsgd(
     >>> import torch
     >>> from torch import nn
     >>> import collegium as cg
-    >>> from collegium.personalisation.rates import plan_descent
     >>> budgets = cg.Policy({"high": 1.0, "low": 3.0}).assign(["high", "low"] * 50)
-    >>> plan = plan_descent(budgets.groups, budgets.public_sizes(), steps=20)
+    >>> plan = cg.plan_descent(budgets.groups, budgets.public_sizes(), steps=20)
     >>> network = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
     >>> data = torch.randn(100, 4), torch.zeros(100, dtype=torch.long)
     >>> sgd = torch.optim.SGD(network.parameters(), lr=0.5)

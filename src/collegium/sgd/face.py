@@ -20,7 +20,7 @@ from collegium.data.tables import as_records, take_rows
 from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
 from collegium.extremes import apart, granting, part_of
 from collegium.models.features import PublicComponents, ScatteringTransform
-from collegium.models.preprocessing.principal_table import PrincipalTable
+from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
 from collegium.pate.classifier_settings import seed_of
 from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 AUTO = "auto"
+OF_NUMBERS = 0.5
+"""How far numbers of any kind are whitened: units are evened out, and noise is not blown up."""
 
 
 class DescentFace(Face):
@@ -179,7 +181,7 @@ class DescentFace(Face):
         try:
             far = FAR_IN_A_LOGIT if recipe.bounds is None else FAR_IN_A_SCORE
             steadiness = Steadiness(recipe.descent, run.plan, far)
-            watch = Watch(run.plan, recipe.descent.taken, published, on_step, steadiness)
+            watch = Watch(run.plan, published, on_step, steadiness, recipe.descent.taken)
             learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
         except BaseException:
             if spending is not None and not memory.steps:  # nothing was drawn
@@ -254,13 +256,14 @@ def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats 
 def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
     if isinstance(X_public, pd.DataFrame):
-        return PrincipalTable()
+        return BinnedTable()
     public = as_records(X_public, "public")
     n_public, *shape = public.shape
     if len(shape) > 1:
         components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITENING)
         return make_pipeline(ScatteringTransform(root=True), components)
-    return PublicComponents(max(1, min(MOST_COMPONENTS, shape[0], n_public - 1)), whiten=WHITENING)
+    few = max(1, min(MOST_COMPONENTS, shape[0], n_public - 1))
+    return PublicComponents(few, whiten=OF_NUMBERS)
 
 
 def _warn(line: str) -> None:

@@ -91,6 +91,8 @@ class DescentSpending(Spending):
     """What a descent does about a ledger: parameters and attributes as of :class:`Spending`."""
 
     method = "direct training"
+    uses = "uses all that people have left"
+    instead = ""
 
     def at_most(self, plan: DescentPlan) -> list[Cost]:
         """What all steps cost each of its groups: from public numbers only."""

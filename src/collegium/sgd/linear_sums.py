@@ -27,13 +27,13 @@ from collegium.sgd.sampling import Sample
 Floats = NDArray[np.float64]
 _SCALE = 2.0**FACTOR_BITS
 _LARGEST = 2**FACTOR_BITS - 1  # of a feature, in multiples of 2^-15: they are kept as int16
-CONSTANT = _LARGEST / _SCALE
-"""The constant feature."""
+CONSTANT = 0.25
+"""The constant feature, beside rows of unit length: it takes its part of the clip, and of the noise."""
 _ROWS, _FEW_ROWS = 4096, 256  # records that are handled together, at most and at least
 _CACHE = 2**19  # their floats, which stay in the cache
 _EXACT = 2.0**53
 _SLACK = 1 - 2.0**-40  # rounding of norms in double precision is some 2^-45
-_TRIES, _SHRINK = 4, 0.98
+_TRIES, _SHRINK = 4, 0.98  # where rounding might take an owner beyond the bound
 
 
 def to_features(records: NDArray[Any]) -> NDArray[np.int16]:
@@ -47,7 +47,7 @@ def to_features(records: NDArray[Any]) -> NDArray[np.int16]:
         part = np.nan_to_num(np.asarray(records[first : first + _ROWS], dtype=np.float64) * _SCALE)
         np.rint(np.clip(part, -_LARGEST, _LARGEST), out=part)
         made[first : first + _ROWS, :-1] = part
-    made[:, -1] = _LARGEST
+    made[:, -1] = round(CONSTANT * _SCALE)
     return made
 
 
@@ -156,13 +156,19 @@ def bounded(
     if not np.isfinite(errors).all():  # a gradient that is no number counts as none
         errors = np.where(np.isfinite(errors).all(axis=1, keepdims=True), errors, 0.0)
     norms = _norms(errors, units, lengths, per_owner) / clip_norm
+    room = clips * _SLACK
+    if per_owner > 1:  # rounding moves an owner's sum by Σ √n_outputs · ‖features‖ units at most
+        moved = math.sqrt(errors.shape[1]) * lengths.reshape(-1, per_owner).sum(axis=1)
+        kept = room - moved * ((1 + 2.0**-40) / _SCALE)
+        is_known = bool((kept >= clips * _SHRINK).all())
+        room = kept if is_known else room
     with np.errstate(divide="ignore", invalid="ignore"):
-        factors = np.minimum(weights, clips * _SLACK / norms)
+        factors = np.minimum(weights, room / norms)
     factors = np.where(np.isfinite(norms) & (norms > 0), factors, 0.0)
     scale = _SCALE / clip_norm
     for _ in range(_TRIES):
         rounded = np.trunc(errors * (np.repeat(factors, per_owner) * scale)[:, None])
-        if per_owner == 1:  # rounded towards zero, each is at most what it was
+        if per_owner == 1 or is_known:  # alone, each is at most what it was: rounded towards zero
             return rounded
         beyond = _norms(rounded, units, lengths, per_owner) > clips * (_SCALE * _SLACK)
         if not beyond.any():

@@ -41,6 +41,7 @@ class Progress:
     @cached_property
     def epsilon(self) -> Mapping[str, float]:
         """What each owner of a group has spent by now, at the group's δ."""
+        # With a filter, never more than planned.
         return self.plan.epsilon(min(self.step, self.plan.steps))
 
     @cached_property
@@ -55,20 +56,20 @@ OnStep = Callable[[Progress], Any]
 class Watch:
     """Tells of each step once, and whether to stop after it.
 
-    ``taken``: how many steps are to be taken.
     ``on_step``: is told; it stops the descent by returning True.
     ``steadiness``: looks at each state; what is lost is stopped.
+    ``steps``: how many will be taken.
     """
 
     def __init__(
         self,
         plan: DescentPlan,
-        taken: int,
         make: Callable[[State], Any],
         on_step: OnStep | None,
         steadiness: Steadiness,
+        steps: int,
     ) -> None:
-        self._plan, self._taken, self._make, self._on_step = plan, taken, make, on_step
+        self._plan, self._make, self._on_step, self._steps = plan, make, on_step, steps
         self._steadiness = steadiness
         self._told, self._stopped, self._begun = 0, False, time.monotonic()
 
@@ -80,8 +81,8 @@ class Watch:
             self._stopped = self._steadiness.is_lost
             if self._on_step is not None:
                 gone = time.monotonic() - self._begun
-                left = gone * (self._taken / state.step - 1)
-                told = Progress(state.step, self._plan.steps, left, state, self._plan, self._make)
+                left = gone * (self._steps / state.step - 1)
+                told = Progress(state.step, self._steps, left, state, self._plan, self._make)
                 self._stopped |= self._on_step(told) is True
         return self._stopped
 

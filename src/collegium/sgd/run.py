@@ -30,7 +30,12 @@ from collegium.pate.views import View, fitted_view
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.by_rule import learning_rate, learning_rate_of_squares, with_components
+from collegium.sgd.by_rule import (
+    curvature,
+    learning_rate,
+    learning_rate_of_squares,
+    with_components,
+)
 from collegium.sgd.filtered import Filtered
 from collegium.sgd.grid import MAX_NOISE, Integers, noisy
 from collegium.sgd.linear_model import as_rows, linear_classifier, linear_regressor
@@ -150,8 +155,8 @@ class DescentRun:
         From public numbers only.
     arrangement : Arrangement
         Which data sets the guarantee is about.
-    learning_rate : float
-        As asked for, or by rule.
+    n_threads : int or None
+        As given.
 
     Raises
     ------
@@ -172,14 +177,12 @@ class DescentRun:
         self.records = records
         self.memory = DescentMemory() if memory is None else memory
         self.observer = Observer() if observer is None else observer
-        self._n_threads = n_threads
+        self.n_threads = n_threads
         settings = recipe.descent
         self.plan: DescentPlan = planned(settings, records.budgets, relation)
         self.loss: Loss = (
             CrossEntropy(len(records.classes)) if recipe.bounds is None else SquaredError()
         )
-        by_rule = learning_rate if recipe.bounds is None else learning_rate_of_squares
-        self.learning_rate = by_rule(settings, self.plan)
         self.terms = Terms.of(self.plan, settings.clip_norm)
         require_exact(self.terms, [group.owners for group in self.plan.groups.values()])
         self.arrangement: Arrangement = replace(
@@ -192,12 +195,22 @@ class DescentRun:
             warnings.warn(large, PrivacyWarning, stacklevel=frames_to_user())
 
     @cached_property
+    def learning_rate(self) -> float:
+        """Size of the steps: as asked for, or by rule, from public numbers and public records."""
+        settings, rows = self.recipe.descent, None
+        if settings.learning_rate is None and self.records.X_public is not None:
+            rows = as_rows(self.X_seen, "public records")
+        by_rule = learning_rate if self.recipe.bounds is None else learning_rate_of_squares
+        return by_rule(settings, self.plan, curvature(rows))
+
+    @cached_property
     def view(self) -> View:
         """What the model sees of records: fitted on public ones."""
         given, X_public = self.recipe.preprocessing, self.records.X_public
         if given is None:
             return View(None)
-        given = with_components(given, self.recipe.descent, self.plan, X_public.shape[0])
+        n_classes = 2 if self.recipe.bounds else len(self.records.classes)
+        given = with_components(given, self.recipe.descent, self.plan, X_public.shape[0], n_classes)
         return fitted_view(given, X_public, "preprocessing")
 
     @cached_property
@@ -218,8 +231,8 @@ class DescentRun:
             self.loss.n_outputs,
         )
         if self.recipe.descent.filter is None:
-            return InMemory(list(blocks), self.loss, self.terms, self._n_threads)
-        filtered = Filtered(list(blocks), self.loss, self.terms, self.plan.steps, self._n_threads)
+            return InMemory(list(blocks), self.loss, self.terms, self.n_threads)
+        filtered = Filtered(list(blocks), self.loss, self.terms, self.plan.steps, self.n_threads)
         filtered.restore(self.memory.sensitive_accounts(), self.memory.charged())
         return filtered
 

@@ -29,7 +29,6 @@ from collegium.sgd.sampling import Sample
 
 Floats = NDArray[np.float64]
 Records = NDArray[np.void]
-FeaturesOf = Callable[[NDArray[np.intp]], NDArray[np.int16]]
 _CHUNK = 16_384  # records that are seen as floats at a time
 _TASKS = 4  # for each worker in each step
 
@@ -46,29 +45,25 @@ def record_type(n_features: int) -> np.dtype[np.void]:
     return np.dtype(fields, align=True)
 
 
-def in_order(
-    owner: NDArray[np.intp],
-    groups: NDArray[np.intp],
-    codes: NDArray[np.intp],
-    features_of: FeaturesOf,
-) -> Iterator[Records]:
-    """Bring the records of some owners into the order of blocks, some at a time. **Sensitive.**
+def rows_of(features: NDArray[np.int16], codes: NDArray[np.intp]) -> Records:
+    """Make what a shard holds of records, each by itself; whose they are is filled in by :func:`in_order`."""
+    rows = np.zeros(len(features), record_type(features.shape[1]))
+    rows["features"], rows["target"] = features, codes
+    for first in range(0, len(features), _CHUNK):
+        some = slice(first, first + _CHUNK)
+        rows["length"][some] = lengths_of(features[some])
+    return rows
+
+
+def in_order(rows: Records, owner: NDArray[np.intp], groups: NDArray[np.intp]) -> Records:
+    """Bring the records of some owners into the order of blocks. **Sensitive.**
 
     ``owner`` (n_records,): position in ``groups`` of each record's owner.
     ``groups`` (n_owners,): position of each owner's group in the plan.
-    ``codes`` (n_records,): class numbers.
-    ``features_of``: takes positions of records, and returns their features; asked for few at a time.
     """
     together = np.bincount(owner, minlength=len(groups))[owner]
-    order = np.lexsort((owner, together))  # stable: an owner's records keep their order
-    for first in range(0, len(order), _CHUNK):
-        rows = order[first : first + _CHUNK]
-        features = features_of(rows)
-        part = np.zeros(len(rows), record_type(features.shape[1]))
-        part["features"], part["length"] = features, lengths_of(features)
-        part["target"], part["group"] = codes[rows], groups[owner[rows]]
-        part["per_owner"] = together[rows]
-        yield part
+    rows["per_owner"], rows["group"] = together, groups[owner]
+    return np.asarray(rows[np.lexsort((owner, together))])  # stable: of an owner, in their order
 
 
 def blocks_in(records: Records, n_outputs: int, name: str) -> Iterator[Block]:

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.data.sharding import ParquetSource, Roles, Scanned
 from collegium.data.sharding.disk import disk_trouble, private_folder, read_json, write_json
-from collegium.data.sharding.owner_shards import OwnedRecords, each_owner_shard, number_of_shards
+from collegium.data.sharding.owner_shards import each_owner_shard, number_of_shards, write_private
 from collegium.durable import sync
 from collegium.errors import InputError
 from collegium.pate.teachers.engines import Workers
 from collegium.pate.views import View
-from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.linear_model import as_rows
-from collegium.sgd.linear_sums import Terms, to_features
-from collegium.sgd.losses import Loss
-from collegium.sgd.shards import ShardFiles, ShardSums, in_order
+from collegium.sgd.linear_sums import to_features
+from collegium.sgd.run import DescentRun
+from collegium.sgd.shards import Records, ShardFiles, ShardSums, in_order, record_type, rows_of
 
 _FORMAT = 1
+_CHUNK = 16_384  # records that are seen as floats at a time
 _MANIFEST = "descent.json"
 _SHAPE = {"build": str, "records": [int]}
 
@@ -39,7 +38,6 @@ class Stream:
     """Private records that are read as a stream, and how a model sees them. **Sensitive.**
 
     ``scanned``: from :func:`~collegium.data.sharding.scan` of the records.
-    ``key``: public randomness, the same as in the scan; decides on shards, and on nothing that is released.
     ``view``: fitted on public records; shown records by some thousands, each of which it sees by itself.
     ``fingerprint``: of the content of the data set; default: it is read once more.
     """
@@ -47,7 +45,6 @@ class Stream:
     source: ParquetSource
     roles: Roles
     scanned: Scanned
-    key: bytes
     view: View
     fingerprint: str | None = None
 
@@ -57,8 +54,30 @@ class Stream:
         about = [_FORMAT, known, joblib.hash(self.view.transformer), n_features, n_shards]
         about += [self.roles.target, self.roles.level, self.roles.owner, self.scanned.features]
         about += [self.scanned.levels.tolist(), groups.tolist(), self.scanned.classes.tolist()]
-        about += [repr(self.roles.unwanted), self.key]
+        about += [repr(self.roles.unwanted)]
         return hashlib.sha256(repr(about).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Show:
+    """Shows records to a model, in a worker: some at a time, each by itself."""
+
+    view: View
+    n_features: int
+
+    def __call__(self, X: pd.DataFrame, codes: NDArray[np.intp]) -> Records:
+        parts = []
+        for first in range(0, len(codes), _CHUNK):
+            some = slice(first, first + _CHUNK)
+            seen = as_rows(self.view.of_private(X.iloc[some]), "private records")
+            if seen.shape[1] + 1 != self.n_features:
+                raise InputError(
+                    f"preprocessing makes {seen.shape[1]} columns of some private records and "
+                    f"{self.n_features - 1} of public ones: take one whose columns are fitted on public "
+                    "records"
+                )
+            parts.append(rows_of(to_features(seen), codes[some]))
+        return np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -66,31 +85,14 @@ class _Writer:
     """Writes a shard, in a worker."""
 
     folder: Path
-    view: View
     groups: NDArray[np.intp]  # position in the plan of each group of the records
-    n_features: int
 
-    def __call__(self, number: int, records: OwnedRecords) -> int:
-        path = _file(self.folder, number)
+    def __call__(
+        self, number: int, rows: Records, owner: NDArray[np.intp], groups: NDArray[np.intp]
+    ) -> int:
         with disk_trouble(self.folder):
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                features_of = partial(self._features, records)
-                groups = self.groups[records.groups]
-                for part in in_order(records.owner, groups, records.codes, features_of):
-                    file.write(part.data)
-                file.flush()
-                os.fsync(file.fileno())
-        return len(records)
-
-    def _features(self, records: OwnedRecords, rows: NDArray[np.intp]) -> NDArray[np.int16]:
-        seen = as_rows(self.view.of_private(records.frame(rows)), "private records")
-        if seen.shape[1] + 1 != self.n_features:
-            raise InputError(
-                f"preprocessing makes {seen.shape[1]} columns of some private records and "
-                f"{self.n_features - 1} of public ones: take one whose columns are fitted on public records"
-            )
-        return to_features(seen)
+            write_private(_file(self.folder, number), in_order(rows, owner, self.groups[groups]))
+        return len(rows)
 
 
 def feature_shards(
@@ -129,7 +131,8 @@ def feature_shards(
         If records cannot be read or seen, or the disk is full; says nothing of their values.
     """
     scanned = stream.scanned
-    count = number_of_shards(scanned.budgets.n_records) if n_shards is None else n_shards
+    kind = record_type(n_features)
+    count = n_shards or number_of_shards(scanned.budgets.n_records, kind.itemsize)
     place = {name: position for position, name in enumerate(plan_groups)}
     # A group that was declared empty is in no plan, and nobody may be in it.
     groups = np.array([place.get(name, -1) for name in scanned.budgets.group_names], dtype=np.intp)
@@ -144,10 +147,11 @@ def feature_shards(
         stream.source,
         stream.roles,
         scanned,
-        stream.key,
         folder,
         build,
-        _Writer(folder, stream.view, groups, n_features),
+        _Show(stream.view, n_features),
+        kind,
+        _Writer(folder, groups),
         count,
         n_jobs,
         progress,
@@ -162,14 +166,10 @@ def feature_shards(
 @contextlib.contextmanager
 def summands_from_parquet(
     stream: Stream,
-    plan: DescentPlan,
-    terms: Terms,
-    loss: Loss,
-    n_features: int,
+    run: DescentRun,
     folder: Path,
     *,
     workers: Workers | None = None,
-    n_threads: int | None = None,
     n_jobs: int | None = None,
     n_shards: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -177,20 +177,34 @@ def summands_from_parquet(
     """Lend clipped sums over private records that stay on disk, for :meth:`DescentRun.descend`.
 
     The shards are a second copy of the private records: they are removed on leaving, unless the run was cut
-    off, and the next one goes on with them. ``workers`` belong to an engine that runs; without any, threads
-    of this process sum. Other parameters are those of :func:`feature_shards` and
-    :class:`~collegium.sgd.shards.ShardSums`.
+    off, and the next one goes on with them.
+
+    Parameters
+    ----------
+    stream : Stream
+        The records.
+    run : DescentRun
+        Its plan, terms, loss and threads are taken; its own records are not looked at.
+    folder : Path
+        See :func:`feature_shards`, also of the parameters below.
+    workers : Workers, optional
+        Of an engine that runs; without any, threads of this process sum.
+
+    Raises
+    ------
+    InputError
+        If records cannot be read or seen, or the disk is full; says nothing of their values.
     """
     shards = feature_shards(
         stream,
-        plan.groups,
-        n_features,
+        run.plan.groups,
+        run.n_parameters,
         folder,
         n_shards=n_shards,
         n_jobs=n_jobs,
         progress=progress,
     )
-    yield ShardSums(shards, loss, terms, workers, n_threads)
+    yield ShardSums(shards, run.loss, run.terms, workers, run.n_threads)
     if workers is not None:
         workers.take_back()
     remove_feature_shards(folder)

@@ -34,6 +34,7 @@ def descent_report(
         plan=result.plan,
         clip_norm=descent.clip_norm,
         learning={name: as_words(value) for name, value in learning.items()},
+        taken=descent.taken,
         steps=result.steps,
         lost=result.lost,
         n_parameters=n_features * run.loss.n_outputs,

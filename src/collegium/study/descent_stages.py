@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.models.trial import one_line_about
 from collegium.pate.observer import Observer
+from collegium.pate.records import Records
 from collegium.report.descent_page import render_descent
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.face import start_from_public
-from collegium.sgd.memory import DescentMemory
-from collegium.sgd.run import DescentRun, Learnt, Summands
+from collegium.sgd.ledgered import DescentSpending, allow, relation_of
+from collegium.sgd.run import DescentRecipe, DescentRun, Learnt, Summands
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.descent_report import descent_report
 from collegium.study.descent_result import DescentResult, measured, unjudged
 from collegium.study.descent_student import Believer
-from collegium.study.descent_terms import DescentTerms, keep_descent_terms
+from collegium.study.descent_terms import TERMS, DescentTerms, keep_descent_terms, read_descent
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.from_settings import descent_recipe_of
 from collegium.study.kept import StudyInterrupted
 from collegium.study.kept_descent import FolderDescentMemory
 from collegium.study.model_card import descent_card
 from collegium.study.notes import KeptNotes
+from collegium.study.on_ledger import StudyLedger, begin_study
 from collegium.study.result import notes_on_test_records
+from collegium.study.streaming import StreamedStudyData
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.study_data import StudyData
 
@@ -42,11 +48,13 @@ class PlannedDescent:
 
     ``config``: with a preprocessing that was left out.
     ``run``: its ``records`` are ``data``, or those of them that a ledger lets take part.
+    ``ledger``: what remembers it, if anything does.
     """
 
     config: StudyConfig
     data: StudyData
     run: DescentRun
+    ledger: StudyLedger[DescentSpending] | None = None
 
     @property
     def n_features(self) -> int:
@@ -63,26 +71,39 @@ def plan_descent(
     ``folder``: where the run will be kept; default: in memory.
     ``observer``: is told how the run gets on.
     """
+    observer = Observer() if observer is None else observer
     config, data = read_study(config)
+    recipe = descent_recipe_of(config)
+    own = folder if folder is not None and is_its_own(folder, config, data) else None
     memory = None
     if folder is not None:
-        own = is_its_own(folder, config, data)
-        memory = FolderDescentMemory(folder, config.descent.steps, own)
-    return PlannedDescent(config, data, _run(config, data, memory, observer))
-
-
-def _run(
-    config: StudyConfig,
-    data: StudyData,
-    memory: DescentMemory | None,
-    observer: Observer | None,
-) -> DescentRun:
+        memory = FolderDescentMemory(folder, recipe.descent.taken, own is not None)
+    ledger = begin_study(
+        config,
+        data,
+        lambda left, share: allow(left, recipe.descent, recipe.noise_seed, data.people, share),
+        own,
+        observer,
+        DescentSpending,
+    )
+    taking_part: Records = data if ledger is None else data.allowed(ledger.spending)
     threads = None if config.run.n_jobs < 0 else config.run.n_jobs
-    run = DescentRun(descent_recipe_of(config), data, memory, observer, n_threads=threads)
+    relation = _relation(own, ledger, recipe)
+    run = DescentRun(recipe, taking_part, memory, observer, relation, threads)
     start = start_from_public(run, _known_codes(data))
     if start is not None:
         run.recipe = replace(run.recipe, start=start)
-    return run
+    return PlannedDescent(config, data, run, ledger)
+
+
+def _relation(
+    folder: StudyFolder | None, ledger: StudyLedger[DescentSpending] | None, recipe: DescentRecipe
+) -> Neighbours | None:
+    """Say which neighbours the steps must be charged about: as begun, or as the ledger promises."""
+    if folder is not None and (folder.vault / TERMS).exists():
+        return read_descent(folder.path)[0].plan.neighbours
+    known = None if ledger is None else ledger.place.opened()
+    return None if known is None else relation_of(known, recipe.descent)
 
 
 def _known_codes(data: StudyData) -> NDArray[np.float64] | None:
@@ -116,8 +137,15 @@ def run_descent_study(
     folder.open()
     with folder.locked():
         claim(folder, config, data)
-        run.memory = memory = FolderDescentMemory(folder, run.plan.steps)
+        run.memory = memory = FolderDescentMemory(folder, run.recipe.descent.taken)
+        ledger = planned.ledger
+        if ledger is not None:
+            if ledger.spending.allowance.whole and ledger.left is not None:
+                observer.note(ledger.in_words)
+            ledger.keep(folder)
         learnt = _descend(planned, folder, memory)
+        if ledger is not None:
+            ledger.settle(folder, learnt.account)
         about = {"steps": learnt.account.steps, "steps_lost": memory.lost}
         stage = StudentStage(
             config, folder, data, notes, lambda: _published(run, learnt, believer), WITHOUT
@@ -133,26 +161,54 @@ def run_descent_study(
         model, own_notes = stage.publish()
         for line in notes_on_test_records(run.plan, data):
             notes.note(line)
-        return _report(planned, folder, learnt, memory.lost, model, (*notes.lines, *own_notes))
+        result = _report(planned, folder, learnt, memory.lost, model, (*notes.lines, *own_notes))
+    return result if ledger is None else replace(result, ledger=str(ledger.place))
 
 
 def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescentMemory) -> Learnt:
     """Take the steps that are left; if all were charged before, no record is looked at."""
-    run, terms = planned.run, _terms(planned.run)
-    if memory.charged() < run.plan.steps:
-        run.observer.stage("features")
-        summands = run.summands()
-        keep_descent_terms(folder, terms)
-    else:
-        keep_descent_terms(folder, terms)
-        run.observer.skipped("steps")
-        summands = cast(Summands, None)
-    learnt = run.descend(summands, planned.n_features)
-    if learnt.account.steps < run.plan.steps:
+    run, taken = planned.run, planned.run.recipe.descent.taken
+    with contextlib.ExitStack() as stack:
+        summands: Summands | None = None
+        if memory.charged() < taken:
+            summands = stack.enter_context(_summands(planned, folder))
+        else:
+            run.observer.skipped("steps")
+        keep_descent_terms(folder, _terms(run))
+        if planned.ledger is not None:
+            costs = planned.ledger.spending.at_most(run.plan)
+            planned.ledger.reserve(folder, planned.config.title(), costs, run.arrangement)
+        if summands is None:
+            return _as_kept(run, memory)
+        learnt = run.descend(summands, planned.n_features)
+    if learnt.account.steps < taken:
         raise StudyInterrupted
-    if not folder.voting_has_ended():
-        memory.end()
+    memory.end()
     return learnt
+
+
+@contextlib.contextmanager
+def _summands(planned: PlannedDescent, folder: StudyFolder) -> Iterator[Summands]:
+    """Let the private records be seen by the model, in memory or on disk. **Sensitive.**"""
+    run, config = planned.run, planned.config
+    records = run.records
+    run.observer.stage("features")
+    if not isinstance(records, StreamedStudyData):
+        yield run.summands()
+        return
+    is_here = config.run.engine == "local"
+    with contextlib.ExitStack() as stack:
+        workers = None if is_here else stack.enter_context(config.engine().running())
+        yield stack.enter_context(records.summands(run, folder.vault / "descent-shards", workers))
+
+
+def _as_kept(run: DescentRun, memory: FolderDescentMemory) -> Learnt:
+    """Recall what was learnt, where all steps were charged before."""
+    account = DescentAccount(run.plan, run.recipe.descent.taken)
+    account.charge(memory.charged())
+    state = memory.state() or run.start(run.n_parameters)
+    memory.end()
+    return Learnt(state, _terms(run).statement(account), account)
 
 
 def _terms(run: DescentRun) -> DescentTerms:
@@ -163,6 +219,7 @@ def _terms(run: DescentRun) -> DescentTerms:
         arrangement.provisos,
         arrangement.counts_in,
         run.recipe.noise_seed is None,
+        run.recipe.descent.taken,
         {name: value for name, value in asdict(run.recipe.descent).items() if value is not None},
     )
 

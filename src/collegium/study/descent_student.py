@@ -15,6 +15,7 @@ from collegium.pate.students.share_matching import match_shares
 from collegium.pate.students.supervised import beliefs_of, fit_released
 from collegium.pate.views import View, fitted_view
 from collegium.sgd.run import DescentRun
+from collegium.sgd.together import choose
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import student_of, student_preprocessing_of
 
@@ -64,7 +65,7 @@ class Believer:
         return None if student is None else self.view.published(student)
 
     def taught(self, model: Any) -> Any:
-        """Train it on a model's beliefs; it takes records as they are."""
+        """Train it on a model's beliefs, and give the better of both; it takes records as they are."""
         records = self._run.records
         classes, given, seen = records.classes, records.given, self._seen
         beliefs = beliefs_of(model, self._run.X_seen, classes)
@@ -85,4 +86,8 @@ class Believer:
             )
             if self._shares is not None:
                 student = match_shares(student, self._seen, classes, self._shares)
+        choice = choose(self._run, model, student, self._run.X_seen, self._seen)
+        self._run.observer.note(choice.in_words)
+        if not choice.student:
+            return self._run.view.published(model)
         return self.view.published(student)

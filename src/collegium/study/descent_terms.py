@@ -19,6 +19,7 @@ from collegium.study.sections import SGD
 from collegium.study.terms import begun_job, reading_terms
 
 FORMAT = 1
+TERMS = "terms.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class DescentTerms:
     ``provisos``: what else was allowed and weakens it.
     ``unit``: what a group's members are.
     ``private_noise``: whether noise comes from the operating system.
+    ``taken``: how many steps are taken: with a filter more than are planned.
     ``settings``: of the descent.
     """
 
@@ -38,11 +40,12 @@ class DescentTerms:
     provisos: tuple[str, ...]
     unit: str
     private_noise: bool
+    taken: int
     settings: Mapping[str, Any]
 
     def account(self, steps: int) -> DescentAccount:
         """Charge so many steps again."""
-        account = DescentAccount(self.plan)
+        account = DescentAccount(self.plan, self.taken)
         account.charge(steps)
         return account
 
@@ -63,6 +66,7 @@ class DescentTerms:
             "provisos": list(self.provisos),
             "unit": self.unit,
             "private_noise": self.private_noise,
+            "taken": self.taken,
             "settings": dict(self.settings),
         }
 
@@ -83,6 +87,7 @@ class DescentTerms:
             tuple(content["provisos"]),
             content["unit"],
             content["private_noise"],
+            content["taken"],
             content["settings"],
         )
 
@@ -99,7 +104,7 @@ def keep_descent_terms(folder: StudyFolder, terms: DescentTerms) -> None:
 
     Raises StudyMismatchError if it was begun with another plan: an account of two plans would be of neither.
     """
-    path = folder.vault / "terms.json"
+    path = folder.vault / TERMS
     now = terms.to_json()
     if not path.exists():
         folder.write_json(path, now)
@@ -113,7 +118,7 @@ def keep_descent_terms(folder: StudyFolder, terms: DescentTerms) -> None:
 
 def is_descent(path: Path) -> bool:
     """Tell whether a folder is one of direct training; what it says is not believed yet."""
-    terms = path / "vault" / "terms.json"
+    terms = path / "vault" / TERMS
     return terms.exists() and read_json(terms, dict).get("method") == SGD
 
 

@@ -20,6 +20,7 @@ from collegium.durable import PARTIAL, digest_of, sync, write_durably
 from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.names import as_names
+from collegium.pate.ledgered import LedgeredRun
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun
 from collegium.pate.voting.pricing import WorstCasePricing
@@ -179,7 +180,7 @@ class _Forgetting:
         )
         return replace(kept, now=now)
 
-    def _position(self, ledger: StudyLedger) -> int | None:
+    def _position(self, ledger: StudyLedger[LedgeredRun]) -> int | None:
         found = np.flatnonzero(as_names(ledger.spending.people.owners) == self.name)
         return int(found[0]) if found.size else None
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collegium.errors import StudyMismatchError
 from collegium.sgd.memory import DescentMemory
@@ -16,7 +19,7 @@ from collegium.sgd.optimiser import State
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.kept import interruptible
-from collegium.study.pieces import DESCENT_ENDED, STATE
+from collegium.study.pieces import ACCOUNTS, DESCENT_ENDED, STATE
 
 _STRIDES = 50
 _FIRST_ROOM = 2**20
@@ -62,33 +65,44 @@ class FolderDescentMemory(DescentMemory):
         path = self._study.path / STATE
         if not path.exists():
             return None
-        try:
-            with np.load(path, allow_pickle=False) as kept:
-                self._taken = int(kept[_TAKEN])
-                values = {one.name: kept[one.name] for one in fields(State)}
+        with _reading(path), np.load(path, allow_pickle=False) as kept:
+            self._taken = int(kept[_TAKEN])
+            values = {one.name: kept[one.name] for one in fields(State)}
             values |= {name: int(values[name]) for name in ("step", "averaged")}
             return State(**values)
-        except (ValueError, OSError, EOFError, KeyError, TypeError):
-            raise StudyMismatchError(
-                f"{path} is not what this study wrote there: no step was taken; restore the whole folder "
-                "from one backup"
-            ) from None
 
     def keep(self, state: State) -> None:
         """Keep where it stands; nothing that is not released is in it."""
         taken = self._taken + state.step - self._from
-        buffer = io.BytesIO()
         values = {one.name: getattr(state, one.name) for one in fields(state)}
-        np.savez(buffer, allow_pickle=False, **{_TAKEN: np.int64(taken)}, **values)
+        self._write(STATE, {_TAKEN: np.int64(taken), **values})
+        self._taken = taken
+
+    def _write(self, name: str, values: Mapping[str, Any]) -> None:
+        """Write arrays, in the room that was set aside if there is no other."""
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **values)
         content = buffer.getvalue()
         try:
-            self._study.write_bytes(self._study.path / STATE, content)
+            self._study.write_bytes(self._study.path / name, content)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             self._journal.give_room_back()
-            self._study.write_bytes(self._study.path / STATE, content)
-        self._taken, self._room = taken, len(content) + 2**12
+            self._study.write_bytes(self._study.path / name, content)
+        self._room = max(self._room, 2 * len(content))
+
+    def sensitive_accounts(self) -> dict[str, NDArray[Any]] | None:
+        """Recall what owners have left in a descent with a filter. **Sensitive.**"""
+        path = self._study.path / ACCOUNTS
+        if not path.exists():
+            return None
+        with _reading(path), np.load(path, allow_pickle=False) as kept:
+            return {name: kept[name] for name in kept.files}
+
+    def keep_accounts(self, sensitive_accounts: dict[str, NDArray[Any]]) -> None:
+        """Keep that, in the vault."""
+        self._write(ACCOUNTS, sensitive_accounts)
 
     @contextlib.contextmanager
     def descending(self) -> Iterator[Callable[[], bool]]:
@@ -100,7 +114,9 @@ class FolderDescentMemory(DescentMemory):
                 self._journal.give_room_back()
 
     def end(self) -> None:
-        """Keep that all steps are taken, or lost."""
+        """Keep that all steps are taken, or lost; once."""
+        if (self._study.path / DESCENT_ENDED).exists():
+            return
         done = {"steps": self.charged(), "lost": self.lost}
         self._study.write_json(self._study.path / DESCENT_ENDED, done)
 
@@ -108,3 +124,14 @@ class FolderDescentMemory(DescentMemory):
     def lost(self) -> int:
         """How many steps were charged, and are in no model."""
         return self.charged() - self._taken
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OSError, EOFError, KeyError, TypeError):
+        raise StudyMismatchError(
+            f"{path} is not what this study wrote there: no step was taken; restore the whole folder "
+            "from one backup"
+        ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -17,23 +17,20 @@ from collegium.errors import (
     StudyMismatchError,
 )
 from collegium.json_files import number_as_json, read_json
-from collegium.ledger.allowance import Allowance
+from collegium.ledger.allowance import Allowance, Spending
 from collegium.ledger.books import Release
 from collegium.ledger.ledger import Ledger, Left
-from collegium.ledger.limits import DELTA_0_SHARE
+from collegium.ledger.limits import DELTA_0_SHARE, Cost
 from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, elsewhere, find_place
 from collegium.pate.ledgered import LedgeredRun, MakeRun, allow
 from collegium.pate.observer import Observer
-from collegium.pate.pipeline import Released
 from collegium.pate.recipe import Recipe
-from collegium.pate.voting.aggregators import Aggregator
-from collegium.personalisation.electorate import Electorate
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.pieces import KEPT_ALLOWANCE, KEPT_CODES, LEARNT
 from collegium.study.study_data import StudyData
-from collegium.study.terms import kept_price
 
+S = TypeVar("S", bound=Spending)
 _MOST_NEW = 0.5
 """Share of people whom a ledger does not know, above which the user is asked: are they others?"""
 _KEPT = {
@@ -69,14 +66,14 @@ def why_not(config: StudyConfig, data: StudyData) -> str:
         return "the records do not say whose they are; data.owner names the column"
     if config.privacy.guarantee != "worst-case":
         return "its guarantee is data-dependent, a statement about one data set"
-    if config.aggregation.noise == "seeded":
+    if config.noise_is_seeded:
         return "its noise is seeded"
     if data.arrangement.private_classes:
         return "its list of classes is read off the private labels; data.classes gives a public one"
     return ""
 
 
-class StudyLedger:
+class StudyLedger(Generic[S]):
     """What a study, or a labelling job, does about its ledger.
 
     ``place``: of the ledger.
@@ -88,7 +85,7 @@ class StudyLedger:
     def __init__(
         self,
         place: Place,
-        spending: LedgeredRun,
+        spending: S,
         left: Left | None,
         kept: dict[str, Any] | None = None,
     ) -> None:
@@ -101,11 +98,9 @@ class StudyLedger:
         if self.spending.allowance.whole:
             return (
                 f"ledger {self.place}: this release takes the whole of these people's budgets, which nothing "
-                'has used before; price = "histogram" with Gaussian noise would leave what it does not use'
+                f"has used before{self.spending.instead}"
             )
-        return (
-            f"ledger {self.place}: this release may use what people have left, and leaves the rest"
-        )
+        return f"ledger {self.place}: this release {self.spending.uses}"
 
     def was_just_entered(self) -> bool:
         """Tell whether its ledger knows it, and its folder does not know that: a crash came between."""
@@ -138,15 +133,13 @@ class StudyLedger:
         self,
         folder: StudyFolder,
         name: str,
-        aggregator: Aggregator,
-        electorate: Electorate,
+        costs: list[Cost],
         arrangement: Arrangement,
-        price: str,
     ) -> None:
         """Set aside what the release may cost, unless all was drawn before.
 
         ``name``: what the ledger calls it, for people.
-        ``price``: what an answer is charged, unless it was begun with another.
+        ``costs``: at most, of each of its groups.
         Raises LedgerError if the ledger is another one, or older than what was entered.
         """
         assert self._kept is not None
@@ -187,12 +180,7 @@ class StudyLedger:
         reservation = self.spending.reserve(
             ledger,
             name,
-            self.spending.at_most(
-                aggregator,
-                electorate,
-                arrangement.neighbours,
-                kept_price(folder) or price,
-            ),
+            costs,
             arrangement,
             newcomers=True,  # the user was asked when it was planned
             again=True,  # the journal keeps all that is drawn
@@ -216,16 +204,17 @@ class StudyLedger:
             "that was reserved is charged now, and nothing more is drawn; begin a new one (--out)"
         )
 
-    def settle(self, folder: StudyFolder, released: Released, neighbours: Neighbours) -> None:
+    def settle(self, folder: StudyFolder, *drawn: Any) -> None:
         """Enter what it did cost, before anything is published.
 
+        ``drawn``: what was, as :attr:`spending` takes it.
         Raises LedgerError if that fails: all that was drawn is kept, and the same command enters it. It also
             fails where another copy of the folder has gone on with the release.
         """
         assert self._kept is not None
         if self._kept["settled"]:
             return
-        self.spending.settle(released, neighbours)
+        self.spending.settle(*drawn)
         self._keep(folder, settled=True)
 
     def _keep(self, folder: StudyFolder, **changes: Any) -> None:
@@ -259,19 +248,39 @@ def on_ledger(
     make: MakeRun,
     folder: StudyFolder | None,
     observer: Observer,
-) -> StudyLedger | None:
+) -> StudyLedger[LedgeredRun] | None:
     """Find out what a study may use of people's budgets; None if no ledger remembers it.
 
     ``folder``: if it holds this very study, begun before.
     Raises as :func:`begin`.
     """
+    return begin_study(
+        config,
+        data,
+        lambda left, share: allow(left, share, recipe, data, data.people, make),
+        folder,
+        observer,
+        LedgeredRun,
+    )
+
+
+def begin_study(
+    config: StudyConfig,
+    data: StudyData,
+    decide: Callable[[Left, float], Allowance],
+    folder: StudyFolder | None,
+    observer: Observer,
+    spend: Callable[[Budgets, Allowance], S],
+) -> StudyLedger[S] | None:
+    """Find out what a study may use of people's budgets, whatever its method; as :func:`begin`."""
     return begin(
         place_of(config),
         why_not(config, data),
         lambda: data.people,
-        lambda left, share: allow(left, share, recipe, data, data.people, make),
+        decide,
         folder,
         observer,
+        spend=spend,
         newcomers=config.ledger.newcomers,
         made_public=() if data.made_public is None else data.made_public,
     )
@@ -285,9 +294,10 @@ def begin(
     folder: StudyFolder | None,
     observer: Observer,
     *,
+    spend: Callable[[Budgets, Allowance], S],
     newcomers: bool = False,
     made_public: Sequence[Any] | NDArray[Any] = (),
-) -> StudyLedger | None:
+) -> StudyLedger[S] | None:
     """Find out what a release may use of people's budgets; None if no ledger remembers it.
 
     ``place``: of the ledger; None: the user wants none.
@@ -295,12 +305,13 @@ def begin(
     ``people``: who granted what, by name.
     ``decide``: what it may use, given what they have left, and the share of δ that is set aside for δ₀.
     ``folder``: if it holds this very release, begun before.
+    ``spend``: makes what the release does about it, given who granted what, and what of it it may use.
     ``made_public``: names of people whose records it makes public.
     Raises InputError if the user named a ledger that cannot remember this, or if these people may be others
         than those whom it knows.
     """
     if folder is not None and (folder.path / KEPT_ALLOWANCE).exists():
-        return _begun(people(), place, folder)
+        return _begun(people(), place, folder, spend)
     if folder is not None and any((folder.vault / name).exists() for name in LEARNT):
         if place is not None:
             observer.note("this was begun without a ledger, and goes on without")
@@ -328,10 +339,15 @@ def begin(
             "budgets"
         )
     allowance = decide(left, DELTA_0_SHARE if ledger is None else ledger.delta_0_share)
-    return StudyLedger(place, LedgeredRun(granted, allowance), left)
+    return StudyLedger(place, spend(granted, allowance), left)
 
 
-def _begun(people: Budgets, place: Place | None, folder: StudyFolder) -> StudyLedger:
+def _begun(
+    people: Budgets,
+    place: Place | None,
+    folder: StudyFolder,
+    spend: Callable[[Budgets, Allowance], S],
+) -> StudyLedger[S]:
     kept = read_json(folder.path / KEPT_ALLOWANCE, _KEPT)
     if place is None and not kept["settled"]:
         raise InputError("this was begun on a ledger, and goes on with it only: name it")
@@ -347,7 +363,7 @@ def _begun(people: Budgets, place: Place | None, folder: StudyFolder) -> StudyLe
             "whole folder from one backup"
         )
     allowance = Allowance(kept["release"], kept["whole"], groups, codes.astype(np.intp))
-    return StudyLedger(place or Place(NONE), LedgeredRun(people, allowance), None, kept)
+    return StudyLedger(place or Place(NONE), spend(people, allowance), None, kept)
 
 
 def _ask_who_they_are(place: Place, ledger: Ledger | None, left: Left, people: Budgets) -> None:

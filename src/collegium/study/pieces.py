@@ -28,10 +28,13 @@ LEAVERS = "vault/leavers.json"
 """Who has left, and the group sizes that the plan was made of."""
 STATE, DESCENT_ENDED = "vault/descent.npz", "vault/descent.json"
 """Where a descent stands; and how it ended."""
+ACCOUNTS = "vault/sensitive-accounts.npz"
+"""What owners have left in a descent with a filter."""
 NEEDED_ONCE_ASKED = {
     *(f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")),
     STATE,
     DESCENT_ENDED,
+    ACCOUNTS,
 }
 """What decides on questions: if it is gone after the first one, it is not made again."""
 

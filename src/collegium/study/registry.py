@@ -29,8 +29,8 @@ _INFLUENCE = (
     "and a mechanism is used only while nobody's budget would be exceeded."
 )
 _OF_STEPS = {
-    "gaussian": "Steps fixed beforehand, everybody in each of them: exact Gaussian differential privacy (squares "
-    "of mu add up), for each owner.",
+    "gaussian": "Steps fixed beforehand, everybody in each of them: exact Gaussian differential privacy "
+    "(squares of mu add up), for each owner.",
     "pld": "Steps and rates fixed beforehand, Poisson samples of owners: privacy loss distributions, rounded "
     "pessimistically, for each owner.",
     "rdp": "Steps and rates fixed beforehand, Poisson samples of owners: Renyi differential privacy (the "

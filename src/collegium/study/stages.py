@@ -9,6 +9,7 @@ from typing import Any
 from collegium.errors import NothingReleasedError
 from collegium.models.trial import one_line_about
 from collegium.pate.effects import sensitive_teacher_effects
+from collegium.pate.ledgered import LedgeredRun
 from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.recipe import Recipe
@@ -34,6 +35,7 @@ from collegium.study.result import (
 )
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.study_data import StudyData
+from collegium.study.terms import kept_price
 
 
 def plan_study(
@@ -62,7 +64,7 @@ def plan_on_ledger(
     observer: Observer | None = None,
     *,
     is_claimed: bool = False,
-) -> tuple[PateRun, StudyLedger | None]:
+) -> tuple[PateRun, StudyLedger[LedgeredRun] | None]:
     """The same with what a ledger has left of people's budgets, if one remembers this study.
 
     ``is_claimed``: whether to claim the folder, whose lock is held, for this study.
@@ -133,16 +135,17 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
     return result if ledger is None else replace(result, ledger=str(ledger.place))
 
 
-def reserve(ledger: StudyLedger, folder: StudyFolder, config: StudyConfig, run: PateRun) -> None:
+def reserve(
+    ledger: StudyLedger[LedgeredRun], folder: StudyFolder, config: StudyConfig, run: PateRun
+) -> None:
     """Set aside, in its ledger, what a study may cost."""
-    ledger.reserve(
-        folder,
-        config.title(),
+    costs = ledger.spending.at_most(
         run.aggregator,
         run.electorate,
-        run.arrangement,
-        run.price.name,
+        run.arrangement.neighbours,
+        kept_price(folder) or run.price.name,
     )
+    ledger.reserve(folder, config.title(), costs, run.arrangement)
 
 
 def _taught(folder: StudyFolder, run: PateRun, released: Released) -> Any:

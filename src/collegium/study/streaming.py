@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,10 +39,13 @@ from collegium.data.tables import (
 )
 from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.pate.records import Teaching
+from collegium.pate.teachers.engines import Workers
 from collegium.pate.teachers.shard_ensemble import ShardEnsemble
 from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
+from collegium.sgd.run import DescentRun, Summands
+from collegium.sgd.streamed import Stream, summands_from_parquet
 from collegium.study.config import StudyConfig
 from collegium.study.study_data import (
     OVERLAP_KEY,
@@ -180,6 +184,21 @@ class StreamedStudyData(StudyData):
             )
         remove_shards(shards)
         return votes
+
+    def summands(
+        self, run: DescentRun, folder: Path, workers: Workers | None
+    ) -> AbstractContextManager[Summands]:
+        """Lend clipped sums over the records, for a descent; see :func:`summands_from_parquet`."""
+        view = replace(run.view, transformer=_Shown(self.X.types, run.view.transformer))
+        stream = Stream(self.X.source, self.X.roles, self.X.scanned, view, self.X.fingerprint)
+        return summands_from_parquet(
+            stream,
+            run,
+            folder,
+            workers=workers,
+            n_jobs=self.n_jobs,
+            progress=run.observer.advanced,
+        )
 
 
 def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
@@ -323,6 +342,10 @@ def _refuse_what_needs_memory(config: StudyConfig) -> None:
         (
             config.teachers.assignment != "hash",
             f"teachers.assignment {config.teachers.assignment!r} needs all owners at once: use 'hash'",
+        ),
+        (
+            config.is_direct and config.descent.filter is not None,
+            "a filter keeps an account of everybody in memory: leave descent.filter out",
         ),
     ]
     for given, reason in wrong:

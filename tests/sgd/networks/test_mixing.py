@@ -31,8 +31,10 @@ IMAGE, VECTOR, SERIES = torch.zeros(3, 8, 8), torch.zeros(6), torch.zeros(3, 6)
 @pytest.mark.parametrize(
     ("module", "record", "message"),
     [
-        (nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)), IMAGE, r"BatchNorm2d \('1'\).*GroupNorm"),
-        (nn.Sequential(nn.Linear(6, 4), nn.SyncBatchNorm(4)), VECTOR, "SyncBatchNorm.*GroupNorm"),
+        (nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)), IMAGE,
+         r"BatchNorm2d \('1'\) mixes.*GroupNorm"),
+        (nn.Sequential(nn.Linear(6, 4), nn.SyncBatchNorm(4)), VECTOR, "SyncBatchNorm .* mixes"),
+        (nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4)).eval(), VECTOR, "BatchNorm1d .* mixes"),
         (nn.Sequential(nn.InstanceNorm2d(3, track_running_stats=True), nn.Flatten(), nn.Linear(192, 2)),
          IMAGE, "running statistics.*track_running_stats=False"),
         (nn.Sequential(nn.Linear(6, 4), nn.Sequential(nn.Tanh(), Centred()), nn.Linear(4, 2)),

@@ -113,21 +113,35 @@ def test_clipped_sums_are_those_of_opacus(make, kind):
     torch.manual_seed(2)
     module, shape = make()
     X, y = data(shape)
+    norm = 4.0
     its = plan("clip", (1.0, 1.0)) if kind == "uniform" else plan(kind)
     owned = Owned((X, y), BUDGETS, its)
     drawn = owned.draw(Sample.seeded(1, 0))
-    sums = OwnerSums(module, F.cross_entropy, NORM, 16)
-    ours = sums.clipped_sum(drawn, owned.read) * UNIT * NORM
-    terms = opacus_terms(its, BUDGETS, NORM)
-    wrapped = GradSampleModule(module)
+    sums = OwnerSums(module, F.cross_entropy, norm, 16)
+    ours = sums.clipped_sum(drawn, owned.read) * UNIT * norm
+    terms = opacus_terms(its, BUDGETS, norm)
+    wrapped = GradSampleModule(module, loss_reduction="sum")
     optimiser = DPOptimizer(
-        torch.optim.SGD(wrapped.parameters(), lr=1), noise_multiplier=0.0,
-        max_grad_norm=terms.max_grad_norm, expected_batch_size=None, loss_reduction="sum",
-    )  # fmt: skip
+        torch.optim.SGD(wrapped.parameters(), lr=1),
+        noise_multiplier=0.0,
+        max_grad_norm=terms.max_grad_norm,
+        expected_batch_size=terms.expected_batch_size,
+        loss_reduction="mean",
+    )
+
+    def gradient(batch):
+        optimiser.zero_grad()
+        F.cross_entropy(wrapped(X[batch]), y[batch], reduction="sum").backward()
+        norms = torch.cat([p.grad_sample.flatten(1) for p in optimiser.params], 1).norm(dim=1)
+        if not terms.uniform_norms:
+            terms.clip(optimiser, batch)
+        optimiser.pre_step()
+        found = torch.cat([p.grad.flatten() for p in optimiser.params])
+        return found.double().numpy() * its.divisor, norms.numpy()
+
     batch = drawn.rows.tolist()
-    F.cross_entropy(wrapped(X[batch]), y[batch], reduction="sum").backward()
-    if not terms.uniform_norms:
-        terms.clip(optimiser, batch)
-    optimiser.pre_step()
-    theirs = torch.cat([p.grad.flatten() for p in optimiser.params]).double().numpy()
+    theirs, norms = gradient(batch)
+    clipped = norms * terms.weights[batch] > terms.norms[batch]
+    assert 0.1 < clipped.mean() < 0.95
     assert np.linalg.norm(ours - theirs) <= 1e-6 * np.linalg.norm(theirs)
+    assert (gradient([])[0] == 0).all()  # nobody was drawn

@@ -1,6 +1,7 @@
 """Clipped sums of networks: beside brute force, on the grid, within their bounds, and between neighbours."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from collegium.sgd.grid import UNIT
 from collegium.sgd.networks.by_layer import ByLayer
 from collegium.sgd.networks.by_transform import ByTransform
 from collegium.sgd.networks.owner_sums import Drawn, OwnerSums, per_record
+from collegium.sgd.networks.parts import Outer, Rows
 
 
 class Residual(nn.Module):
@@ -241,14 +243,30 @@ def test_variants_of_a_record_are_averaged_before_clipping():
             (values[torch.from_numpy(rows)], y[torch.from_numpy(rows)]) for values in (X, other)
         ]
 
-    found = OwnerSums(module, F.cross_entropy, 0.5, 4).clipped_sum(drawn([1] * 5, 1.0), variants)
-    module = module.double()
+    clip_norm = 1.3  # some are clipped
+    sums = OwnerSums(module, F.cross_entropy, clip_norm, 4)
+    found = sums.clipped_sum(drawn([1] * 5, 1.0), variants)
+    module, norms = module.double(), []
     expected = 0.0
     for i in range(5):
-        both = [gradient(module, v[i : i + 1].double(), y[i : i + 1]) / 0.5 for v in (X, other)]
+        both = [
+            gradient(module, v[i : i + 1].double(), y[i : i + 1]) / clip_norm for v in (X, other)
+        ]
         mean = np.mean(both, axis=0)
+        norms.append(np.linalg.norm(mean))
         expected = expected + mean * min(1, 1 / np.linalg.norm(mean))
+    assert min(norms) < 1 < max(norms)
     assert np.linalg.norm(found * UNIT - expected) <= 1e-6 * np.linalg.norm(expected)
+
+
+def test_norms_of_many_numbers_are_computed_in_double_precision():
+    """One large entry swallows thousands of small ones in single precision, and the bound with them."""
+    row = torch.full((1, 2**16), 1e-4)
+    row[0, 77] = 1.0
+    exact = math.fsum(float(entry) ** 2 for entry in row[0])
+    parts = Rows("w", row), Outer("w", torch.ones(1, 1), row, torch.empty(1, 1, 2**16))
+    for part in parts:
+        assert abs(float(part.squared_norms()[0]) - exact) <= 2**-26
 
 
 def test_nobody_drawn_is_a_sum_of_zeros():
@@ -277,7 +295,8 @@ def test_a_loss_that_would_mix_a_batch_sees_one_record_at_a_time():
 
 def test_dropout_draws_for_each_record():
     torch.manual_seed(0)
-    for module in (nn.Sequential(nn.Dropout(0.5), nn.Linear(40, 2)), nn.Sequential(Wrapped())):
+    plain = nn.Sequential(nn.Dropout(0.5), nn.Linear(40, 2))
+    for module in (plain, Wrapped(plain)):
         X, y = torch.ones(8, 40), torch.zeros(8, dtype=torch.long)
         part = per_record(module, F.cross_entropy, torch.device("cpu")).parts(X, y)[0]
         seen = part.rows(torch.ones(8, dtype=torch.float64)).numpy() != 0
@@ -286,9 +305,9 @@ def test_dropout_draws_for_each_record():
 
 
 class Wrapped(nn.Module):
-    def __init__(self):
+    def __init__(self, inner):
         super().__init__()
-        self.inner = nn.Sequential(nn.Dropout(0.5), nn.Linear(40, 2))
+        self.inner = inner
 
     def forward(self, x):
         return self.inner(x)

@@ -78,29 +78,6 @@ def build_shards(
     n_buckets = len(sorting.first_teachers) - 1
     total = len(source.pieces) + n_buckets
     steps = Steps(progress, total)
-    pieces = sort_pieces(source, scanned, sorting, work, n_jobs, steps)
-    entries: list[ShardEntry] = []
-    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    for made in parallel(
-        joblib.delayed(_make_bucket)(folder, work, pieces, sorting, bucket, known)
-        for bucket in range(n_buckets)
-    ):
-        entries.extend(made)
-        steps.one()
-    write_manifest(folder, build, source.categorical, entries)
-    _tidy(folder, entries)
-    return ShardStore(folder)
-
-
-def sort_pieces(
-    source: ParquetSource,
-    scanned: Scanned,
-    sorting: Sorting,
-    work: Path,
-    n_jobs: int | None,
-    steps: Steps,
-) -> list[tuple[int, int]]:
-    """Sort all pieces of the data set; return number and count of files of each."""
     pieces: list[tuple[int, int]] = []
     records = 0
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
@@ -112,12 +89,26 @@ def sort_pieces(
         pieces.append((piece.number, counted["files"]))
         records += counted["records"]
         steps.one()
+    refuse_other_records(source, scanned, records)
+    entries: list[ShardEntry] = []
+    for made in parallel(
+        joblib.delayed(_make_bucket)(folder, work, pieces, sorting, bucket, known)
+        for bucket in range(n_buckets)
+    ):
+        entries.extend(made)
+        steps.one()
+    write_manifest(folder, build, source.categorical, entries)
+    _tidy(folder, entries)
+    return ShardStore(folder)
+
+
+def refuse_other_records(source: ParquetSource, scanned: Scanned, records: int) -> None:
+    """Refuse a data set that has not as many records as when it was checked."""
     if records != scanned.budgets.n_records:
         raise InputError(
             f"{source.path} had {scanned.budgets.n_records:,} records when it was checked and "
             f"{records:,} when it was read: do not change files while they are read; run again"
         )
-    return pieces
 
 
 class Steps:

@@ -99,8 +99,10 @@ def record_hashes(names: NDArray[Any], key: bytes) -> NDArray[np.uint64]:
     return np.asarray(hashes[owner])
 
 
-def second_hashes(names: NDArray[Any]) -> NDArray[np.uint64]:
+def second_hashes(names: NDArray[Any], salt: str = "0123456789123456") -> NDArray[np.uint64]:
     """Hash owners a second time, without key: tells two owners apart whose keyed hashes collide.
+
+    ``salt``: 16 characters; another one makes other hashes.
 
     Examples
     --------
@@ -108,4 +110,6 @@ def second_hashes(names: NDArray[Any]) -> NDArray[np.uint64]:
     >>> a == b
     np.True_
     """
-    return np.asarray(pd.util.hash_array(as_names(names), categorize=False), dtype=np.uint64)
+    return np.asarray(
+        pd.util.hash_array(as_names(names), hash_key=salt, categorize=False), dtype=np.uint64
+    )

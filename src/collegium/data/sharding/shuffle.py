@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,47 +21,30 @@ from numpy.typing import NDArray
 
 from collegium.data.sharding.disk import disk_trouble, read_json, write_json
 from collegium.data.sharding.levels import Granted
-from collegium.data.sharding.roles import Roles, record_hashes, second_hashes
+from collegium.data.sharding.roles import Roles, record_hashes
 from collegium.data.sharding.source import PIECE_ROWS, Piece, PieceReader, values_of
 from collegium.durable import digest_of
 from collegium.errors import InputError
 from collegium.names import as_names
+from collegium.personalisation.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Columns that stand beside the features.
 CLASS, TEACHER = "collegium:class", "collegium:teacher"
-#: And, where they are wanted: two hashes of the owner's name, and the owner's group.
-OWNER, SECOND, GROUP = "collegium:owner", "collegium:second", "collegium:group"
 _CODEC = "lz4"
 
 
-class Placement(Protocol):
-    """Which teachers, or shards, get the records of which owners."""
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """All that a worker needs to read private records, and to know whose they are.
 
-    def teachers_of(
-        self, hashes: NDArray[np.uint64], group_names: Sequence[str], groups: NDArray[np.intp]
-    ) -> NDArray[np.int32]:
-        """As of :meth:`~collegium.personalisation.plan.Plan.teachers_of`."""
-        ...
-
-
-@dataclass(frozen=True)
-class Sorting:
-    """All that a worker needs to sort a piece by teacher.
-
-    ``features``, ``categorical``: columns that teachers learn from, and those of them that are
+    ``features``, ``categorical``: columns that models learn from, and those of them that are
         categories.
     ``granted``: what the levels mean.
     ``levels``: level of each group.
-    ``group_names``: name of each group.
     ``classes``: the public list of classes.
-    ``plan``: who gets which teachers.
-    ``key``: public randomness.
-    ``first_teachers`` (n_buckets + 1,): where the buckets begin; the last number is that of all
-        teachers.
-    ``with_owners``: whether records keep two hashes of their owner, and the owner's group.
     """
 
     reader: PieceReader
@@ -70,12 +53,49 @@ class Sorting:
     categorical: tuple[str, ...]
     granted: Granted
     levels: pd.Index
-    group_names: tuple[str, ...]
     classes: NDArray[Any]
-    plan: Placement
+
+    def known(
+        self, piece: Piece
+    ) -> Iterator[tuple[pa.Table, NDArray[Any], NDArray[np.intp], NDArray[np.intp]]]:
+        """Read a piece, some rows at a time, as it was when it was checked.
+
+        Yields features, names of owners, groups and class numbers, by record.
+        """
+        roles = self.roles
+        special = [name for name in (roles.owner, roles.level, roles.target) if name is not None]
+        columns = list(dict.fromkeys([*special, *self.features]))
+        for first_row, table in self.reader.batches(piece, columns):
+            silent = self.granted.silent(values_of(table, roles.level))
+            table, rows = roles.taught(first_row, table, self.features, self.categorical, silent)
+            level = values_of(table, roles.level)
+            level = level.astype(np.float64) if self.levels.dtype.kind == "f" else as_names(level)
+            groups = self.levels.get_indexer(pd.Index(level))
+            target = pd.Index(values_of(table, roles.target))
+            classes = pd.Index(self.classes).get_indexer(target)
+            if (groups < 0).any() or (classes < 0).any():
+                raise InputError(
+                    f"{piece.file} has another level or label than when it was checked: do not change files "
+                    "while they are read; run again"
+                )
+            yield table.select(list(self.features)), roles.names(table, rows), groups, classes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sorting(Reading):
+    """All that a worker needs to sort a piece by teacher.
+
+    ``group_names``: name of each group.
+    ``plan``: who gets which teachers.
+    ``key``: public randomness.
+    ``first_teachers`` (n_buckets + 1,): where the buckets begin; the last number is that of all
+        teachers.
+    """
+
+    group_names: tuple[str, ...]
+    plan: Plan
     key: bytes
     first_teachers: NDArray[np.intp]
-    with_owners: bool = False
 
 
 def sort_piece(sorting: Sorting, piece: Piece, folder: Path) -> dict[str, int]:
@@ -145,34 +165,14 @@ def _placed(sorting: Sorting, piece: Piece) -> Iterator[tuple[int, pa.Table]]:
     """Read a piece; give each record once for each of its teachers, with the teacher's number."""
     import pyarrow as pa
 
-    roles = sorting.roles
-    special = [name for name in (roles.owner, roles.level, roles.target) if name is not None]
-    columns = list(dict.fromkeys([*special, *sorting.features]))
-    for first_row, table in sorting.reader.batches(piece, columns):
-        silent = sorting.granted.silent(values_of(table, roles.level))
-        table, rows = roles.taught(first_row, table, sorting.features, sorting.categorical, silent)
-        level = values_of(table, roles.level)
-        level = level.astype(np.float64) if sorting.levels.dtype.kind == "f" else as_names(level)
-        groups = sorting.levels.get_indexer(pd.Index(level))
-        target = pd.Index(values_of(table, roles.target))
-        classes = pd.Index(sorting.classes).get_indexer(target)
-        if (groups < 0).any() or (classes < 0).any():
-            raise InputError(
-                f"{piece.file} has another level or label than when it was checked: do not change files "
-                "while they are read; run again"
-            )
-        names = roles.names(table, rows)
+    for table, names, groups, classes in sorting.known(piece):
         hashes = record_hashes(names, sorting.key)
         chosen = sorting.plan.teachers_of(hashes, sorting.group_names, groups)
         record, column = np.nonzero(chosen >= 0)
-        placed = table.select(list(sorting.features))
+        placed = table
         if chosen.shape[1] > 1:  # otherwise every record has exactly one teacher
             placed = placed.take(record)
         placed = placed.append_column(CLASS, pa.array(classes[record].astype(np.int32)))
-        if sorting.with_owners:
-            placed = placed.append_column(OWNER, pa.array(hashes[record]))
-            placed = placed.append_column(SECOND, pa.array(second_hashes(names)[record]))
-            placed = placed.append_column(GROUP, pa.array(groups[record].astype(np.int32)))
         yield len(table), placed.append_column(TEACHER, pa.array(chosen[record, column]))
 
 

@@ -157,8 +157,6 @@ class OwnerSums:
         parts = self._gradients.parts(records.to(self._device), targets.to(self._device))
         norms = _norms(parts)
         unsound = ~torch.isfinite(norms)
-        if missing:
-            unsound[len(unsound) - missing :] = True
         if bool(unsound.any()):
             for part in parts:
                 part.forget(unsound)
