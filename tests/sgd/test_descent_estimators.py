@@ -1,9 +1,11 @@
 """The estimators of direct training: scikit-learn's manners, nobody over budget, nothing private kept."""
 
+import doctest
 import inspect
 import math
 import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -297,6 +299,14 @@ def test_warnings_point_to_the_line_that_called_fit():
         warnings.simplefilter("always")
         classifier(classes=None, learning_rate=1e4).fit(X, Y, budgets=POLICY.assign(LEVELS))
     assert len(caught) >= 2 and {one.filename for one in caught} == {__file__}
+
+
+def test_what_the_page_shows_is_so():
+    page = Path(cg.__file__).parents[2] / "docs" / "descent-python.md"
+    results = doctest.testfile(
+        str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert results.attempted > 20 and not results.failed
 
 
 def test_threads_change_no_bit():
