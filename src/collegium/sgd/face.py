@@ -256,7 +256,7 @@ def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats 
 def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
     if isinstance(X_public, pd.DataFrame):
-        return BinnedTable()
+        return BinnedTable(MOST_COMPONENTS)
     public = as_records(X_public, "public")
     n_public, *shape = public.shape
     if len(shape) > 1:
