@@ -299,7 +299,10 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
             truth[there] = self.classes_[known[there].astype(np.intp)]
         beliefs = beliefs_of(model, prepared, self.classes_)
         found = measure_quality(self.classes_, truth, predicted, beliefs, STARTED)
-        return of_a_model(judge_by_itself(self.classes_, predicted) if found is None else found)
+        return self._worded(judge_by_itself(self.classes_, predicted) if found is None else found)
+
+    def _worded(self, found: Quality) -> Quality:
+        return of_a_model(found)
 
     def teach(
         self, student: Any, X_public: Any, *, preprocessing: Any = SAME

@@ -34,7 +34,7 @@ from collegium.sgd.progress import Lines, OnStep, Watch
 from collegium.sgd.public_start import public_start
 from collegium.sgd.run import DescentRecipe, DescentRun, planned
 from collegium.sgd.settings import MOST_COMPONENTS, WHITENING, Descent
-from collegium.sgd.steadiness import Steadiness, too_large_for_noise
+from collegium.sgd.steadiness import FAR_IN_A_LOGIT, FAR_IN_A_SCORE, Steadiness, too_large_for_noise
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -179,7 +179,8 @@ class DescentFace(Face):
                 newcomers=bool((left.cohort > 0).mean() >= 0.5),
             )
         try:
-            steadiness = Steadiness(recipe.descent, run.plan)
+            far = FAR_IN_A_LOGIT if recipe.bounds is None else FAR_IN_A_SCORE
+            steadiness = Steadiness(recipe.descent, run.plan, far)
             watch = Watch(run.plan, published, on_step, steadiness, recipe.descent.taken)
             learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
         except BaseException:
