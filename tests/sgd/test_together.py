@@ -25,7 +25,9 @@ def learnt():
 
 def test_a_student_mends_what_noise_did(learnt):
     model, X, y = learnt
-    taught, choice = model.teach(GaussianProcessStudent(n_components=40, n_landmarks=200), X[1000:1500])
+    taught, choice = model.teach(
+        GaussianProcessStudent(n_components=40, n_landmarks=200), X[1000:1500]
+    )
     assert choice.student and choice.differ <= choice.by_noise
     assert "student" in choice.in_words
     before, after = ((m.predict(X[1500:]) == y[1500:]).mean() for m in (model, taught))
