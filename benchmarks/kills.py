@@ -7,8 +7,8 @@ others are killed (SIGKILL, the whole process group) at one of these moments, or
 stage after stage, each kind of study by turns. After every kill: what was known before is known still, with
 the same label (or lost for good, if it was being drawn). At the end: no query was asked twice, what is
 published is what the journal says, the statement says no less than the journal's prices add up to and no more
-than was granted, and one more run changes nothing. Of direct training, every draw of noise is written down as it
-happens: none of a step that was not charged before, and none of a step twice.
+than was granted, and one more run changes nothing. Of direct training, every draw of noise is written down
+as it happens: none of a step that was not charged before, and none of a step twice.
 """
 
 from __future__ import annotations

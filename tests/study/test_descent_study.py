@@ -18,7 +18,6 @@ from collegium.errors import (
     LedgerError,
     StudyMismatchError,
 )
-from collegium.features import PrincipalTable
 from collegium.ledger.ledger import Ledger
 from collegium.sgd import run as sgd_run
 from collegium.sgd.run import DescentRun
@@ -107,9 +106,7 @@ def test_the_same_bits_come_from_a_file_a_run_and_the_estimator(folder):
     by_hand = run.model(learnt)[-1]
     assert np.array_equal(published, np.vstack([by_hand.coef_.T, by_hand.intercept_]))
     private, public = (pd.read_csv(folder / f"{name}.csv") for name in ("private", "public"))
-    model = cg.DPSGDClassifier(
-        steps=8, noise_seed=7, classes=CLASSES, preprocessing=PrincipalTable(400), random_state=0
-    )
+    model = cg.DPSGDClassifier(steps=8, noise_seed=7, classes=CLASSES, random_state=0)
     features = list("abc")
     budgets = cg.Policy(LEVELS).assign(private["level"], owners=private["who"])
     model.fit(private[features], private["kind"], budgets=budgets, X_public=public[features],

@@ -59,4 +59,7 @@ def spending_by_step(plan: DescentPlan, steps: int) -> list[SpendingPoint]:
     """What everybody had spent after each step, at some of them."""
     points = _POINTS if plan.accountant == "gaussian" else _FEW_POINTS
     some = np.unique(np.linspace(0, steps, min(steps, points) + 1).round().astype(int))
-    return [SpendingPoint(step, 0, dict(plan.epsilon(step))) for step in some.tolist()]
+    # With a filter more steps are taken, and nobody pays for more than were planned.
+    return [
+        SpendingPoint(step, 0, dict(plan.epsilon(min(step, plan.steps)))) for step in some.tolist()
+    ]
