@@ -301,7 +301,8 @@ def _describe_history(data: PageData, after: str) -> str:
         f"{clean(row.group)}: {up_of_down(row.epsilon_spent, row.budget.epsilon)}"
         for row in data.privacy.groups[:MOST_GROUPS]
     )
-    return f"After {count(asked)} {after.removesuffix(' asked')}, ε spent by each owner and budget, by group: {ends}. {unit(data)}"
+    so_far = f"{count(asked)} {after.removesuffix(' asked')}"
+    return f"After {so_far}, ε spent by each owner and budget, by group: {ends}. {unit(data)}"
 
 
 def _aggregator(data: ReportData) -> dict[str, Any]:
