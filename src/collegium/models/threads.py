@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -18,7 +18,11 @@ def allowed_threads() -> int:
     Returns: what BLAS would use: all cores in a process of one's own, a share of them in a worker
         of joblib or under ``OMP_NUM_THREADS``.
     """
-    pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return _allowed(ThreadpoolController())
+
+
+def _allowed(controller: ThreadpoolController) -> int:
+    pools = [pool["num_threads"] for pool in controller.info() if pool["user_api"] == "blas"]
     return int(max(pools, default=1))
 
 
@@ -36,6 +40,8 @@ def in_threads(
     >>> in_threads(abs, [-2, 1])
     [2, 1]
     """
-    threads = allowed_threads() if n_threads is None else n_threads
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(max(1, threads)) as pool:
+    controller = ThreadpoolController()  # looks for libraries, once: that takes milliseconds
+    threads = _allowed(controller) if n_threads is None else n_threads
+    limited = controller.limit(limits=1, user_api="blas")
+    with limited, ThreadPoolExecutor(max(1, threads)) as pool:
         return list(pool.map(task, items))

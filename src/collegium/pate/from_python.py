@@ -230,7 +230,7 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
         self._tell_of_other_classes(y)
         found = measure_quality(self.classes_, y, predicted)
         if found is not None and found.tone == "caution":
-            warn_of_quality(found)
+            warn_of_quality(self._worded(found))
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def quality(self, X: Any, y: ArrayLike) -> Quality:
@@ -263,6 +263,10 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
         found = measure_quality(self.classes_, truth, model.predict(prepared), beliefs)
         if found is None:
             raise InputError("the class of every test record is missing: nothing can be measured")
+        return self._worded(found)
+
+    def _worded(self, found: Quality) -> Quality:
+        """Speak of what predicts as it is called."""
         return found
 
     def _tell_of_other_classes(self, truth: ArrayLike) -> None:

@@ -26,7 +26,7 @@ from collegium.pate.classifier_settings import seed_of
 from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
-from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE
+from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE, noise_of
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
@@ -34,7 +34,7 @@ from collegium.sgd.progress import Lines, OnStep, Watch
 from collegium.sgd.public_start import public_start
 from collegium.sgd.run import DescentRecipe, DescentRun, planned
 from collegium.sgd.settings import MOST_COMPONENTS, WHITENING, Descent
-from collegium.sgd.steadiness import Steadiness, too_large_for_noise
+from collegium.sgd.steadiness import FAR_IN_A_LOGIT, FAR_IN_A_SCORE, Steadiness, too_large_for_noise
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -179,7 +179,8 @@ class DescentFace(Face):
                 newcomers=bool((left.cohort > 0).mean() >= 0.5),
             )
         try:
-            steadiness = Steadiness(recipe.descent, run.plan)
+            far = FAR_IN_A_LOGIT if recipe.bounds is None else FAR_IN_A_SCORE
+            steadiness = Steadiness(recipe.descent, run.plan, far)
             watch = Watch(run.plan, published, on_step, steadiness, recipe.descent.taken)
             learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
         except BaseException:
@@ -198,6 +199,7 @@ class DescentFace(Face):
         _warn(steadiness.complaint(run.learning_rate))
         self.privacy_: PrivacyStatement = learnt.privacy
         self.steps_taken_: int = learnt.account.steps
+        self.noise_ = noise_of(recipe.descent, run.plan, run.learning_rate)
         self.model_ = published(learnt.state)
         return run
 
@@ -255,7 +257,7 @@ def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats 
 def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
     if isinstance(X_public, pd.DataFrame):
-        return BinnedTable()
+        return BinnedTable(MOST_COMPONENTS)
     public = as_records(X_public, "public")
     n_public, *shape = public.shape
     if len(shape) > 1:

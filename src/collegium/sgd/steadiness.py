@@ -8,7 +8,7 @@ the second half of K steps,
     signal = Σ‖g_t‖² − K·d·τ²,   turns = Σ‖g_t+1 − g_t‖² − 2(K − 1)·d·τ²
 
 estimate the same sums without noise. Of a steady descent, turns are a small part of the signal; of one that
-jumps, up to four times as much.
+jumps, up to four times as much. Jumps that hardly move a score do no harm, and are not told of.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collegium.sgd.by_rule import by_noise
 from collegium.sgd.optimiser import State
 from collegium.sgd.settings import Descent
 
+FAR_IN_A_LOGIT, FAR_IN_A_SCORE = 1.0, 1 / 3
 _LEAST_STEPS = 4
 _ABOVE_NOISE = 4.0
 _TURNS = 1.0
@@ -49,16 +50,21 @@ def too_large_for_noise(settings: Descent, plan: DescentPlan, rate: float, noise
 class Steadiness:
     """Looks at each state of a descent: sees whether it jumps.
 
+    ``far``: how much a step must move the score of a row of unit length, to be told of.
     ``is_lost``: whether parameters are no finite numbers any more.
     """
 
-    def __init__(self, settings: Descent, plan: DescentPlan) -> None:
+    def __init__(self, settings: Descent, plan: DescentPlan, far: float = FAR_IN_A_LOGIT) -> None:
+        self._far = far
         self._momentum, self._from = settings.momentum, settings.taken // 2
         self._variance = (plan.noise * settings.clip_norm / plan.divisor) ** 2
+        by_rule = settings.learning_rate is None
+        self._advice = "give one that is a fourth of it" if by_rule else _ADVICE
         self._turns = _TURNS if plan.kind == FULL_BATCH else _TURNS_OF_SAMPLES
         self._velocity: NDArray[np.float64] | None = None
+        self._parameters: NDArray[np.float64] | None = None
         self._gradient: NDArray[np.float64] | None = None
-        self._squares = self._differences = 0.0
+        self._squares = self._differences = self._moved = 0.0
         self._steps = 0
         self.is_lost = False
 
@@ -68,12 +74,14 @@ class Steadiness:
             self.is_lost = True
             return
         before, self._velocity = self._velocity, state.velocity
-        if before is None or state.step <= self._from:
+        stood, self._parameters = self._parameters, state.parameters
+        if before is None or stood is None or state.step <= self._from:
             return
         gradient = state.velocity - self._momentum * before
         if self._gradient is not None:
             self._differences += float(np.sum((gradient - self._gradient) ** 2))
         self._squares += float(np.sum(gradient**2))
+        self._moved += float(np.sum((state.parameters - stood) ** 2))
         self._gradient, self._steps = gradient, self._steps + 1
 
     def complaint(self, rate: float) -> str:
@@ -82,9 +90,7 @@ class Steadiness:
         ``rate``: the learning rate.
         """
         if self.is_lost:
-            return (
-                f"learning_rate = {rate:g} is too large: the model is no number any more; {_ADVICE}"
-            )
+            return f"learning_rate = {rate:g} is too large: the model is no number any more; {self._advice}"
         if self._gradient is None or self._steps < _LEAST_STEPS:
             return ""
         noise = self._steps * self._gradient.size * self._variance
@@ -92,7 +98,9 @@ class Steadiness:
         turns = self._differences - 2 * noise * (self._steps - 1) / self._steps
         if signal <= _ABOVE_NOISE * noise or turns <= self._turns * signal:
             return ""
+        if self._moved <= self._steps * self._far**2:
+            return ""
         return (
             f"learning_rate = {rate:g} is too large: to the last, steps jumped from one side to the other, "
-            f"far more than their noise explains; {_ADVICE}"
+            f"far more than their noise explains; {self._advice}"
         )

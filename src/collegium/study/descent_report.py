@@ -15,6 +15,7 @@ from collegium.study.result import in_words, shown_settings
 from collegium.study.study_data import StudyData
 
 _POINTS = 60
+_FEW_POINTS = 8  # where each takes its time
 
 
 def descent_report(
@@ -41,7 +42,7 @@ def descent_report(
         model=f"softmax regression on {n_features - 1:,} features of records"
         if run.loss.n_outputs > 1
         else f"logistic regression on {n_features - 1:,} features of records",
-        student=in_words(config, "student") if config.has_student else "",
+        student=in_words(config, "student") if result.is_student else "",
         n_public=len(data.X_public),
         effects=result.effects,
         history=spending_by_step(result.plan, result.steps),
@@ -56,7 +57,8 @@ def descent_report(
 
 def spending_by_step(plan: DescentPlan, steps: int) -> list[SpendingPoint]:
     """What everybody had spent after each step, at some of them."""
-    some = np.unique(np.linspace(0, steps, min(steps, _POINTS) + 1).round().astype(int))
+    points = _POINTS if plan.accountant == "gaussian" else _FEW_POINTS
+    some = np.unique(np.linspace(0, steps, min(steps, points) + 1).round().astype(int))
     # With a filter more steps are taken, and nobody pays for more than were planned.
     return [
         SpendingPoint(step, 0, dict(plan.epsilon(min(step, plan.steps)))) for step in some.tolist()

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.errors import InputError
 from collegium.models.trial import one_line_about
 from collegium.pate.observer import Observer
 from collegium.pate.records import Records
@@ -35,8 +36,10 @@ from collegium.study.model_card import descent_card
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import StudyLedger, begin_study
 from collegium.study.result import notes_on_test_records
+from collegium.study.sections import FROM_LABELS
 from collegium.study.streaming import StreamedStudyData
 from collegium.study.student import StudentStage, tell_if_unwritable
+from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
 
 WITHOUT = "the statement is published"
@@ -90,7 +93,8 @@ def plan_descent(
     threads = None if config.run.n_jobs < 0 else config.run.n_jobs
     relation = _relation(own, ledger, recipe)
     run = DescentRun(recipe, taking_part, memory, observer, relation, threads)
-    start = start_from_public(run, _known_codes(data))
+    labelled = _known_codes(data) if config.descent.start == FROM_LABELS else None
+    start = start_from_public(run, labelled)
     if start is not None:
         run.recipe = replace(run.recipe, start=start)
     return PlannedDescent(config, data, run, ledger)
@@ -106,10 +110,13 @@ def _relation(
     return None if known is None else relation_of(known, recipe.descent)
 
 
-def _known_codes(data: StudyData) -> NDArray[np.float64] | None:
-    """Class numbers of public records, as far as they are known: the model starts from them."""
+def _known_codes(data: StudyData) -> NDArray[np.float64]:
+    """Class numbers of public records; NaN where none is known."""
     if data.y_public is None:
-        return None
+        raise InputError(
+            f"descent.start = {FROM_LABELS!r}, and no class of a public record is known: give data.public a "
+            "column of them, or leave start out"
+        )
     codes = pd.Index(data.classes).get_indexer(pd.Index(data.y_public))
     return np.where(codes >= 0, codes, np.nan)
 
@@ -257,8 +264,11 @@ def _report(
     config, data, run = planned.config, planned.data, planned.run
     run.observer.stage("report")
     asked = "test" if data.X_test is not None else "public"
+    path = folder.release / STUDENT_FILE
+    direct = student_bytes(run.view.published(run.model(learnt)), data.inputs)
+    is_student = config.has_student and not (path.exists() and path.read_bytes() == direct)
     with one_line_about("the model", f"asked about the {asked} records"):
-        effects, quality = measured(config, run.plan, data, model)
+        effects, quality = measured(config, run.plan, data, model, is_student)
     tested = quality is not None and data.X_test is not None and data.y_test is not None
     result = DescentResult(
         folder=folder,
@@ -271,7 +281,8 @@ def _report(
         effects=effects,
         quality=quality,
         student_notes=notes,
-        unjudged=("", "") if quality is not None else unjudged(config, data, model),
+        unjudged=("", "") if quality is not None else unjudged(data, model, is_student),
+        is_student=is_student,
     )
     folder.write_json(folder.release / "effects.json", effects.to_dict())
     if quality is not None:

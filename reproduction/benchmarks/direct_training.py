@@ -5,12 +5,12 @@ MNIST or Fashion-MNIST; each seed splits the 10,000 test images into 9,000 publi
 sees, and 1,000 test ones. Every step size and number of features follows from public numbers by the rules
 of ``collegium.sgd``. Those rules were found on parts of the training images; test records measure only.
 
-    python -m reproduction.direct_training images --dataset mnist --data-dir DATA --cache CACHE --out FILE.csv
-    python -m reproduction.direct_training tables --data-dir DATA --out FILE.csv
-    python -m reproduction.direct_training individual --data-dir DATA --cache CACHE --out FILE.csv
-    python -m reproduction.direct_training show --out FILE.csv
+    python -m reproduction.benchmarks.direct_training images --dataset mnist --data-dir DATA --out CSV
+    python -m reproduction.benchmarks.direct_training tables --data-dir DATA --out CSV
+    python -m reproduction.benchmarks.direct_training individual --data-dir DATA --out CSV
+    python -m reproduction.benchmarks.direct_training show --out CSV
 
-What stands in the file already is not computed again.
+What stands in the file already is not computed again; ``--cache`` keeps features.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def split_images(dataset: str, data_dir: Path, cache: Path | None, seed: int) ->
         return made[which]
 
     names = ("linear", "kernel", "sides", "points")
-    features = [kept(stored(f"{name}-{seed}"), partial(make, i)) for i, name in enumerate(names)]
-    return Images(*features, codes, private, public, test)
+    parts = [kept(stored(f"{name}-{seed}"), partial(make, i)) for i, name in enumerate(names)]
+    return Images(parts[0], parts[1], parts[2], parts[3], codes, private, public, test)
 
 
 def image_features(
@@ -239,11 +239,12 @@ def run_images(
                     world = world or split_images(dataset, data_dir, cache, seed)
                     levels = np.full(60_000, epsilon) if epsilon else dealt(60_000, MIXED, seed)
                     measure_direct(table, dataset, world, levels, epsilon, relation, seed)
-                if relation == BLANKED and not table.has(
-                    dataset, seed, _short(epsilon), "both", "PATE"
-                ):
-                    world = world or split_images(dataset, data_dir, cache, seed)
-                    measure_pate(table, dataset, world, epsilon, seed, cache)
+    for seed in range(1, seeds + 1):
+        world = None
+        for epsilon in (*EPSILONS, 0.0):
+            if not table.has(dataset, seed, _short(epsilon), "both", "PATE"):
+                world = world or split_images(dataset, data_dir, cache, seed)
+                measure_pate(table, dataset, world, epsilon, seed, cache)
 
 
 def dealt(n: int, shares: dict[float, float], seed: int) -> Floats:
@@ -360,7 +361,7 @@ def split_table(dataset: str, data_dir: Path, seed: int) -> People:
         name = {"readmitted": "diabetes130-readmitted"}.get(dataset, dataset)
         data = load_dataset(name, data_dir, drop_missing=dataset == "adult")
         X, codes = data.X, np.unique(data.y, return_inverse=True)[1].astype(np.intp)
-        if data.owners is not None:
+        if data.owners is not None and isinstance(X, pd.DataFrame):
             order = np.random.default_rng([seed, 6]).permutation(len(codes))
             one = order[np.unique(np.asarray(data.owners)[order], return_index=True)[1]]
             X, codes = X.iloc[one].reset_index(drop=True), codes[one]
@@ -374,8 +375,8 @@ def split_table(dataset: str, data_dir: Path, seed: int) -> People:
 def table_rows(people: People) -> Floats:
     """Describe records by what public ones show."""
     if isinstance(people.X, pd.DataFrame):
-        described = BinnedTable().fit(people.X.iloc[people.public])
-        return described.transform(people.X)
+        described = BinnedTable().fit(people.X.iloc[people.public]).transform(people.X)
+        return np.asarray(described)
     pixels = np.asarray(people.X, dtype=np.float32)
     half = PublicComponents(60, whiten=0.5).fit(pixels[people.public]).transform(pixels)
     return KernelComponents(300).fit(half[people.public]).transform(half)
@@ -449,7 +450,8 @@ def table_pate(table: Table, people: People, dataset: str, epsilon: float, seed:
     rows = np.asarray(encoder.transform(people.X), dtype=np.float64)
     teacher: Any = TabularTeachers()
     n_public = len(people.public)
-    if (dataset, seed) not in _COUNTS:
+    counts: Any = _COUNTS.get((dataset, seed))
+    if counts is None:
         counts = np.zeros((n_public, 2))
         shards = np.array_split(people.private, N_TEACHERS)
         for first in range(0, N_TEACHERS, teacher.teachers_at_once):
@@ -459,7 +461,6 @@ def table_pate(table: Table, people: People, dataset: str, epsilon: float, seed:
             for answers in teacher.predict_shards(models, rows[people.public]):
                 counts[np.arange(n_public), answers] += 1
         _COUNTS[dataset, seed] = counts
-    counts = _COUNTS[dataset, seed]
     sigma = math.sqrt(2 * n_public) / gdp_mu(epsilon, DELTA)
     noisy = counts + np.random.default_rng([seed, 1]).normal(0, sigma, counts.shape)
     targets = class_posterior(noisy, sigma, N_TEACHERS, "mixture", prior=np.full(2, 0.5))
