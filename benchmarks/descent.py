@@ -8,8 +8,8 @@ A plain step is the same arithmetic on the same records and threads, without nor
 noise: scores, errors, and the sum of features times errors.
 
 The streamed table is that of ``out_of_core.py``: 12 numbers, 5 categories, owner (three records on average,
-anywhere in the files), privacy level and class. Memory is the resident set of this process and of all below it
-together, sampled ten times a second: what they share, and what they map of files, counts each time.
+anywhere in the files), privacy level and class. Memory is the resident set of this process and of all below
+it together, sampled ten times a second: what they share, and what they map of files, counts each time.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import statistics
 import tempfile
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -157,7 +158,7 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
             size = disk_of(folder / "shards") / 1e9
             learnt = run.descend(summands, n_features)
         begin("end")
-        for (stage, start, used), (_, end, used_then) in zip(times, times[1:], strict=False):
+        for (stage, start, used), (_, end, used_then) in pairwise(times):
             print(
                 f"{stage:<20} {end - start:6.1f} s, processor {used_then - used:6.1f} s, at most "
                 f"{watch.most[stage]:.2f} GB"

@@ -7,7 +7,8 @@ others are killed (SIGKILL, the whole process group) at one of these moments, or
 stage after stage, each kind of study by turns. After every kill: what was known before is known still, with
 the same label (or lost for good, if it was being drawn). At the end: no query was asked twice, what is
 published is what the journal says, the statement says no less than the journal's prices add up to and no more
-than was granted, and one more run changes nothing.
+than was granted, and one more run changes nothing. Of direct training, every draw of noise is written down
+as it happens: none of a step that was not charged before, and none of a step twice.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import pandas as pd
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.pate.voting.labelling import Outcome
 from collegium.pate.voting.release import LABELS
+from collegium.study.descent_terms import is_descent, read_descent
 from collegium.study.folder import StudyFolder
 from collegium.study.terms import read_job
 from collegium.study.verifying import examine
@@ -41,7 +43,7 @@ CLASSES = ["cat", "dog", "owl"]
 CHECK = {"threshold": 5, "sigma_threshold": 30, "sigma": 9}  # allows several blocks of questions
 
 #: Every kind of run: what its aggregation (and the rest) says.
-KINDS: dict[str, dict[str, dict[str, Any]]] = {
+KINDS: dict[str, dict[str, dict[str, Any] | None]] = {
     "gnmax": {"aggregation": {"aggregator": "gnmax", "sigma": 9}},
     "confident": {"aggregation": {"aggregator": "confident", **CHECK}},
     "interactive": {"aggregation": {"aggregator": "interactive", **CHECK, "refit_every": 10}},
@@ -55,6 +57,19 @@ KINDS: dict[str, dict[str, dict[str, Any]]] = {
         "data": {"private": "private.parquet"},
         "run": {"streaming": True},
     },
+    **{
+        kind: {
+            "method": {"kind": "sgd"},
+            "descent": {"steps": 50, **more},
+            "teachers": None,
+            "student": None,
+        }
+        for kind, more in (
+            ("sgd", {}),
+            ("sgd-sample", {"sampling": "sample", "rate": 0.3, "accountant": "rdp"}),
+            ("sgd-filter", {"filter": 1.5}),
+        )
+    },
 }
 
 SERVER = """
@@ -62,7 +77,7 @@ import json, os, signal, sys, threading, time
 from pathlib import Path
 import jinja2, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
 import sklearn.naive_bayes
-import collegium.study.stages, collegium.study.streaming
+import collegium.sgd.run, collegium.study.descent_stages, collegium.study.stages, collegium.study.streaming
 from collegium.cli.main import main
 from collegium.study.student_file import skops_io
 skops_io()
@@ -70,6 +85,11 @@ sys.path.insert(0, BENCHMARKS)
 from kills import rank, stage_of
 
 def aimed(folder, aim, countdown, wait, steps):
+    draw, drawn = collegium.sgd.run.noisy, open(folder + ".drawn", "a", buffering=1)
+    def noisy(total, sigma, noise, *, step, rounds=0):
+        drawn.write(f"{step}" + chr(10))
+        return draw(total, sigma, noise, step=step, rounds=rounds)
+    collegium.sgd.run.noisy = noisy
     to_the_disk = os.fsync
     def fsync(descriptor):
         nonlocal countdown
@@ -175,8 +195,8 @@ def write_tables(folder: Path, n_public: int = 120) -> None:
         table.to_parquet(folder / f"{name}.parquet", index=False)
 
 
-def write_settings(path: Path, *changes: dict[str, dict[str, Any]]) -> Path:
-    """Write the TOML file of a study about these tables."""
+def write_settings(path: Path, *changes: dict[str, dict[str, Any] | None]) -> Path:
+    """Write the TOML file of a study about these tables; None leaves a section out."""
     sections: dict[str, dict[str, Any]] = {
         "data": {
             "private": "private.csv",
@@ -194,7 +214,10 @@ def write_settings(path: Path, *changes: dict[str, dict[str, Any]]) -> Path:
     }
     for change in changes:
         for section, keys in change.items():
-            sections[section] = {**sections.get(section, {}), **keys}
+            if keys is None:
+                sections.pop(section, None)
+            else:
+                sections[section] = {**sections.get(section, {}), **keys}
     text = ""
     for section, keys in sections.items():
         text += f"[{section}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in keys.items())
@@ -238,9 +261,13 @@ def stage_of(folder: Path) -> str:
         (b"vault/student.json", "student"),
         (b"release/labels.csv", "labels"),
         (b"vault/aggregation.json", "voting-ended"),
+        (b"vault/descent.json", "voting-ended"),
     ):
         if b'"' + file + b'"' in journal:
             return stage
+    if b'{"steps"' in journal:
+        kept = journal.rfind(b'"vault/descent.npz"') > journal.rfind(b'{"steps"')
+        return "asking" if kept else "drawing"
     if b'{"reserve"' in journal:
         settled = journal.rfind(b'{"settle"') > journal.rfind(b'{"reserve"')
         return "asking" if settled else "drawing"
@@ -257,13 +284,38 @@ def known(folder: Path) -> dict[int, Outcome]:
         return {}
     wrong = [one.piece for one in examine(study) if one.trouble]
     assert not wrong, f"{wrong}: not what the study wrote there"
+    if is_descent(folder):
+        drawn = [int(line) for line in Path(f"{folder}.drawn").read_text().split()]
+        assert max(drawn, default=-1) < study.open_journal().steps, "drawn before it was charged"
+        return {}
     outcomes = study.open_journal().settled()
     assert len({outcome.query for outcome in outcomes}) == len(outcomes), "a query was asked twice"
     return {outcome.query: outcome for outcome in outcomes}
 
 
+def check_descent(folder: Path) -> None:
+    """Compare every draw of noise with what was charged, and what was said with that."""
+    terms, steps = read_descent(folder)
+    drawn = [int(line) for line in Path(f"{folder}.drawn").read_text().split()]
+    assert len(set(drawn)) == len(drawn), "a step was taken twice"
+    assert steps == terms.taken and max(drawn) < steps, "a step was drawn that was not charged"
+    statement = json.loads((folder / "release" / "privacy.json").read_text("utf-8"))
+    taken = steps - statement["steps_lost"]
+    assert taken <= len(drawn), "more steps count as taken than were drawn"
+    plan = terms.plan
+    for row in statement["groups"]:
+        group = plan.groups[row["group"]]
+        assert row["epsilon_spent"] <= LEVELS[row["group"]]
+        if plan.accountant == "gaussian":
+            mu = np.sqrt(min(steps, plan.steps)) * group.clip / plan.noise
+            assert float(gdp_epsilon(mu, 1e-5)) * (1 - 1e-9) <= row["epsilon_spent"]
+
+
 def check_finished(kind: str, folder: Path) -> None:
     """Compare what was published with the journal, and what was said with what was paid."""
+    if kind.startswith("sgd"):
+        check_descent(folder)
+        return
     outcomes = known(folder)
     answered = {q: CLASSES[o.label] for q, o in outcomes.items() if o.verdict == "answered"}
     labels = pd.read_csv(folder / "release" / "labels.csv")
@@ -328,6 +380,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS))
     arguments = parser.parse_args()
     kills: collections.Counter[tuple[str, str]] = collections.Counter()
     studies = 0
@@ -335,13 +388,13 @@ def main() -> None:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="kills-"))
         killer = stack.enter_context(Killer(Path(scratch)))
         usual = {}
-        for kind in KINDS:
+        for kind in arguments.kinds:
             path = write_study(Path(scratch, f"whole-{kind}"), kind)
             code, said, usual[kind] = killer.run(path)
             assert code == 0, said
             print(f"{kind:12}", *(f"{usual[kind][stage]:4}" for stage in STAGES), flush=True)
         while kills.total() < arguments.kills:
-            kind = list(KINDS)[studies % len(KINDS)]
+            kind = arguments.kinds[studies % len(arguments.kinds)]
             studies += 1
             path = write_study(Path(scratch, f"study-{studies}"), kind)
             moments = random.Random(f"{arguments.seed} {studies}")
@@ -357,7 +410,7 @@ def main() -> None:
                 name for name in {*again, *finished} if again.get(name) != finished.get(name)
             }
             assert not changed, f"{kind}: one more run changed {sorted(changed)}, after {aims}"
-    print(pd.DataFrame({s: {k: kills[k, s] for k in KINDS} for s in STAGES}).to_string())
+    print(pd.DataFrame({s: {k: kills[k, s] for k in arguments.kinds} for s in STAGES}).to_string())
     print(f"{kills.total()} kills of {studies} studies: nothing lost, nothing asked twice")
 
 

@@ -62,6 +62,19 @@ SUBJECTS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["tests/personalisation"],
     ),
+    "descent": (
+        [
+            "sgd/account.py",
+            "sgd/filtered.py",
+            "sgd/grid.py",
+            "sgd/linear_sums.py",
+            "sgd/run.py",
+            "sgd/sampling.py",
+            "personalisation/rates.py",
+            "personalisation/descent_plan.py",
+        ],
+        ["tests/sgd", "tests/soundness/test_direct_training.py", "tests/personalisation"],
+    ),
     "journal": (
         ["study/journal.py", "durable.py"],
         ["tests/study/test_journal", "tests/test_durable.py", "tests/study/test_chain.py"],

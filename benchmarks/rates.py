@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import dp_accounting
+import mpmath
 import numpy as np
 
 from collegium.accounting.export import to_dp_event
@@ -77,10 +78,28 @@ def random_plan(rng: np.random.Generator, account: str) -> DescentPlan:
     )
 
 
+def gaussian_epsilon(mu: mpmath.mpf, delta: float) -> mpmath.mpf:
+    """ε at δ of μ-Gaussian DP, from its definition (Dong, Roth & Su 2022, Corollary 2.13)."""
+
+    def excess(epsilon: mpmath.mpf) -> mpmath.mpf:
+        above = mpmath.ncdf(mu / 2 - epsilon / mu)
+        return above - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu) - delta
+
+    low, high = mpmath.mpf(0), 50 + mu**2 * 50
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
+
+
 def most_spent(plan: DescentPlan) -> float:
-    """Largest share of ε that a group has spent, by dp_accounting."""
+    """Largest share of ε that a group has spent: by dp_accounting, and in closed form where all take part."""
     shares = []
     for cohort, group in enumerate(plan.groups.values()):
+        if group.rate == 1:
+            mu = mpmath.sqrt(plan.steps) * mpmath.mpf(group.clip) / mpmath.mpf(plan.noise)
+            shares.append(float(gaussian_epsilon(mu, group.budget.delta) / group.budget.epsilon))
+            continue
         counted = dp_accounting.pld.PLDAccountant()
         counted.compose(to_dp_event(plan.event(), cohort))
         shares.append(counted.get_epsilon(group.budget.delta) / group.budget.epsilon)

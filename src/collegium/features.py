@@ -10,6 +10,7 @@ _HOMES = {
     "collegium.models.features.kernel_components": ["KernelComponents"],
     "collegium.models.features.principal": ["PublicComponents"],
     "collegium.models.features.scattering": ["ScatteringTransform"],
+    "collegium.models.preprocessing.binned_table": ["BinnedTable"],
     "collegium.models.preprocessing.pixels": ["PixelScaler"],
     "collegium.models.preprocessing.principal_table": ["PrincipalTable"],
     "collegium.models.preprocessing.tabular_encoder": ["TabularEncoder"],
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collegium.models.features.kernel_components import KernelComponents
     from collegium.models.features.principal import PublicComponents
     from collegium.models.features.scattering import ScatteringTransform
+    from collegium.models.preprocessing.binned_table import BinnedTable
     from collegium.models.preprocessing.pixels import PixelScaler
     from collegium.models.preprocessing.principal_table import PrincipalTable
     from collegium.models.preprocessing.tabular_encoder import TabularEncoder
@@ -28,6 +30,7 @@ else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = [
+    "BinnedTable",
     "CachedTransform",
     "Embeddings",
     "KernelComponents",

@@ -23,6 +23,7 @@ from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
 from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.settings import Descent
+from collegium.study.descent_report import spending_by_step
 
 LEVELS = {"high": 1.0, "average": 2.0, "low": 3.0}
 WHO = ["high"] * 54 + ["average"] * 37 + ["low"] * 9
@@ -247,3 +248,10 @@ def test_an_estimator_takes_more_steps_and_a_ledger_is_charged_for_the_planned_o
     assert told[-1].epsilon == told[3].epsilon != told[2].epsilon
     assert (ledger.left(budgets).share < 1e-6).all()
     assert not ledger.left(budgets).untouched.any()
+
+
+def test_a_report_shows_nobody_beyond_what_the_planned_steps_cost():
+    plan = run(records()).plan
+    history = [point.epsilon_spent for point in spending_by_step(plan, 8)]
+    assert history[-1] == history[-2] == plan.epsilon()
+    assert all(history[-1][name] <= LEVELS[name] for name in LEVELS)

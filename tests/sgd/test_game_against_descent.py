@@ -15,6 +15,7 @@ from collegium.budgets import Budget, Budgets
 from collegium.noise.sources import SecureNoise
 from collegium.pate.records import Records
 from collegium.sgd.grid import noisy
+from collegium.sgd.linear_sums import CONSTANT
 from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.sampling import Sample
 from collegium.sgd.settings import Descent
@@ -44,7 +45,8 @@ def played(group, there, noise):
         [0, 3], 0
     ]  # its feature, and the constant
     steps = np.broadcast_to(moved, (RUNS, STEPS, 2)).copy()
-    return noisy(steps, run.plan.noise * noise, SecureNoise(), step=0).sum(axis=(1, 2))
+    seen = noisy(steps, run.plan.noise * noise, SecureNoise(), step=0)
+    return (seen @ [1, CONSTANT]).sum(axis=1)
 
 
 def found(group, noise=1.0):

@@ -1,5 +1,6 @@
 """Clipped sums of linear models: beside brute force, at their bounds, and between neighbours."""
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from collegium.errors import InputError
 from collegium.noise.sources import SecureNoise
+from collegium.sgd import linear_sums
 from collegium.sgd.grid import MAX_NOISE, UNIT, noisy
 from collegium.sgd.linear_sums import (
     InMemory,
@@ -224,3 +226,32 @@ def test_clips_that_could_leave_the_whole_numbers_are_refused():
         require_exact(terms([1.0], clip_norm=1e-4), [10**7])
     with pytest.raises(InputError, match="too small for exact sums"):
         require_exact(terms([500.0], clip_norm=1.0), [10**8])
+
+
+@pytest.mark.parametrize("per_owner", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("spread", [1.0, 1e-9])
+def test_norms_that_are_not_formed_are_bounds_that_lose_nothing(per_owner, spread):
+    """Also where an owner's gradients all but cancel each other, which leaves little but rounding."""
+    random = np.random.default_rng(13)
+    rows = 40 * per_owner
+    units = random.integers(-(2**15) + 1, 2**15, size=(rows, 12)).astype(float)
+    errors = random.normal(size=(rows, 8))
+    if per_owner > 1:
+        units = np.repeat(units[::per_owner], per_owner, axis=0)
+        signs = np.resize([1.0, -1.0], per_owner)
+        signs[-1] -= signs.sum()
+        errors = np.repeat(errors[::per_owner], per_owner, axis=0) * np.tile(signs, 40)[:, None]
+        errors += spread * random.normal(size=errors.shape)
+    lengths = np.sqrt((units**2).sum(axis=1)) * 2.0**-15
+    found = linear_sums._norms(errors, units, lengths, per_owner)
+    for owner in range(40):
+        some = slice(owner * per_owner, (owner + 1) * per_owner)
+        exact = [
+            sum(Fraction(e) * int(x) for e, x in zip(errors[some, i], units[some, j], strict=True))
+            for i in range(8)
+            for j in range(12)
+        ]
+        square = float(sum(value**2 for value in exact) / 2**30)
+        assert found[owner] * (1 + 2.0**-45) >= np.sqrt(square)
+        together = (np.linalg.norm(errors[some], axis=1) * lengths[some]).sum()
+        assert found[owner] ** 2 <= square * (1 + 2.0**-40) + 2.0**-40 * together**2

@@ -54,7 +54,10 @@ def audit(
     sigma_threshold: SigmaThreshold = None,
     threshold: Threshold = None,
     gamma: Gamma = None,
-    runs: Annotated[int, typer.Option(help="mechanism: labelling jobs on each side.")] = 20_000,
+    runs: Annotated[
+        int,
+        typer.Option(help="mechanism: labelling jobs on each side; study with sgd: descents."),
+    ] = 20_000,
     queries: Annotated[int, typer.Option(help="mechanism: queries of each job.")] = 8,
     canaries: Annotated[
         int | None,
@@ -90,6 +93,8 @@ def audit(
 ) -> None:
     """Attack the mechanism, or a whole study with canaries, and compare with what the account claims.
 
+    A study that trains directly: its steps are attacked, with records that move each of them most.
+
     Exits with 1 if a lower bound is above a claim. Needs no data for a mechanism. An audit of a study
     is never a release: keep its folder to yourself.
 
@@ -98,6 +103,7 @@ def audit(
     Example: collegium audit study.toml
     """
     from collegium.accounting.neighbours import Arrangement
+    from collegium.attacks.descent_game import play_descent
     from collegium.attacks.game import play_game
     from collegium.attacks.mechanism import mechanism_from
     from collegium.attacks.one_run import OneRunSettings, audit_run
@@ -115,10 +121,12 @@ def audit(
     from collegium.personalisation import as_personalisation
     from collegium.report.audit_plots import audit_figure
     from collegium.study.config import read_config
+    from collegium.study.descent_stages import plan_descent
     from collegium.study.stages import plan_study
 
     if out_folder is not None:
         _open(out_folder)
+    config, path = None, Path(what)
     if what == "mechanism":
         groups, sizes = parse_levels(level or LEVELS, delta)
         plan = as_personalisation(personalisation, rule).plan(groups, sizes, teachers)
@@ -145,11 +153,18 @@ def audit(
         table, panels, about = game_table(findings, title), game_panels(findings), {"runs": runs}
         folder, arrangement = out_folder, Arrangement(assignment="elsewhere")
     else:
-        path = Path(what)
         config = with_data_dir(read_config(path), data_dir)
-        settings = OneRunSettings(canaries, copies, guess_share, confidence, observe or "noisy")
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
+    if config is not None and config.is_direct:
+        descent = plan_descent(config).run
+        arrangement = descent.arrangement
+        findings = play_descent(descent, runs=runs, confidence=confidence, progress=_progress)
+        title = f"{descent.plan.steps:,} steps of {path.name}: {runs:,} descents a side"
+        table, panels, about = game_table(findings, title), game_panels(findings), {"runs": runs}
+    elif config is not None:
+        settings = OneRunSettings(canaries, copies, guess_share, confidence, observe or "noisy")
+        assert folder is not None
         (folder / "DO-NOT-RELEASE.txt").write_text(DO_NOT_RELEASE, encoding="utf-8")
         planned = plan_study(config)
         arrangement = planned.arrangement

@@ -35,6 +35,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
                 "sampling": plan.kind,
                 "bound": plan.bound,
                 "steps": plan.steps,
+                "steps_taken": run.recipe.descent.taken,
                 "noise": plan.noise * clip_norm,
                 "divisor": plan.divisor * clip_norm,
                 "signal_to_noise": signal,
@@ -58,6 +59,11 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
         f"{100 * plan.utilisation:.1f} % of all granted budgets are used.",
         soft_wrap=True,
     )
+    if run.recipe.descent.taken > plan.steps:
+        out.print(
+            f"With the filter, {run.recipe.descent.taken:,} steps are taken with that noise, and nobody "
+            "pays more."
+        )
     out.print(
         f"Signal to noise: if all gradients agreed, and were as long as allowed, a step's sum would be "
         f"{signal:.3g} times as long as its noise ({n_features * run.loss.n_outputs:,} parameters).",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rich.table import Table
@@ -63,7 +64,9 @@ def _epsilons(row: GameFinding | OneRunFinding) -> tuple[str, str, str, str]:
 
 
 def game_panels(findings: list[GameFinding]) -> list[tuple[str, list[Bar]]]:
-    """Panels of the game's figure: bounds on μ and on ε."""
+    """Panels of the game's figure: bounds on μ, where anything is claimed in it, and on ε."""
+    if any(math.isinf(f.claim_mu) for f in findings):
+        return [_epsilon_panel(findings)]
     return [
         ("μ per owner", [Bar(f.group, f.lower_mu, f.claim_mu, f.budget_mu) for f in findings]),
         _epsilon_panel(findings),
@@ -93,7 +96,7 @@ def as_record(row: GameFinding | OneRunFinding) -> dict[str, Any]:
         return {
             **record,
             "lower_mu": row.lower_mu,
-            "claim_mu": row.claim_mu,
+            "claim_mu": row.claim_mu if math.isfinite(row.claim_mu) else None,
             "budget_mu": row.budget_mu,
             "true_positive_rate": row.true_positive_rate,
             "false_positive_rate": row.false_positive_rate,

@@ -18,7 +18,7 @@ from collegium.models.batched import check_teachers_at_once
 from collegium.models.classifiers import check_classifier
 from collegium.models.features import Embeddings, PublicComponents, ScatteringTransform
 from collegium.models.features.kernel_components import KernelComponents
-from collegium.models.preprocessing import PixelScaler, PrincipalTable, TabularEncoder
+from collegium.models.preprocessing import BinnedTable, PixelScaler, PrincipalTable, TabularEncoder
 
 SHORT_NAMES = {
     "random-forest": "sklearn.ensemble.RandomForestClassifier",
@@ -158,7 +158,7 @@ def build_preprocessing(
 
     ``kind``: see the configuration's ``preprocessing.kind``.
     ``categorical``: for ``tabular``.
-    ``components``: for ``pca``, ``principal``, ``scattering`` and ``kernel``.
+    ``components``: for ``pca``, ``principal``, ``scattering``, ``binned`` and ``kernel``.
     ``random_state``: for ``pca``.
     ``normalise``: for ``embeddings``.
     ``whiten``: for ``scattering``; default: what is best for ridge teachers.
@@ -167,6 +167,8 @@ def build_preprocessing(
         return TabularEncoder(categorical=cast(Any, categorical))
     if kind == "principal":
         return PrincipalTable(components)
+    if kind == "binned":
+        return BinnedTable(components)
     if kind == "pixels":
         return PixelScaler()
     if kind == "pca":

@@ -66,6 +66,7 @@ class DescentReport(PageData):
     ``plan``: steps, noise, and what each group gives.
     ``clip_norm``: what the plan's unit is, as a norm of gradients.
     ``learning``: settings of the optimiser, in words.
+    ``taken``: how many steps there are: with a filter more than are planned.
     ``steps``, ``lost``: how many were charged; how many of these a crash took.
     ``n_parameters``: of the model.
     ``model``: what was learnt; ``student``: what learnt from its beliefs, and is published instead, if
@@ -75,6 +76,7 @@ class DescentReport(PageData):
     plan: DescentPlan
     clip_norm: float
     learning: Mapping[str, str]
+    taken: int
     steps: int
     lost: int
     n_parameters: int
@@ -121,7 +123,9 @@ def render_descent(data: DescentReport) -> str:
                 "gaussian": plan.accountant == "gaussian",
                 "sampled": any(group.rate < 1 for group in plan.groups.values()),
                 "weighted": plan.bound == "weight",
-                "n": count(plan.steps),
+                "n": count(data.taken),
+                "filtered": data.taken > plan.steps,
+                "paid": count(plan.steps),
                 "noise": plain(plan.noise * data.clip_norm),
                 "clip_norm": plain(data.clip_norm),
                 "divisor": plain(plan.divisor * data.clip_norm),
@@ -147,7 +151,7 @@ def _steps(data: DescentReport) -> list[dict[str, str]]:
         {
             "name": "Steps",
             "value": count(data.steps),
-            "note": f"of {count(data.plan.steps)} that were planned{lost}; {count(data.n_parameters)} "
+            "note": f"of {count(data.taken)} that were planned{lost}; {count(data.n_parameters)} "
             "parameters",
         }
     ]
@@ -155,9 +159,9 @@ def _steps(data: DescentReport) -> list[dict[str, str]]:
 
 def _stop(data: DescentReport) -> str:
     return (
-        f"All {count(data.plan.steps)} steps that were planned, and paid for, were taken."
+        f"All {count(data.taken)} steps that were planned, and paid for, were taken."
         if not data.lost
-        else f"All {count(data.plan.steps)} steps that were planned were paid for; {count(data.lost)} of "
+        else f"All {count(data.taken)} steps that were planned were paid for; {count(data.lost)} of "
         "them were lost in a crash, and are not taken again."
     )
 
@@ -166,7 +170,7 @@ def _run(data: DescentReport) -> list[tuple[str, str]]:
     return [
         ("Learnt", data.model),
         *([("Student", data.student)] if data.student else []),
-        ("Steps planned", count(data.plan.steps)),
+        ("Steps planned", count(data.taken)),
         ("Charged, but lost in a crash", count(data.lost)),
         ("Public records", count(data.n_public)),
         ("Public test records", count(data.n_test)),

@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.features.principal import PublicComponents
+from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.linear_sums import CONSTANT
@@ -37,6 +38,7 @@ _COMPONENTS: dict[type, str] = {
     KernelComponents: "n_components",
     PublicComponents: "n_components",
     PrincipalTable: "components",
+    BinnedTable: "components",
 }
 
 

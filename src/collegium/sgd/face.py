@@ -20,13 +20,13 @@ from collegium.data.tables import as_records, take_rows
 from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
 from collegium.extremes import apart, granting, part_of
 from collegium.models.features import PublicComponents, ScatteringTransform
-from collegium.models.preprocessing.principal_table import PrincipalTable
+from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
 from collegium.pate.classifier_settings import seed_of
 from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
-from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE
+from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE, noise_of
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
@@ -198,6 +198,7 @@ class DescentFace(Face):
         _warn(steadiness.complaint(run.learning_rate))
         self.privacy_: PrivacyStatement = learnt.privacy
         self.steps_taken_: int = learnt.account.steps
+        self.noise_ = noise_of(recipe.descent, run.plan, run.learning_rate)
         self.model_ = published(learnt.state)
         return run
 
@@ -255,7 +256,7 @@ def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats 
 def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
     if isinstance(X_public, pd.DataFrame):
-        return PrincipalTable()
+        return BinnedTable(MOST_COMPONENTS)
     public = as_records(X_public, "public")
     n_public, *shape = public.shape
     if len(shape) > 1:

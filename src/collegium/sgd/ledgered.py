@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from collegium.accounting.events import Event
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
@@ -98,7 +99,7 @@ class DescentSpending(Spending):
         groups = self.allowance.groups
         if self.allowance.whole:
             return [_whole(one) for one in groups.values()]
-        return _in_order(groups, plan, plan.steps)
+        return _in_order(groups, plan, plan.event())
 
     def settle(self, account: DescentAccount) -> None:
         """Enter what the steps that were charged cost; nothing, if there was none."""
@@ -109,7 +110,7 @@ class DescentSpending(Spending):
         events = [[use.to_json() for use in uses.get(name, [])] for name in groups]
         costs = list(self._reservation.costs)
         if not self.allowance.whole:
-            costs = _in_order(groups, account.plan, account.paid)
+            costs = _in_order(groups, account.plan, account.event)
         self._reservation.settle(costs, events)
 
 
@@ -117,7 +118,7 @@ def _whole(budget: Budget) -> Cost:
     return Cost(math.inf, alone=None if budget.is_unlimited else budget)
 
 
-def _in_order(groups: Mapping[str, Budget], plan: DescentPlan, steps: int) -> list[Cost]:
+def _in_order(groups: Mapping[str, Budget], plan: DescentPlan, event: Event) -> list[Cost]:
     """Costs by name: of a group without owners there is none."""
-    known = dict(zip(plan.groups, Cost.of_event(plan.event(steps)), strict=True))
+    known = dict(zip(plan.groups, Cost.of_event(event), strict=True))
     return [known.get(name, Cost(0.0)) for name in groups]

@@ -179,13 +179,27 @@ def bounded(
 
 
 def _norms(errors: Floats, units: Floats, lengths: Floats, per_owner: int) -> Floats:
-    """Norm of each owner's gradient: Σ error ⊗ features over the owner's records."""
+    """Norm of each owner's gradient, Σ error ⊗ features over the owner's records, or a little more.
+
+    Of few records the gradient is not formed: ‖Σ e_k ⊗ x_k‖² = Σ_kl (e_k·e_l)(x_k·x_l), where x_k·x_l is
+    exact. What rounding may take away, where records all but cancel each other, is added.
+    """
+    alone = np.sqrt(np.einsum("ij,ij->i", errors, errors)) * lengths
     if per_owner == 1:
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", errors, errors)) * lengths)
-    each = errors.reshape(-1, per_owner, errors.shape[1])
-    theirs = units.reshape(-1, per_owner, units.shape[1])
-    gradients = np.matmul(each.transpose(0, 2, 1), theirs) / _SCALE
-    return np.asarray(np.sqrt(np.einsum("okd,okd->o", gradients, gradients)))
+        return np.asarray(alone)
+    n_outputs, n_features = errors.shape[1], units.shape[1]
+    each = errors.reshape(-1, per_owner, n_outputs)
+    theirs = units.reshape(-1, per_owner, n_features)
+    together = alone.reshape(-1, per_owner).sum(axis=1)  # at least the norm
+    if per_owner * (n_outputs + n_features) >= n_outputs * n_features:
+        gradients = np.matmul(each.transpose(0, 2, 1), theirs)
+        formed = np.sqrt(np.einsum("okd,okd->o", gradients, gradients)) / _SCALE
+        lost = (per_owner + n_outputs * n_features + 8) * 2.0**-52
+        return np.asarray(formed + lost * together)
+    between = np.matmul(theirs, theirs.transpose(0, 2, 1))
+    squares = np.einsum("okl,okl->o", np.matmul(each, each.transpose(0, 2, 1)), between)
+    lost = (per_owner**2 + n_outputs + 8) * 2.0**-52
+    return np.asarray(np.sqrt(np.maximum(squares / _SCALE**2, 0.0) + lost * together**2))
 
 
 def blocks_of(

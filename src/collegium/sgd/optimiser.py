@@ -53,7 +53,7 @@ def stepped(state: State, gradient: Floats, settings: Descent, learning_rate: fl
     Heavy-ball momentum (Polyak 1964), and the mean of the last iterates (Polyak & Juditsky 1992).
     """
     velocity = settings.momentum * state.velocity + gradient
-    size = learning_rate * _SCHEDULES[settings.schedule](state.step / settings.steps)
+    size = learning_rate * _SCHEDULES[settings.schedule](state.step / settings.taken)
     parameters = state.parameters - size * velocity
     average, averaged = state.average, state.averaged
     if state.step + 1 > (1 - settings.averaging) * settings.taken:

@@ -41,9 +41,8 @@ class Progress:
     @cached_property
     def epsilon(self) -> Mapping[str, float]:
         """What each owner of a group has spent by now, at the group's δ."""
-        return self.plan.epsilon(
-            min(self.step, self.plan.steps)
-        )  # with a filter, never more than planned
+        # With a filter, never more than planned.
+        return self.plan.epsilon(min(self.step, self.plan.steps))
 
     @cached_property
     def model(self) -> Any:

@@ -40,9 +40,11 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
     bounds : (float, float), optional
         Public: between which targets lie. Those beyond are cut, and so are predictions. Default: the least
         and largest of ``y_public``. Never take them from private records.
-    sampling, steps, rate, clip_norm, bound, learning_rate, components, momentum, averaging, neighbours
+    sampling, steps, filter, rate, clip_norm, bound, learning_rate, components, momentum
         As of :class:`~collegium.DPSGDClassifier`.
-    accountant, delta, preprocessing, noise_seed, random_state, n_jobs, verbose
+    schedule, averaging, neighbours, accountant, delta, preprocessing, noise_seed, random_state
+        As of :class:`~collegium.DPSGDClassifier`.
+    n_jobs, verbose
         As of :class:`~collegium.DPSGDClassifier`.
 
     Attributes
@@ -73,12 +75,14 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         bounds: tuple[float, float] | None = None,
         sampling: str = _DEFAULT.sampling,
         steps: int = _DEFAULT.steps,
+        filter: float | None = _DEFAULT.filter,
         rate: float | None = _DEFAULT.rate,
         clip_norm: float = _DEFAULT.clip_norm,
         bound: str = _DEFAULT.bound,
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
+        schedule: str = _DEFAULT.schedule,
         averaging: float = _DEFAULT.averaging,
         neighbours: str | None = _DEFAULT.neighbours,
         accountant: str = _DEFAULT.accountant,
@@ -92,12 +96,14 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         self.bounds = bounds
         self.sampling = sampling
         self.steps = steps
+        self.filter = filter
         self.rate = rate
         self.clip_norm = clip_norm
         self.bound = bound
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
+        self.schedule = schedule
         self.averaging = averaging
         self.neighbours = neighbours
         self.accountant = accountant

@@ -53,7 +53,7 @@ class Steadiness:
     """
 
     def __init__(self, settings: Descent, plan: DescentPlan) -> None:
-        self._momentum, self._from = settings.momentum, plan.steps // 2
+        self._momentum, self._from = settings.momentum, settings.taken // 2
         self._variance = (plan.noise * settings.clip_norm / plan.divisor) ** 2
         self._turns = _TURNS if plan.kind == FULL_BATCH else _TURNS_OF_SAMPLES
         self._velocity: NDArray[np.float64] | None = None

@@ -66,7 +66,7 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
     }
     if sections["method"].kind == SGD and "components" not in given.get("preprocessing", {}):
         seen = sections["preprocessing"]
-        if seen.kind in (None, "principal", "scattering", "kernel"):
+        if seen.kind in (None, "principal", "binned", "scattering", "kernel"):
             sections["preprocessing"] = replace(seen, components=MOST_COMPONENTS)
     has_student = sections["method"].kind == PATE or bool(given.get("student"))
     config = StudyConfig(**sections, folder=folder, has_student=has_student)

@@ -15,6 +15,7 @@ from collegium.study.result import in_words, shown_settings
 from collegium.study.study_data import StudyData
 
 _POINTS = 60
+_FEW_POINTS = 8  # where each takes its time
 
 
 def descent_report(
@@ -34,6 +35,7 @@ def descent_report(
         plan=result.plan,
         clip_norm=descent.clip_norm,
         learning={name: as_words(value) for name, value in learning.items()},
+        taken=descent.taken,
         steps=result.steps,
         lost=result.lost,
         n_parameters=n_features * run.loss.n_outputs,
@@ -55,5 +57,9 @@ def descent_report(
 
 def spending_by_step(plan: DescentPlan, steps: int) -> list[SpendingPoint]:
     """What everybody had spent after each step, at some of them."""
-    some = np.unique(np.linspace(0, steps, min(steps, _POINTS) + 1).round().astype(int))
-    return [SpendingPoint(step, 0, dict(plan.epsilon(step))) for step in some.tolist()]
+    points = _POINTS if plan.accountant == "gaussian" else _FEW_POINTS
+    some = np.unique(np.linspace(0, steps, min(steps, points) + 1).round().astype(int))
+    # With a filter more steps are taken, and nobody pays for more than were planned.
+    return [
+        SpendingPoint(step, 0, dict(plan.epsilon(min(step, plan.steps)))) for step in some.tolist()
+    ]

@@ -19,10 +19,8 @@ from collegium.pate.records import Records
 from collegium.report.descent_page import render_descent
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.face import start_from_public
-from collegium.sgd.grid import Integers
 from collegium.sgd.ledgered import DescentSpending, allow, relation_of
 from collegium.sgd.run import DescentRecipe, DescentRun, Learnt, Summands
-from collegium.sgd.sampling import Sample
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.descent_report import descent_report
@@ -42,17 +40,6 @@ from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.study_data import StudyData
 
 WITHOUT = "the statement is published"
-
-
-class _Nobody:
-    """Stands for records that no step needs any more."""
-
-    def clipped_sum(self, parameters: NDArray[np.float64], sample: Sample) -> Integers:
-        """Be asked for nothing."""
-        raise AssertionError("all steps were charged before")
-
-
-NOBODY = _Nobody()
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +169,7 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
     """Take the steps that are left; if all were charged before, no record is looked at."""
     run, taken = planned.run, planned.run.recipe.descent.taken
     with contextlib.ExitStack() as stack:
-        summands: Summands = NOBODY
+        summands: Summands | None = None
         if memory.charged() < taken:
             summands = stack.enter_context(_summands(planned, folder))
         else:
@@ -191,11 +178,12 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
         if planned.ledger is not None:
             costs = planned.ledger.spending.at_most(run.plan)
             planned.ledger.reserve(folder, planned.config.title(), costs, run.arrangement)
+        if summands is None:
+            return _as_kept(run, memory)
         learnt = run.descend(summands, planned.n_features)
     if learnt.account.steps < taken:
         raise StudyInterrupted
-    if not folder.voting_has_ended():
-        memory.end()
+    memory.end()
     return learnt
 
 
@@ -211,7 +199,16 @@ def _summands(planned: PlannedDescent, folder: StudyFolder) -> Iterator[Summands
     is_here = config.run.engine == "local"
     with contextlib.ExitStack() as stack:
         workers = None if is_here else stack.enter_context(config.engine().running())
-        yield stack.enter_context(records.summands(run, folder.vault / "descent", workers))
+        yield stack.enter_context(records.summands(run, folder.vault / "descent-shards", workers))
+
+
+def _as_kept(run: DescentRun, memory: FolderDescentMemory) -> Learnt:
+    """Recall what was learnt, where all steps were charged before."""
+    account = DescentAccount(run.plan, run.recipe.descent.taken)
+    account.charge(memory.charged())
+    state = memory.state() or run.start(run.n_parameters)
+    memory.end()
+    return Learnt(state, _terms(run).statement(account), account)
 
 
 def _terms(run: DescentRun) -> DescentTerms:

@@ -35,7 +35,7 @@ def settled(config: StudyConfig, X_public: Any) -> StudyConfig:
         return config
     kind, is_table = "none", isinstance(X_public, pd.DataFrame)
     if is_table and config.is_direct:
-        kind = "principal"
+        kind = "binned"
     elif is_table and not all(map(_is_number, X_public.dtypes)):
         kind = "tabular"
     return replace(config, preprocessing=replace(config.preprocessing, kind=kind))

@@ -114,7 +114,9 @@ class FolderDescentMemory(DescentMemory):
                 self._journal.give_room_back()
 
     def end(self) -> None:
-        """Keep that all steps are taken, or lost."""
+        """Keep that all steps are taken, or lost; once."""
+        if (self._study.path / DESCENT_ENDED).exists():
+            return
         done = {"steps": self.charged(), "lost": self.lost}
         self._study.write_json(self._study.path / DESCENT_ENDED, done)
 

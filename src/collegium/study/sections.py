@@ -34,6 +34,7 @@ PREPROCESSINGS = (
     "none",
     "tabular",
     "principal",
+    "binned",
     "pixels",
     "pca",
     "scattering",
@@ -266,9 +267,10 @@ class Preprocessing(Settings):
     kind: str | None = setting(
         None,
         "Left out: tabular for a table in which public records have text, none otherwise; with method sgd, "
-        "principal for any table. "
+        "binned for any table. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
-        "best for the model `tabular`; pixels: flattened images in [0, 1]; pca: pixels, then principal "
+        "best for the model `tabular`; binned: beside these, in which bin each number is, best for method "
+        "sgd; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
         "model `ridge`; kernel: similarities of images to public ones, then principal components, best for "
         "method sgd; embeddings: the records are embeddings of a public model.",
@@ -281,7 +283,7 @@ class Preprocessing(Settings):
     )
     components: int = setting(
         50,
-        "pca, principal, scattering, kernel: number of components. With method sgd see `descent.components`.",
+        "pca, principal, binned, scattering, kernel: number of components; with method sgd at most so many.",
     )
     whiten: float | None = setting(
         None,
@@ -517,11 +519,12 @@ class Run(Settings):
     streaming: bool = setting(
         False,
         "Read private records (a Parquet file or folder) piece by piece into shards on disk, instead of "
-        "into memory. Gives the same teachers.",
+        "into memory. Gives the same teachers, and the same directly trained model.",
     )
     engine: str = setting(
         "local",
-        "Where teachers are trained and asked. local: processes on this machine. dask, ray: on a cluster. "
+        "Where teachers are trained and asked, or streamed records are summed over. local: processes (or "
+        "threads) on this machine. dask, ray: on a cluster. "
         "Or any other backend of joblib, such as threading.",
     )
     address: str | None = setting(

@@ -31,4 +31,4 @@ def seconds_of(run: DescentRun, n_features: int, n_records: int) -> float:
         begun = time.perf_counter()
         summands.clipped_sum(state.parameters, run.recipe.sample(step))
         best = min(best, time.perf_counter() - begun)
-    return best * n_records / rows * run.plan.steps
+    return best * n_records / rows * run.recipe.descent.taken

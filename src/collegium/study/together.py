@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from collegium.data.column_types import DECLARED
@@ -11,7 +10,7 @@ from collegium.errors import ConfigError
 from collegium.parameters import settings_of
 from collegium.pate import recipe
 from collegium.pate.voting.release import LABELS
-from collegium.study.sections import BELONGING, OF_OTHER_METHODS, PATE, Data, Privacy, Run
+from collegium.study.sections import BELONGING, OF_OTHER_METHODS, Data, Privacy, Run
 from collegium.study.study_settings import StudyConfig
 
 
@@ -69,11 +68,12 @@ def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -
             f"direct training holds whatever the data are, and privacy.guarantee = "
             f"{config.privacy.guarantee!r} would promise less: remove it"
         )
-    for key in ("streaming", "engine", "address"):
-        if key in given.get("run", {}) and config.run != replace(
-            config.run, **{key: settings_of(Run)[key].default}
-        ):
-            raise ConfigError(f"run.{key} is for method.kind = {PATE!r}: remove it")
+    for key in ("engine", "address"):
+        if getattr(config.run, key) != settings_of(Run)[key].default and not config.run.streaming:
+            raise ConfigError(
+                f"run.{key} means nothing to direct training on records in memory, which takes threads: set "
+                "run.streaming = true, or remove it"
+            )
 
 
 def _check_records(data: Data) -> None:

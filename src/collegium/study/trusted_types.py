@@ -22,6 +22,7 @@ _OF_COLLEGIUM = (
     "models.neural.networks.small_cnn",
     "models.neural.neural_classifier.NeuralClassifier",
     "models.neural.trained_network.TrainedNetwork",
+    "models.preprocessing.binned_table.BinnedTable",
     "models.preprocessing.pixels.PixelScaler",
     "models.preprocessing.principal_table.PrincipalTable",
     "models.preprocessing.tabular_encoder.TabularEncoder",
