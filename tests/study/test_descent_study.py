@@ -393,10 +393,10 @@ def test_a_ledger_of_replacement_gets_twice_the_noise(folder):
         plan_descent(study(folder, descent=SEEDED, ledger={"url": "people.ledger"}))
 
 
-def test_a_plan_says_who_pays_what_and_spends_nothing(folder, collegium):
-    path = folder / "study.toml"
+def write(path, sections):
+    """Write settings as TOML."""
     text = ""
-    for section, keys in settings(descent={"sampling": "scale", "rate": 0.2, **RDP}).items():
+    for section, keys in sections.items():
         text += f"[{section}]\n"
         for key, value in keys.items():
             shown = json.dumps(value)
@@ -404,6 +404,11 @@ def test_a_plan_says_who_pays_what_and_spends_nothing(folder, collegium):
                 shown = "{ " + ", ".join(f"{k} = {v}" for k, v in value.items()) + " }"
             text += f"{key} = {shown}\n"
     path.write_text(text, "utf-8")
+
+
+def test_a_plan_says_who_pays_what_and_spends_nothing(folder, collegium):
+    path = folder / "study.toml"
+    write(path, settings(descent={"sampling": "scale", "rate": 0.2, **RDP}))
     code, output, errors = collegium("plan", path)
     assert not code, errors
     for said in ("8 steps", "Signal to noise", "there or blanked", "pays", "rate"):
@@ -435,3 +440,14 @@ def test_the_audit_finds_most_of_a_large_claim_and_notices_half_of_the_noise(fol
     assert not any(
         one.holds for one in play_descent(run, runs=6000, confidence=0.95, noise=Half(1))
     )
+
+
+def test_nobody_can_be_taken_out_of_a_model_alone(folder, collegium):
+    path = folder / "study.toml"
+    write(path, settings(data={"public_may_overlap": True}))
+    code, _, errors = collegium("run", path)
+    assert not code, errors
+    before = (folder / "private.csv").read_bytes()
+    code, _, errors = collegium("forget", "p3", path, "--remove-records")
+    assert code and "one model has learnt from everybody" in errors and errors.count("\n") <= 1
+    assert (folder / "private.csv").read_bytes() == before
