@@ -20,8 +20,9 @@ from collegium.errors import (
 )
 from collegium.ledger.ledger import Ledger
 from collegium.sgd import run as sgd_run
-from collegium.sgd.face import start_from_public
 from collegium.sgd.run import DescentRun
+from collegium.sgd.together import Choice
+from collegium.study import descent_student
 from collegium.study.config import config_from, read_config
 from collegium.study.descent_disclosed import descent_statement_of
 from collegium.study.descent_stages import plan_descent, run_descent_study
@@ -85,6 +86,7 @@ def study(folder, **sections):
     return config_from(settings(**sections), folder)
 
 
+PRINCIPAL = {"kind": "principal"}
 RDP = {"accountant": "rdp"}  # plans faster
 SEEDED = {"noise": "seeded", "noise_seed": 7}
 
@@ -95,9 +97,10 @@ def weights(path):
 
 
 def test_the_same_bits_come_from_a_file_a_run_and_the_estimator(folder):
-    run_descent_study(study(folder, descent=SEEDED), folder / "out")
+    config = study(folder, descent={**SEEDED, "start": "public-labels"})
+    run_descent_study(config, folder / "out")
     published = weights(folder / "out")
-    planned = plan_descent(study(folder, descent=SEEDED))
+    planned = plan_descent(config)
     run = DescentRun(planned.run.recipe, planned.data)
     learnt = run.learn()
     by_hand = run.model(learnt)[-1]
@@ -110,7 +113,7 @@ def test_the_same_bits_come_from_a_file_a_run_and_the_estimator(folder):
               y_public=public["kind"])  # fmt: skip
     linear = model.model_[-1][-1]
     assert np.array_equal(published, np.vstack([linear.coef_.T, linear.intercept_]))
-    assert start_from_public(run, None) is None
+    assert plan_descent(study(folder)).run.recipe.start is None
 
 
 def test_what_is_published_says_what_was_done(folder, collegium):
@@ -183,6 +186,7 @@ def test_a_model_becomes_an_onnx_file(folder, collegium):
         ({"descent": {"rate": 1.5, "sampling": "sample"}}, "descent.rate"),
         ({"descent": {"clip_norm": 0}}, "descent.clip_norm must be greater than 0"),
         ({"descent": {"momentum": 1}}, "descent.momentum must be"),
+        ({"descent": {"start": "warm"}}, "descent.start must be one of zero, public-labels"),
         ({"descent": {"epochs": 3}}, "unknown key descent.epochs"),
         ({"run": {"engine": "dask"}}, "run.engine means nothing to direct training"),
     ],
@@ -223,15 +227,23 @@ def test_what_was_begun_cannot_be_changed_but_the_student_may(folder, monkeypatc
         with pytest.raises(StudyMismatchError, match="holds another study"):
             run_descent_study(study(folder, descent=changed), folder / "out")
     own = {"student": {"model": "sklearn.naive_bayes.GaussianNB"}}
+    monkeypatch.setattr(descent_student, "choose", lambda *_: Choice(differ=0.0, by_noise=1.0))
     result = run_descent_study(study(folder, **own), folder / "out")
     assert type(cg.load_student(folder / "out")[-1]).__name__ != "Pipeline"
     assert result.quality.verdict.startswith("The student") and result.accuracy > 0.5
+    assert "What is published is a student" in result.report.read_text("utf-8")
     published = json.loads((folder / "out/release/privacy.json").read_text("utf-8"))
     assert published["config"]["student"]["model"] == own["student"]["model"]
     run_descent_study(study(folder), folder / "out")
     assert (folder / "out" / "release" / "student.skops").read_bytes() == first
     published = json.loads((folder / "out/release/privacy.json").read_text("utf-8"))
     assert "student" not in published["config"]
+    monkeypatch.setattr(descent_student, "choose", lambda *_: Choice(differ=1.0, by_noise=0.0))
+    result = run_descent_study(study(folder, **own), folder / "out")
+    assert (folder / "out" / "release" / "student.skops").read_bytes() == first
+    assert result.quality.verdict.startswith("The model")
+    assert "What is published is a student" not in result.report.read_text("utf-8")
+    assert "is a linear classifier" in (folder / "out/release/README.md").read_text("utf-8")
 
 
 def test_another_plan_than_the_one_it_was_begun_with_is_refused(folder, monkeypatch):
@@ -381,10 +393,10 @@ def test_a_ledger_of_replacement_gets_twice_the_noise(folder):
         plan_descent(study(folder, descent=SEEDED, ledger={"url": "people.ledger"}))
 
 
-def test_a_plan_says_who_pays_what_and_spends_nothing(folder, collegium):
-    path = folder / "study.toml"
+def write(path, sections):
+    """Write settings as TOML."""
     text = ""
-    for section, keys in settings(descent={"sampling": "scale", "rate": 0.2, **RDP}).items():
+    for section, keys in sections.items():
         text += f"[{section}]\n"
         for key, value in keys.items():
             shown = json.dumps(value)
@@ -392,6 +404,11 @@ def test_a_plan_says_who_pays_what_and_spends_nothing(folder, collegium):
                 shown = "{ " + ", ".join(f"{k} = {v}" for k, v in value.items()) + " }"
             text += f"{key} = {shown}\n"
     path.write_text(text, "utf-8")
+
+
+def test_a_plan_says_who_pays_what_and_spends_nothing(folder, collegium):
+    path = folder / "study.toml"
+    write(path, settings(descent={"sampling": "scale", "rate": 0.2, **RDP}))
     code, output, errors = collegium("plan", path)
     assert not code, errors
     for said in ("8 steps", "Signal to noise", "there or blanked", "pays", "rate"):
@@ -407,6 +424,7 @@ def test_a_plan_says_who_pays_what_and_spends_nothing(folder, collegium):
     assert read_config(path).is_direct
 
 
+@pytest.mark.filterwarnings("ignore:δ is large")
 def test_the_audit_finds_most_of_a_large_claim_and_notices_half_of_the_noise(folder):
     from collegium.attacks.descent_game import play_descent
     from collegium.noise.sources import SeededNoise
@@ -422,3 +440,14 @@ def test_the_audit_finds_most_of_a_large_claim_and_notices_half_of_the_noise(fol
     assert not any(
         one.holds for one in play_descent(run, runs=6000, confidence=0.95, noise=Half(1))
     )
+
+
+def test_nobody_can_be_taken_out_of_a_model_alone(folder, collegium):
+    path = folder / "study.toml"
+    write(path, settings(data={"public_may_overlap": True}))
+    code, _, errors = collegium("run", path)
+    assert not code, errors
+    before = (folder / "private.csv").read_bytes()
+    code, _, errors = collegium("forget", "p3", path, "--remove-records")
+    assert code and "one model has learnt from everybody" in errors and errors.count("\n") <= 1
+    assert (folder / "private.csv").read_bytes() == before

@@ -173,7 +173,7 @@ def _risk(data: PageData) -> dict[str, Any]:
         "of_whom": data.privacy.told(
             "Of 100 people of whom it is true that their records are these"
         ),
-        "test": data.privacy.told("The best test of whether somebody's records are these"),
+        "test": Markup(data.privacy.told("The best test of whether somebody's records are these")),
         "alarms": [f"{100 * alarms:g}" for alarms in FALSE_ALARMS],
         "gaussian": data.privacy.gaussian,
         "follows": words.RISK_FROM_LABELS
@@ -301,7 +301,8 @@ def _describe_history(data: PageData, after: str) -> str:
         f"{clean(row.group)}: {up_of_down(row.epsilon_spent, row.budget.epsilon)}"
         for row in data.privacy.groups[:MOST_GROUPS]
     )
-    return f"After {count(asked)} {after}, ε spent by each owner and budget, by group: {ends}. {unit(data)}"
+    so_far = f"{count(asked)} {after.removesuffix(' asked')}"
+    return f"After {so_far}, ε spent by each owner and budget, by group: {ends}. {unit(data)}"
 
 
 def _aggregator(data: ReportData) -> dict[str, Any]:

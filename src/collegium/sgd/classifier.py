@@ -13,6 +13,7 @@ from collegium.budgets import DEFAULT_DELTA, Budget, Budgets
 from collegium.checks import check_truth
 from collegium.data.tables import encode_classes
 from collegium.errors import InputError
+from collegium.models.trial import one_line_about
 from collegium.pate.from_python import (
     NO_LIST,
     ClassifierFace,
@@ -21,11 +22,14 @@ from collegium.pate.from_python import (
     warn_of_quality,
 )
 from collegium.pate.quality import STARTED, Quality, judge_by_itself, measure_quality, of_a_model
+from collegium.pate.recipe import SAME
 from collegium.pate.records import Records
 from collegium.pate.students.supervised import beliefs_of
+from collegium.pate.views import View, fitted_view
 from collegium.sgd.face import AUTO, DescentFace
 from collegium.sgd.progress import OnStep
 from collegium.sgd.settings import Descent
+from collegium.sgd.together import Choice, choose, taught_by_beliefs
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -104,6 +108,8 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         As fitted to public records; the first step of ``model_``.
     privacy_ : PrivacyStatement
         Budgets and spending by group: ``privacy_.by_group()``.
+    noise_ : float
+        Standard deviation of the noise that all steps left in a score of a row of unit length. Public.
     plan_ : DescentPlan
         Rates, clips and noise: from public numbers alone.
     steps_taken_ : int
@@ -298,6 +304,52 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
     def _worded(self, found: Quality) -> Quality:
         return of_a_model(found)
 
+    def teach(
+        self, student: Any, X_public: Any, *, preprocessing: Any = SAME
+    ) -> tuple[Any, Choice]:
+        """Let a student learn from what the model believes of public records, and tell which is better.
+
+        Post-processing of what was released: it costs nobody anything, and may be tried again. A student that
+        learns how public records lie to each other, such as a
+        :class:`~collegium.students.GaussianProcessStudent`, mends what noise did to the model.
+
+        Parameters
+        ----------
+        student : estimator
+            Any scikit-learn classifier, or a student with ``fit_released``; not changed.
+        X_public : array-like or DataFrame, shape (n_public, n_features)
+            Public records, the more the better.
+        preprocessing : "same", None or transformer
+            What the student sees: what the model does, records as they are, or another transformer, fitted
+            on these records.
+
+        Returns
+        -------
+        Pipeline
+            The student, or the model itself if it is better; takes records as they are.
+        Choice
+            ``choice.student`` tells which it is, ``choice.in_words`` why; made of public and released things
+            alone.
+
+        Raises
+        ------
+        InputError
+            If the records are not like those that the model was fitted to, or the student cannot learn from
+            them.
+        """
+        model, prepared = self._ready(X_public)
+        records = self._like_fitted(X_public)
+        if isinstance(preprocessing, str) and preprocessing == SAME:
+            view = View(self.preprocessing_, "preprocessing")
+        else:
+            view = fitted_view(preprocessing, records, "preprocessing")
+        seen = view.of(records)
+        beliefs = beliefs_of(model, prepared, self.classes_)
+        with one_line_about("student", "trained on what the model believes"):
+            taught = taught_by_beliefs(student, seen, beliefs, self.classes_, _silent)
+            choice = choose(self.noise_, model, taught, prepared, seen)
+        return (view.published(taught) if choice.student else self.model_), choice
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict probabilities, shape (n_records, n_classes)."""
         model, prepared = self._ready(X)
@@ -307,3 +359,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         """Score classes, as scikit-learn's LogisticRegression does."""
         model, prepared = self._ready(X)
         return np.asarray(model.decision_function(prepared))
+
+
+def _silent(line: str) -> None:
+    """Say nothing: :class:`Choice` says it."""

@@ -27,7 +27,7 @@ from collegium.pate.classifier_settings import seed_of
 from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
-from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE
+from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE, noise_of
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
@@ -205,6 +205,7 @@ class DescentFace(Face):
         _warn(steadiness.complaint(run.learning_rate))
         self.privacy_: PrivacyStatement = learnt.privacy
         self.steps_taken_: int = learnt.account.steps
+        self.noise_ = noise_of(recipe.descent, run.plan, run.learning_rate)
         self.model_ = published(learnt.state)
         return run
 

@@ -9,14 +9,14 @@ contradicts what was learnt from everybody, and is not believed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.sgd.by_rule import noise_of
-from collegium.sgd.run import DescentRun
+from collegium.pate.students.supervised import fit_released
 
 _DRAWS = 5
 
@@ -50,15 +50,35 @@ class Choice:
         )
 
 
-def choose(run: DescentRun, model: Any, student: Any, X_model: Any, X_student: Any) -> Choice:
+def taught_by_beliefs(
+    student: Any,
+    X: Any,
+    beliefs: NDArray[np.float64],
+    classes: NDArray[Any],
+    tell: Callable[[str], None],
+) -> Any:
+    """Train a copy of a student on what is believed of every public record.
+
+    ``X``: public records, as the student sees them.
+    ``beliefs`` (n_public, n_classes): of each class; rows add up to 1 but for rounding.
+    """
+    rows = np.arange(len(beliefs), dtype=np.intp)
+    targets = beliefs / beliefs.sum(axis=1, keepdims=True)
+    return fit_released(student, X, rows, beliefs.argmax(axis=1), classes, targets, tell=tell)
+
+
+def choose(
+    noise: float, model: Any, student: Any, X_model: Any, X_student: Any, seed: int = 0
+) -> Choice:
     """Compare a model with a student that learnt from its beliefs about public records.
 
+    ``noise``: standard deviation that all steps left in a score of a row of unit length
+        (:func:`~collegium.sgd.by_rule.noise_of`).
     ``model``: with ``decision_function``, as :meth:`~collegium.sgd.run.DescentRun.model` makes it.
     ``X_model``, ``X_student``: the public records, as each of them sees records.
     """
     scores = np.asarray(model.decision_function(X_model))
-    noise = noise_of(run.recipe.descent, run.plan, run.learning_rate)
-    random = np.random.default_rng([run.recipe.seed, 5])
+    random = np.random.default_rng([seed, 5])
     changed = [
         np.mean(_named(scores + random.normal(0, noise, scores.shape)) != _named(scores))
         for _ in range(_DRAWS)

@@ -42,7 +42,7 @@ def descent_report(
         model=f"softmax regression on {n_features - 1:,} features of records"
         if run.loss.n_outputs > 1
         else f"logistic regression on {n_features - 1:,} features of records",
-        student=in_words(config, "student") if config.has_student else "",
+        student=in_words(config, "student") if result.is_student else "",
         n_public=len(data.X_public),
         effects=result.effects,
         history=spending_by_step(result.plan, result.steps),

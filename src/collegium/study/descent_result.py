@@ -24,6 +24,7 @@ from collegium.personalisation.descent_plan import DescentPlan
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.result import PublishedResult
+from collegium.study.sections import FROM_LABELS
 from collegium.study.study_data import StudyData
 
 
@@ -42,6 +43,7 @@ class DescentResult(PublishedResult):
     ``student_notes``: what the user should know about how the model was made.
     ``ledger``: which one remembers it, if any.
     ``unjudged``: what can be said where there is no ``quality``.
+    ``is_student``: whether a student is published, and not what was learnt directly.
     """
 
     folder: StudyFolder
@@ -56,20 +58,22 @@ class DescentResult(PublishedResult):
     student_notes: tuple[str, ...] = ()
     ledger: str | None = None
     unjudged: tuple[str, str] = ("", "")
+    is_student: bool = False
 
 
-def unjudged(config: StudyConfig, data: StudyData, model: Any) -> tuple[str, str]:
+def unjudged(data: StudyData, model: Any, is_student: bool) -> tuple[str, str]:
     """Say, in a heading and a sentence, what can be said of a model where no public class is known."""
     found = judge_by_itself(data.classes, model.predict(data.X_public))
-    found = found if config.has_student else of_a_model(found)
+    found = found if is_student else of_a_model(found)
     return found.verdict, found.reason
 
 
 def measured(
-    config: StudyConfig, plan: DescentPlan, data: StudyData, model: Any
+    config: StudyConfig, plan: DescentPlan, data: StudyData, model: Any, is_student: bool
 ) -> tuple[Effects, Quality | None]:
     """Compare a model with public truth, where it is known."""
-    started = PUBLIC if config.has_student else STARTED
+    flattered = config.descent.start == FROM_LABELS and not is_student
+    started = STARTED if flattered else PUBLIC
     answers = quality = None
     for X, y, where in ((data.X_test, data.y_test, TEST), (data.X_public, data.y_public, started)):
         if quality is not None or X is None or y is None:
@@ -79,10 +83,10 @@ def measured(
         quality = measure_quality(data.classes, y, predicted, beliefs, where)
         if where == TEST:
             answers = StudentAnswers(y, predicted, data.test_groups)
-    if quality is not None and not config.has_student:
+    if quality is not None and not is_student:
         quality = of_a_model(quality)
     shares = None
-    if config.has_student and config.student.class_shares is not None:
+    if is_student and config.student.class_shares is not None:
         shares = as_class_shares(config.student.class_shares, data.classes, "student.class_shares")
     owners = {name: group.owners for name, group in plan.groups.items()}
     nothing: list[Any] = []

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.errors import InputError
 from collegium.models.trial import one_line_about
 from collegium.pate.observer import Observer
 from collegium.pate.records import Records
@@ -21,6 +22,7 @@ from collegium.sgd.account import DescentAccount
 from collegium.sgd.face import start_from_public
 from collegium.sgd.ledgered import DescentSpending, allow, relation_of
 from collegium.sgd.run import DescentRecipe, DescentRun, Learnt, Summands
+from collegium.sgd.streamed import remove_feature_shards
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.descent_report import descent_report
@@ -35,10 +37,13 @@ from collegium.study.model_card import descent_card
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import StudyLedger, begin_study
 from collegium.study.result import notes_on_test_records
+from collegium.study.sections import FROM_LABELS
 from collegium.study.streaming import StreamedStudyData
 from collegium.study.student import StudentStage, tell_if_unwritable
+from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
 
+_SHARDS = "descent-shards"  # in the vault
 WITHOUT = "the statement is published"
 
 
@@ -90,7 +95,8 @@ def plan_descent(
     threads = None if config.run.n_jobs < 0 else config.run.n_jobs
     relation = _relation(own, ledger, recipe)
     run = DescentRun(recipe, taking_part, memory, observer, relation, threads)
-    start = start_from_public(run, _known_codes(data))
+    labelled = _known_codes(data) if config.descent.start == FROM_LABELS else None
+    start = start_from_public(run, labelled)
     if start is not None:
         run.recipe = replace(run.recipe, start=start)
     return PlannedDescent(config, data, run, ledger)
@@ -106,10 +112,13 @@ def _relation(
     return None if known is None else relation_of(known, recipe.descent)
 
 
-def _known_codes(data: StudyData) -> NDArray[np.float64] | None:
-    """Class numbers of public records, as far as they are known: the model starts from them."""
+def _known_codes(data: StudyData) -> NDArray[np.float64]:
+    """Class numbers of public records; NaN where none is known."""
     if data.y_public is None:
-        return None
+        raise InputError(
+            f"descent.start = {FROM_LABELS!r}, and no class of a public record is known: give data.public a "
+            "column of them, or leave start out"
+        )
     codes = pd.Index(data.classes).get_indexer(pd.Index(data.y_public))
     return np.where(codes >= 0, codes, np.nan)
 
@@ -179,10 +188,11 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
             costs = planned.ledger.spending.at_most(run.plan)
             planned.ledger.reserve(folder, planned.config.title(), costs, run.arrangement)
         if summands is None:
+            remove_feature_shards(folder.vault / _SHARDS)  # of a run that ended before it could
             return _as_kept(run, memory)
         learnt = run.descend(summands, planned.n_features)
-    if learnt.account.steps < taken:
-        raise StudyInterrupted
+        if learnt.account.steps < taken:
+            raise StudyInterrupted  # shards are kept for who goes on
     memory.end()
     return learnt
 
@@ -199,7 +209,7 @@ def _summands(planned: PlannedDescent, folder: StudyFolder) -> Iterator[Summands
     is_here = config.run.engine == "local"
     with contextlib.ExitStack() as stack:
         workers = None if is_here else stack.enter_context(config.engine().running())
-        yield stack.enter_context(records.summands(run, folder.vault / "descent-shards", workers))
+        yield stack.enter_context(records.summands(run, folder.vault / _SHARDS, workers))
 
 
 def _as_kept(run: DescentRun, memory: FolderDescentMemory) -> Learnt:
@@ -257,8 +267,11 @@ def _report(
     config, data, run = planned.config, planned.data, planned.run
     run.observer.stage("report")
     asked = "test" if data.X_test is not None else "public"
+    path = folder.release / STUDENT_FILE
+    direct = student_bytes(run.view.published(run.model(learnt)), data.inputs)
+    is_student = config.has_student and not (path.exists() and path.read_bytes() == direct)
     with one_line_about("the model", f"asked about the {asked} records"):
-        effects, quality = measured(config, run.plan, data, model)
+        effects, quality = measured(config, run.plan, data, model, is_student)
     tested = quality is not None and data.X_test is not None and data.y_test is not None
     result = DescentResult(
         folder=folder,
@@ -271,7 +284,8 @@ def _report(
         effects=effects,
         quality=quality,
         student_notes=notes,
-        unjudged=("", "") if quality is not None else unjudged(config, data, model),
+        unjudged=("", "") if quality is not None else unjudged(data, model, is_student),
+        is_student=is_student,
     )
     folder.write_json(folder.release / "effects.json", effects.to_dict())
     if quality is not None:

@@ -12,10 +12,11 @@ from collegium.data.tables import one_hot, stack_rows
 from collegium.models.trial import one_line_about
 from collegium.pate.rehearsal import rehearse_student
 from collegium.pate.students.share_matching import match_shares
-from collegium.pate.students.supervised import beliefs_of, fit_released
+from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.views import View, fitted_view
+from collegium.sgd.by_rule import noise_of
 from collegium.sgd.run import DescentRun
-from collegium.sgd.together import choose
+from collegium.sgd.together import choose, taught_by_beliefs
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import student_of, student_preprocessing_of
 
@@ -73,20 +74,15 @@ class Believer:
             with one_line_about(self.view.name, "applied to the records of public levels"):
                 seen = stack_rows(seen, self.view.of(given.X, self._run.memory.folder))
             beliefs = np.concatenate([beliefs, one_hot(given.codes, len(classes))])
-        rows = np.arange(len(beliefs), dtype=np.intp)
         with one_line_about("student.model", "trained on what the model believes"):
-            student = fit_released(
-                self._estimator,
-                seen,
-                rows,
-                beliefs.argmax(axis=1),
-                classes,
-                beliefs / beliefs.sum(axis=1, keepdims=True),
-                tell=self._run.observer.note,
+            student = taught_by_beliefs(
+                self._estimator, seen, beliefs, classes, self._run.observer.note
             )
             if self._shares is not None:
                 student = match_shares(student, self._seen, classes, self._shares)
-        choice = choose(self._run, model, student, self._run.X_seen, self._seen)
+        run = self._run
+        noise = noise_of(run.recipe.descent, run.plan, run.learning_rate)
+        choice = choose(noise, model, student, run.X_seen, self._seen, run.recipe.seed)
         self._run.observer.note(choice.in_words)
         if not choice.student:
             return self._run.view.published(model)

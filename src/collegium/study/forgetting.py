@@ -315,6 +315,10 @@ def _require_possible(config: StudyConfig) -> None:
         (config.privacy.shares is not None, "its levels are dealt by lot to all owners together"),
         (config.run.streaming, "its records are streamed"),
         (
+            config.is_direct,
+            "one model has learnt from everybody, and no step of it can be taken back",
+        ),
+        (
             private is not None and not (is_csv(private) or private.suffix.lower() == ".parquet"),
             "its records are in no CSV or Parquet table",
         ),

@@ -89,7 +89,7 @@ def descent_card(result: DescentResult, config: StudyConfig, data: StudyData) ->
     )
     if not has_model:
         what = f"This folder holds the account of {steps}. There is no model in it (see *Limits*)."
-    elif config.has_student:
+    elif result.is_student:
         what = (
             f"`{STUDENT_FILE}` is a classifier ({_text(config.student.model)}). It learnt, from public "
             f"records, what a model believes about them that was made in {steps}."

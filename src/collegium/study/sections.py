@@ -30,6 +30,7 @@ MOST_JOBS = 10_000
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
 PATE, SGD = "pate", "sgd"
+ZERO, FROM_LABELS = "zero", "public-labels"
 PREPROCESSINGS = (
     "none",
     "tabular",
@@ -315,6 +316,12 @@ NOISE_SEED = setting(0, "Seed of seeded noise.", least=0, most=_MOST_SEED)
 class DescentSection(Descent):
     """Direct training (method sgd): noisy steps, each over clipped gradients of the private records."""
 
+    start: str = setting(
+        ZERO,
+        "zero: every weight begins at 0. public-labels: at a model of the public records whose classes are "
+        "known, which costs nobody anything; these records then say less about how good the model is.",
+        choices=(ZERO, FROM_LABELS),
+    )
     noise: str = NOISE
     noise_seed: int = NOISE_SEED
 
