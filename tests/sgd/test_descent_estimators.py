@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import collegium as cg
 from collegium.errors import InputError, PrivacyWarning, StudentWarning
@@ -95,6 +96,23 @@ def test_scikit_learns_manners():
     assert model.decision_function(X_TEST).shape == (len(X_TEST), 10)
     with pytest.raises(InputError, match="is expecting 64 features"):
         model.predict(X_TEST[:, :5])
+
+
+class OpenHanded(cg.DPSGDClassifier):
+    """Fits on (X, y) alone, as scikit-learn's checks do: budgets are ample."""
+
+    def fit(self, X, y):
+        return super().fit(X, y, budgets=1e4)
+
+
+@parametrize_with_checks(
+    [OpenHanded(steps=2, noise_seed=1)],
+    expected_failed_checks=lambda estimator: {
+        "check_dtype_object": "numbers among objects are one private cell away from text"
+    },
+)
+def test_scikit_learns_rules_for_direct_training(estimator, check):
+    check(estimator)
 
 
 def test_settings_can_be_searched():

@@ -40,9 +40,18 @@ def test_steps_that_jump_from_side_to_side_are_told(momentum):
     assert line.startswith("learning_rate = 300 is too large: to the last, steps jumped")
 
 
-def test_samples_that_differ_are_no_jumps():
-    sampled = {"sampling": "sample", "rate": 0.02, "accountant": "rdp", "steps": 30}
-    assert told(100.0, learning_rate=2.0, **sampled) == []
+@pytest.mark.parametrize("sampled", [True, False])
+def test_samples_that_differ_are_no_jumps(sampled):
+    """Gradients that are new in each step turn by twice their square: as those of fresh samples do."""
+    more = {"sampling": "sample", "rate": 0.02, "accountant": "rdp"} if sampled else {}
+    plan = cg.DPSGDClassifier(steps=40, **more).plan(5.0, n_records=N)
+    steadiness, parameters = Steadiness(Descent(steps=40, momentum=0.0), plan), np.zeros((3, 1))
+    generator = np.random.default_rng(3)
+    for step in range(40):
+        gradient = generator.normal(size=(3, 1))
+        parameters = parameters - 10 * gradient
+        steadiness.look(State(step + 1, parameters, gradient, parameters))
+    assert bool(steadiness.complaint(10.0)) is not sampled
 
 
 def test_more_noise_than_signal_is_told_before_anything_is_drawn():

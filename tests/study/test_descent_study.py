@@ -97,7 +97,7 @@ def weights(path):
 
 
 def test_the_same_bits_come_from_a_file_a_run_and_the_estimator(folder):
-    config = study(folder, descent={**SEEDED, "start": "public-labels"}, preprocessing=PRINCIPAL)
+    config = study(folder, descent={**SEEDED, "start": "public-labels"})
     run_descent_study(config, folder / "out")
     published = weights(folder / "out")
     planned = plan_descent(config)

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from collegium.errors import ConfigError
+from collegium.sgd import streamed
+from collegium.sgd.shards import ShardSums
 from collegium.study.config import read_config
 from collegium.study.descent_stages import run_descent_study
 
@@ -72,9 +74,11 @@ def test_a_streamed_descent_publishes_what_the_one_in_memory_does(study, tmp_pat
     threads = run_descent_study(study(streaming=True, engine="threading"), tmp_path / "threads")
     for result in (stream, threads):
         assert result.plan == memory.plan
-        for name in ("student.skops", "quality.json", "privacy.json"):
+        for name in ("quality.json", "privacy.json"):
             first, second = (r.folder.release / name for r in (memory, result))
             assert first.read_bytes() == second.read_bytes()
+        first, second = (np.load(r.folder.vault / "descent.npz") for r in (memory, result))
+        assert (first["parameters"] == second["parameters"]).all() and first["parameters"].any()
         assert not (result.folder.vault / "descent-shards").exists()
 
 
@@ -84,3 +88,24 @@ def test_a_filter_needs_memory_and_says_so(study, tmp_path):
     path.write_text(path.read_text().replace("steps = 12", "steps = 12\nfilter = 1.5"))
     with pytest.raises(ConfigError, match="account of everybody in memory"):
         run_descent_study(read_config(path), tmp_path / "filtered")
+
+
+def test_a_descent_that_is_cut_off_goes_on_with_its_shards_and_leaves_none(study, tmp_path):
+    config, out = study(streaming=True), tmp_path / "out"
+    shards = out / "vault" / "descent-shards"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ShardSums, "clipped_sum", _cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            run_descent_study(config, out)
+    before = {file.name: file.stat().st_mtime_ns for file in shards.glob("*.records")}
+    assert before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streamed, "remove_feature_shards", lambda folder: None)  # as a crash would
+        run_descent_study(config, out)
+    assert {file.name: file.stat().st_mtime_ns for file in shards.glob("*.records")} == before
+    run_descent_study(config, out)
+    assert not shards.exists()
+
+
+def _cut_off(self, parameters, sample):
+    raise KeyboardInterrupt

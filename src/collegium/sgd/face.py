@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import Tags
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
@@ -94,6 +95,11 @@ class DescentFace(Face):
             return planned(recipe.descent, granted)
         relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted)
         return planned(recipe.descent, spending.budgets, relation)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
 
     def _descent(self) -> Descent:
         """Check the settings of a descent, which are parameters of the same names."""

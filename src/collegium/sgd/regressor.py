@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets
 from collegium.checks import check_truth, is_number, shown
 from collegium.errors import WHERE, InputError, RecordError
-from collegium.pate.from_python import given_records, one_each
+from collegium.pate.from_python import frames_to_user, given_records, one_each
 from collegium.row_labels import refuse_other_order
 from collegium.sgd.face import AUTO, DescentFace
 from collegium.sgd.progress import OnStep
@@ -245,6 +247,11 @@ def _numbers(y: Any) -> Floats:
         raise InputError("targets must be one column of numbers, got something else") from None
     targets = targets.astype(np.float64)
     if targets.ndim == 2 and targets.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected: its one column is taken",
+            DataConversionWarning,
+            stacklevel=frames_to_user(),
+        )
         targets = targets[:, 0]
     if targets.ndim != 1:
         raise InputError(f"targets must be one column, got shape {targets.shape}")

@@ -90,8 +90,10 @@ class _Writer:
     def __call__(
         self, number: int, rows: Records, owner: NDArray[np.intp], groups: NDArray[np.intp]
     ) -> int:
+        in_plan = self.groups[groups]
+        assert (in_plan >= 0).all()
         with disk_trouble(self.folder):
-            write_private(_file(self.folder, number), in_order(rows, owner, self.groups[groups]))
+            write_private(_file(self.folder, number), in_order(rows, owner, in_plan))
         return len(rows)
 
 
@@ -204,9 +206,11 @@ def summands_from_parquet(
         n_jobs=n_jobs,
         progress=progress,
     )
-    yield ShardSums(shards, run.loss, run.terms, workers, run.n_threads)
-    if workers is not None:
-        workers.take_back()
+    try:
+        yield ShardSums(shards, run.loss, run.terms, workers, run.n_threads)
+    finally:
+        if workers is not None:
+            workers.take_back()
     remove_feature_shards(folder)
 
 

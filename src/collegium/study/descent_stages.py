@@ -22,6 +22,7 @@ from collegium.sgd.account import DescentAccount
 from collegium.sgd.face import start_from_public
 from collegium.sgd.ledgered import DescentSpending, allow, relation_of
 from collegium.sgd.run import DescentRecipe, DescentRun, Learnt, Summands
+from collegium.sgd.streamed import remove_feature_shards
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.descent_report import descent_report
@@ -42,6 +43,7 @@ from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
 
+_SHARDS = "descent-shards"  # in the vault
 WITHOUT = "the statement is published"
 
 
@@ -186,10 +188,11 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
             costs = planned.ledger.spending.at_most(run.plan)
             planned.ledger.reserve(folder, planned.config.title(), costs, run.arrangement)
         if summands is None:
+            remove_feature_shards(folder.vault / _SHARDS)  # of a run that ended before it could
             return _as_kept(run, memory)
         learnt = run.descend(summands, planned.n_features)
-    if learnt.account.steps < taken:
-        raise StudyInterrupted
+        if learnt.account.steps < taken:
+            raise StudyInterrupted  # shards are kept for who goes on
     memory.end()
     return learnt
 
@@ -206,7 +209,7 @@ def _summands(planned: PlannedDescent, folder: StudyFolder) -> Iterator[Summands
     is_here = config.run.engine == "local"
     with contextlib.ExitStack() as stack:
         workers = None if is_here else stack.enter_context(config.engine().running())
-        yield stack.enter_context(records.summands(run, folder.vault / "descent-shards", workers))
+        yield stack.enter_context(records.summands(run, folder.vault / _SHARDS, workers))
 
 
 def _as_kept(run: DescentRun, memory: FolderDescentMemory) -> Learnt:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.checks import check_positive, check_share, check_whole
 from collegium.errors import InputError
+from collegium.models.exact_products import exact_product
 from collegium.models.features.dense_tables import dense_table
 
 Floats = NDArray[np.float32]
@@ -112,7 +113,7 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = _rows(dense_table(X, "public records"))
         order = np.random.default_rng(self.random_state).permutation(len(rows))
         anchors = rows[order[: self.n_anchors]]
-        few = anchors[:_DISTANCES_SEEN].astype(np.float64)
+        few = normalize(anchors[:_DISTANCES_SEEN].astype(np.float64))
         distances = np.sqrt(np.maximum(2 - 2 * (few @ few.T), 0.0))[np.triu_indices(len(few), 1)]
         median = float(np.median(distances)) if distances.size else 0.0
         if not median > 1e-6:
@@ -164,11 +165,10 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         made = np.empty((len(table), len(self.offset_)), dtype=np.float32)
         for first in range(0, len(table), _ROWS):
             part = _rows(table[first : first + _ROWS])
-            # The last block is filled up, so that the arithmetic of a record is always the same.
-            block = np.zeros((_ROWS, self.n_features_in_), dtype=np.float32)
-            block[: len(part)] = part
-            placed = self._kernel(block) @ self.projection_ - self.offset_
-            made[first : first + _ROWS] = placed[: len(part)]
+            # Exactly, so that the arithmetic of a record is always the same.
+            made[first : first + _ROWS] = (
+                exact_product(self._kernel(part), self.projection_) - self.offset_
+            )
         return made
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
@@ -180,7 +180,7 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Similarity of rows of unit length (or 0) to the anchors."""
         squares = np.einsum("ij,ij->i", rows, rows)[:, None]
         ours = np.einsum("ij,ij->i", self.anchors_, self.anchors_)
-        distances = np.maximum(squares + ours - 2 * (rows @ self.anchors_.T), 0)
+        distances = np.maximum(squares + ours - 2 * exact_product(rows, self.anchors_.T), 0)
         return np.asarray(np.exp(distances * np.float32(-0.5 / self.width_**2)), dtype=np.float32)
 
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.checks import check_share, check_whole
 from collegium.errors import InputError
+from collegium.models.exact_products import exact_product
 from collegium.models.features.dense_tables import dense_table
 
 _ROWS = 1024  # records that are handled together
@@ -152,11 +153,11 @@ class PublicComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         width = self.n_features_in_
         for first in range(0, len(table), _ROWS):
             part = table[first : first + _ROWS]
-            # The last block is filled up, so that the arithmetic of a record is always the same.
-            centred = np.zeros((_ROWS, width), dtype=np.float32)
-            np.subtract(part, self.mean_, out=centred[: len(part)], casting="same_kind")
-            rotated = centred @ self.components_.T if self.n_components is not None else centred
-            np.divide(rotated[: len(part)], self.scale_, out=made[first : first + _ROWS])
+            centred = np.empty((len(part), width), dtype=np.float32)
+            np.subtract(part, self.mean_, out=centred, casting="same_kind")
+            if self.n_components is not None:  # the arithmetic of a record is always the same
+                centred = exact_product(centred, self.components_.T).astype(np.float32)
+            np.divide(centred, self.scale_, out=made[first : first + _ROWS])
         return made
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
