@@ -28,6 +28,7 @@ from collegium.study.descent_disclosed import descent_statement_of
 from collegium.study.descent_stages import plan_descent, run_descent_study
 from collegium.study.descent_terms import read_descent
 from collegium.study.example import example_config
+from collegium.study.json_schema import study_schema
 from collegium.study.kept import StudyInterrupted
 from collegium.study.on_ledger import StudyLedger
 from collegium.study.registry import record_of
@@ -451,3 +452,18 @@ def test_nobody_can_be_taken_out_of_a_model_alone(folder, collegium):
     code, _, errors = collegium("forget", "p3", path, "--remove-records")
     assert code and "one model has learnt from everybody" in errors and errors.count("\n") <= 1
     assert (folder / "private.csv").read_bytes() == before
+
+
+def test_an_editor_marks_what_means_nothing_to_the_method():
+    schema = study_schema()
+    jsonschema.validate(settings(teachers={}), schema)
+    pate = {key: value for key, value in settings().items() if key not in ("method", "descent")}
+    jsonschema.validate({**pate, "teachers": {"n_teachers": 9}}, schema)
+    for wrong in (
+        settings(teachers={"n_teachers": 9}),
+        settings(privacy={"price": "labels"}),
+        {**pate, "descent": {"steps": 9}},
+        {**pate, "method": {"kind": "pate"}, "descent": {"steps": 9}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, schema)

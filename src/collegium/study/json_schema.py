@@ -12,7 +12,7 @@ from typing import Any
 
 from collegium.parameters import Setting, settings_of
 from collegium.personalisation import PERSONALISATIONS
-from collegium.study.sections import BELONGING, SECTIONS
+from collegium.study.sections import BELONGING, OF_OTHER_METHODS, SECTIONS, Method
 
 Schema = dict[str, Any]
 
@@ -35,7 +35,24 @@ def study_schema() -> Schema:
         "properties": {section: _of_section(section) for section in SECTIONS},
         "required": ["data", "privacy"],
         "additionalProperties": False,
+        "allOf": [_of_method(kind, unused) for kind, unused in OF_OTHER_METHODS.items()],
     }
+
+
+def _of_method(kind: str, unused: tuple[str, ...]) -> Schema:
+    """Forbid what means nothing to a method."""
+    chosen: Schema = {"properties": {"method": {"properties": {"kind": {"const": kind}}}}}
+    if kind != Method.kind:
+        chosen["required"] = ["method"]
+        chosen["properties"]["method"]["required"] = ["kind"]
+    forbidden: Schema = {}
+    for path in unused:
+        section, _, name = path.partition(".")
+        if name:
+            forbidden.setdefault(section, {"properties": {}})["properties"][name] = False
+        else:
+            forbidden[section] = {"maxProperties": 0}
+    return {"if": chosen, "then": {"properties": forbidden}}
 
 
 def _of_section(section: str) -> Schema:
