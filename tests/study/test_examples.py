@@ -20,6 +20,7 @@ FOLDERS = {
     "mnist": "mnist",
     "mnist-scattering": "mnist",
     "diabetes": "diabetes130",
+    "adult-direct": "adult",
 }
 SIZES = {"adult": (37_222, 37_222), "mnist": (60_000, 60_000), "mnist-scattering": (60_000, 60_000)}
 
@@ -34,7 +35,7 @@ def data_folder(example):
     return folder
 
 
-@pytest.mark.parametrize("example", FOLDERS)
+@pytest.mark.parametrize("example", [name for name in FOLDERS if not name.endswith("-direct")])
 def test_every_example_can_be_planned_at_full_size(example, monkeypatch, collegium):
     folder = data_folder(example)
     path = ROOT / "examples" / f"{example}.toml"
@@ -60,6 +61,25 @@ def test_every_example_can_be_planned_at_full_size(example, monkeypatch, collegi
         assert plan["groups"][name]["teachers"] == pytest.approx(share * plan["teachers"], abs=1)
     if example == "diabetes":
         assert_no_patient_is_in_two_teachers(*planned)
+
+
+def test_direct_training_of_a_table_can_be_planned_at_full_size(collegium):
+    folder = data_folder("adult-direct")
+    path = ROOT / "examples" / "adult-direct.toml"
+    code, output, errors = collegium("plan", path, "--data-dir", folder, "--json")
+    assert not code and not re.search("error|warning", errors)
+    plan = json.loads(output)
+    assert sum(group["people"] for group in plan["groups"].values()) == 37_222
+    assert plan["utilisation"] > 0.999 and plan["signal_to_noise"] > 10
+    assert all(group["epsilon_spent"] <= group["epsilon"] for group in plan["groups"].values())
+
+
+@pytest.mark.parametrize(
+    "example", sorted(path.stem for path in (ROOT / "examples").glob("*.toml"))
+)
+def test_every_example_is_well_formed(example):
+    config = read_config(ROOT / "examples" / f"{example}.toml")
+    assert config.is_direct == example.endswith("-direct")
 
 
 def assert_no_patient_is_in_two_teachers(planned):
