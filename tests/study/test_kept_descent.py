@@ -20,7 +20,7 @@ from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.settings import Descent
 from collegium.study import folder as folders
 from collegium.study.folder import StudyFolder
-from collegium.study.journal import FileJournal
+from collegium.study.journal import FileJournal, chained
 from collegium.study.kept_descent import FolderDescentMemory
 from collegium.study.pieces import JOURNAL_FILE, STATE
 from collegium.study.sealing import read_key
@@ -221,3 +221,20 @@ def test_a_full_disk_charges_nothing_and_one_that_fills_up_meanwhile_loses_nothi
     lost = 2  # by the kill above
     assert world.process().account.steps == STEPS
     assert world.lost == lost and failed[0]
+
+
+def test_the_number_of_charged_steps_only_grows(tmp_path):
+    path, key = tmp_path / JOURNAL_FILE, b"k" * 32
+    journal = FileJournal(path, key=key)
+    journal.charge_steps(4, 100)
+    for fewer in (4, 3):
+        with pytest.raises(ValueError, match="charged before"):
+            journal.charge_steps(fewer, 100)
+    assert FileJournal(path, key=key).steps == 4 and journal.asked
+    for wrong in (3, True, "5", None):
+        _, line = chained(key, journal.head, {"steps": wrong})
+        with path.open("ab") as file:
+            file.write(line)
+        with pytest.raises(StudyMismatchError, match="damaged in line 2"):
+            FileJournal(path, key=key)
+        path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
