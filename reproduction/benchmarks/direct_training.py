@@ -477,7 +477,7 @@ def table_pate(table: Table, people: People, dataset: str, epsilon: float, seed:
 _COUNTS: dict[tuple[str, int], Floats] = {}
 
 SHARES = (0.54, 0.37, 0.09)
-LOWEST = (0.01, 0.03, 0.1, 0.3, 1.0)
+LOWEST = (0.1, 0.01, 0.003, 0.03, 0.3)
 
 
 def run_individual(table: Table, data_dir: Path, cache: Path | None, seeds: int) -> None:

@@ -32,7 +32,10 @@ CONSTANT = 0.25
 _ROWS, _FEW_ROWS = 4096, 256  # records that are handled together, at most and at least
 _CACHE = 2**19  # their floats, which stay in the cache
 _EXACT = 2.0**53
+_FINEST = 1000  # of the bits of a parameter: beyond, powers of two are no floats
+_LARGEST_PARAMETER = 2.0**1000  # beyond, whether sums overflow may depend on their order
 _SLACK = 1 - 2.0**-40  # rounding of norms in double precision is some 2^-45
+_OF_A_SUM = 2.0**-26  # of 2^-15, for each record: rounding of sums in which gradients cancel
 _TRIES, _SHRINK = 4, 0.98  # where rounding might take an owner beyond the bound
 
 
@@ -121,12 +124,13 @@ def exact_scores(units: Floats, parameters: Floats) -> Floats:
     are rounded to as many bits as leave every sum of products a whole number that floats hold.
 
     ``units`` (n, d): in units of 2^-15.
-    ``parameters`` (d, n_outputs): if one is no number, no score is.
+    ``parameters`` (d, n_outputs): if one is no number, or beyond 2^1000, no score is a number.
     """
-    if not np.isfinite(parameters).all():
+    most = float(np.abs(parameters).max(initial=0.0))
+    if not most <= _LARGEST_PARAMETER:
         return np.full((len(units), parameters.shape[1]), np.nan)
     bits = 53 - FACTOR_BITS - math.ceil(math.log2(len(parameters) + 1))
-    scale = 2.0 ** (bits - math.frexp(float(np.abs(parameters).max(initial=0.0)))[1] - 1)
+    scale = 2.0 ** min(bits - math.frexp(most)[1] - 1, _FINEST)
     return np.asarray(units @ (np.rint(parameters * scale) * (1 / (_SCALE * scale))))
 
 
@@ -157,20 +161,23 @@ def bounded(
         errors = np.where(np.isfinite(errors).all(axis=1, keepdims=True), errors, 0.0)
     norms = _norms(errors, units, lengths, per_owner) / clip_norm
     room = clips * _SLACK
+    # Owner by owner, never for a block: how an owner is rounded must not depend on who stands beside.
+    is_known = np.full(len(clips), per_owner == 1)  # alone, rounded towards zero: no norm grows
     if per_owner > 1:  # rounding moves an owner's sum by Σ √n_outputs · ‖features‖ units at most
         moved = math.sqrt(errors.shape[1]) * lengths.reshape(-1, per_owner).sum(axis=1)
-        kept = room - moved * ((1 + 2.0**-40) / _SCALE)
-        is_known = bool((kept >= clips * _SHRINK).all())
-        room = kept if is_known else room
+        kept = room - moved * ((1 + per_owner * _OF_A_SUM) / _SCALE)
+        is_known = kept >= clips * _SHRINK
+        room = np.where(is_known, kept, room)
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = np.minimum(weights, room / norms)
     factors = np.where(np.isfinite(norms) & (norms > 0), factors, 0.0)
     scale = _SCALE / clip_norm
     for _ in range(_TRIES):
         rounded = np.trunc(errors * (np.repeat(factors, per_owner) * scale)[:, None])
-        if per_owner == 1 or is_known:  # alone, each is at most what it was: rounded towards zero
+        if is_known.all():
             return rounded
         beyond = _norms(rounded, units, lengths, per_owner) > clips * (_SCALE * _SLACK)
+        beyond &= ~is_known
         if not beyond.any():
             return rounded
         factors = np.where(beyond, factors * _SHRINK, factors)
