@@ -311,3 +311,20 @@ class Wrapped(nn.Module):
 
     def forward(self, x):
         return self.inner(x)
+
+
+@pytest.mark.parametrize("first, second, record", [(1.0, 1e37, 1e-37), (0.0, 30.0, 3e38)])
+@pytest.mark.parametrize("counts", [[1], [2]])
+def test_gradients_that_leave_the_range_of_floats_on_the_way_stay_within_the_clip(
+    first, second, record, counts
+):
+    """Factors beside huge errors, and products of errors and huge records that are summed unclipped."""
+    module = nn.Sequential(nn.Linear(2, 1, bias=False), nn.Linear(1, 2, bias=False))
+    with torch.no_grad():
+        module[0].weight.copy_(torch.tensor([[first, 0.0]]))
+        module[1].weight.copy_(torch.tensor([[second], [-second]]))
+    X, y = torch.tensor([[record, record], [record, 0.0]]), torch.tensor([1, 1])
+    drawn = Drawn(np.arange(counts[0]), np.zeros(1, dtype=int), np.ones(1), np.ones(1))
+    sums = OwnerSums(module, F.cross_entropy, 0.5, 4)
+    total = sums.clipped_sum(drawn, lambda rows: [(X[rows], y[rows])])
+    assert np.linalg.norm(total * UNIT) <= 1

@@ -148,19 +148,14 @@ class OwnerSums:
                     found = part.rows(share)[: len(records)]
                     sums[part.name].index_add_(0, owner[some], found.double())
         owners: list[Part] = [Rows(name, total) for name, total in sums.items()]
-        return owners, _norms(owners)
+        return owners, _sound_norms(owners)
 
     def _of_records(self, records: Tensor, targets: Tensor) -> tuple[list[Part], Tensor]:
         """Compute gradients and norms of a micro-batch, filled up to its size; what is no number is 0."""
         missing = self._micro_batch - len(records)
         records, targets = _filled(records, missing), _filled(targets, missing)
         parts = self._gradients.parts(records.to(self._device), targets.to(self._device))
-        norms = _norms(parts)
-        unsound = ~torch.isfinite(norms)
-        if bool(unsound.any()):
-            for part in parts:
-                part.forget(unsound)
-        return parts, norms
+        return parts, _sound_norms(parts)
 
 
 def _factors(norms: Floats, clips: Floats, weights: Floats) -> Floats:
@@ -175,8 +170,14 @@ def _factors(norms: Floats, clips: Floats, weights: Floats) -> Floats:
     return np.where(np.isfinite(norms) & (norms > 0), factors, 0.0)
 
 
-def _norms(parts: list[Part]) -> Tensor:
-    return torch.stack([part.squared_norms() for part in parts]).sum(0).sqrt()
+def _sound_norms(parts: list[Part]) -> Tensor:
+    """Compute norms over all parts; gradients that are no numbers are made 0, whose factors will be 0."""
+    norms = torch.stack([part.squared_norms() for part in parts]).sum(0).sqrt()
+    unsound = ~torch.isfinite(norms)
+    if bool(unsound.any()):
+        for part in parts:
+            part.forget(unsound)
+    return norms
 
 
 def _towards_zero(rows: Tensor) -> Tensor:

@@ -70,6 +70,8 @@ class Outer(Part):
     def rows(self, factors: Tensor) -> Tensor:
         """See :meth:`Part.rows`: in the memory given."""
         scaled = self.errors * factors.to(self.errors.dtype)[:, None]
+        # Huge errors beside tiny inputs leave the range of floats on the way, though their product is within.
+        scaled = torch.where(scaled.isfinite().all(1, keepdim=True), scaled, 0)
         torch.mul(scaled[:, :, None], self.inputs[:, None, :], out=self._into)
         return self._into.flatten(1)
 
