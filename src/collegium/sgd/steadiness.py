@@ -65,24 +65,28 @@ class Steadiness:
         self._parameters: NDArray[np.float64] | None = None
         self._gradient: NDArray[np.float64] | None = None
         self._squares = self._differences = self._moved = 0.0
-        self._steps = 0
+        self._steps = self._seen = 0
         self.is_lost = False
 
-    def look(self, state: State) -> None:
-        """Look at the state after a step."""
+    def look(self, state: State) -> bool:
+        """Look at the state after a step, once; tell whether it is lost."""
+        if state.step <= self._seen:
+            return self.is_lost
+        self._seen = state.step
         if not np.isfinite(state.parameters).all():
             self.is_lost = True
-            return
+            return True
         before, self._velocity = self._velocity, state.velocity
         stood, self._parameters = self._parameters, state.parameters
         if before is None or stood is None or state.step <= self._from:
-            return
+            return False
         gradient = state.velocity - self._momentum * before
         if self._gradient is not None:
             self._differences += float(np.sum((gradient - self._gradient) ** 2))
         self._squares += float(np.sum(gradient**2))
         self._moved += float(np.sum((state.parameters - stood) ** 2))
         self._gradient, self._steps = gradient, self._steps + 1
+        return False
 
     def complaint(self, rate: float) -> str:
         """Say so if the descent jumped; empty if it did not.

@@ -19,9 +19,11 @@ from collegium.pate.observer import Observer
 from collegium.pate.records import Records
 from collegium.report.descent_page import render_descent
 from collegium.sgd.account import DescentAccount
+from collegium.sgd.by_rule import NOISE_IN_A_LOGIT
 from collegium.sgd.face import start_from_public
 from collegium.sgd.ledgered import DescentSpending, allow, relation_of
 from collegium.sgd.run import DescentRecipe, DescentRun, Learnt, Summands
+from collegium.sgd.steadiness import Steadiness, too_large_for_noise
 from collegium.sgd.streamed import remove_feature_shards
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
@@ -146,6 +148,8 @@ def run_descent_study(
     folder.open()
     with folder.locked():
         claim(folder, config, data)
+        rate = run.learning_rate
+        _tell(run, too_large_for_noise(run.recipe.descent, run.plan, rate, NOISE_IN_A_LOGIT))
         run.memory = memory = FolderDescentMemory(folder, run.recipe.descent.taken)
         ledger = planned.ledger
         if ledger is not None:
@@ -190,11 +194,20 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
         if summands is None:
             remove_feature_shards(folder.vault / _SHARDS)  # of a run that ended before it could
             return _as_kept(run, memory)
-        learnt = run.descend(summands, planned.n_features)
+        steadiness = Steadiness(run.recipe.descent, run.plan)
+        learnt = run.descend(
+            summands, planned.n_features, stop=lambda state: steadiness.look(state) and False
+        )
         if learnt.account.steps < taken:
             raise StudyInterrupted  # shards are kept for who goes on
     memory.end()
+    _tell(run, steadiness.complaint(run.learning_rate))
     return learnt
+
+
+def _tell(run: DescentRun, line: str) -> None:
+    if line:
+        run.observer.note(line)
 
 
 @contextlib.contextmanager
