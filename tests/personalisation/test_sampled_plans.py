@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -170,3 +171,11 @@ def test_what_cannot_be_sampled_is_said_in_one_line(change, message):
     with pytest.raises(InputError, match=message) as error:
         plan_descent(ONE_TWO_THREE, dict.fromkeys(ONE_TWO_THREE, 5), **settings)
     assert "\n" not in str(error.value)
+
+
+def test_no_plan_of_samples_is_relabelled_as_one_about_replacement():
+    plan = plan_descent(
+        {"a": Budget(1.0)}, {"a": 10}, steps=5, kind="scale", rate=0.2, accountant="rdp"
+    )
+    with pytest.raises(InputError, match="who are there or not"):
+        replace(plan, neighbours=Neighbours.ANY_CHANGE)

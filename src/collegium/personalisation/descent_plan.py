@@ -24,6 +24,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.subsampled import poisson_gaussian_epsilon
 from collegium.budgets import Budget
 from collegium.checks import check_whole
+from collegium.errors import InputError
 
 FULL_BATCH = "full-batch"
 
@@ -87,6 +88,11 @@ class DescentPlan:
     accountant: str
 
     def __post_init__(self) -> None:
+        if self.accountant != "gaussian" and self.neighbours is not Neighbours.ADD_OR_REMOVE:
+            raise InputError(
+                f"accountant {self.accountant!r} is about owners who are there or not, and the plan about "
+                f"{self.neighbours.value!r}: use plan_descent with kind={FULL_BATCH!r}"
+            )
         object.__setattr__(self, "groups", MappingProxyType(dict(self.groups)))
 
     @property

@@ -1,4 +1,4 @@
-"""How a descent gets on, told between two steps: made of released values alone."""
+"""How a descent gets on, told between two steps: made of released values alone, and the clock."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _EVERY_S = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """Where a descent stands: all of it was released, so that whatever follows from it costs nothing.
+    """Where a descent stands: released, but for the clock, so that whatever follows from it costs nothing.
 
     Attributes
     ----------
     step, steps : int
         How many steps were taken, and how many are planned.
     seconds_left : float
-        At the pace so far.
+        At the pace so far: by the clock, which no guarantee covers. Decide nothing by it.
     state : State
         Parameters, momentum, average.
     """

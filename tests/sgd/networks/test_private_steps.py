@@ -332,3 +332,13 @@ def test_what_cannot_be_is_refused_in_one_line(changes, message):
     with pytest.raises(InputError, match=message) as refusal:
         private(**changes)
     assert "\n" not in str(refusal.value)
+
+
+def test_a_failure_quotes_no_private_target():
+    X, y = records()
+    made, _ = private(plan=plan_of(budgets(), rates=dict.fromkeys(RATES, 1.0)), dataset=(X, y + 70))
+    with pytest.raises(InputError, match="message is not shown") as failure:
+        made.step()
+    assert "7" not in str(failure.value)
+    assert failure.value.__cause__ is None
+    assert failure.value.__context__ is None

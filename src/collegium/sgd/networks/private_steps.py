@@ -17,11 +17,11 @@ from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budgets
 from collegium.checks import check_number, check_whole
-from collegium.errors import InputError
+from collegium.errors import CollegiumError, InputError
 from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.grid import MAX_NOISE, MOST_UNITS, UNIT, noisy
+from collegium.sgd.grid import MAX_NOISE, MOST_UNITS, UNIT, Integers, noisy
 from collegium.sgd.networks.errors import Loss
 from collegium.sgd.networks.mixing import refuse_mixing
 from collegium.sgd.networks.owned import Augment, Dataset, Owned
@@ -117,8 +117,7 @@ class PrivateSteps:
         self._account.charge(number + 1)
         if self._charge is not None:
             self._charge(number + 1)
-        drawn = self._owned.draw(self._sample(number))
-        total = self._sums.clipped_sum(drawn, self._owned.read)
+        total = self._summed(self._sample(number))
         released = noisy(total, self.plan.noise, self._noise, step=number)
         self._hand_over(torch.from_numpy(released * (self._norm / self.plan.divisor)))
         self._optimiser.step()
@@ -162,6 +161,19 @@ class PrivateSteps:
             )
         check_whole("steps", state["steps"], least=0, most=self.plan.steps)
         self._account.charge(state["steps"])
+
+    def _summed(self, sample: Sample) -> Integers:
+        """Sum who is drawn, and let no message of a failure out: it may quote private records."""
+        try:
+            return self._sums.clipped_sum(self._owned.draw(sample), self._owned.read)
+        except CollegiumError:
+            raise
+        except Exception as error:
+            failure = type(error).__name__
+        raise InputError(
+            f"the clipped sum of a step failed: {failure}, whose message is not shown because it may quote "
+            "private records; see whether network and loss take all that records and targets may be"
+        )
 
     def _sample(self, step: int) -> Sample:
         if self._seed is not None:
