@@ -41,11 +41,13 @@ def test_no_command_of_the_hint_is_broken(collegium, tmp_path, monkeypatch, name
 
 
 def test_the_scikit_learn_way_of_the_readme_runs_as_shown(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
-    exec(code, {})
-    *table, score = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in table] == ["owners", "group", "high", "average", "low"]
-    assert float(score) > 0.4  # guessing: 0.1; the noise is secure, so the score varies around 0.74
+    directly, from_votes = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    # Guessing: 0.1; the noise is secure, so scores vary around 0.86 and 0.74.
+    for code, least in ((directly, 0.7), (from_votes, 0.4)):
+        exec(code, {})
+        *table, score = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in table] == ["owners", "group", "high", "average", "low"]
+        assert float(score) > least
 
 
 def test_the_readme_shows_an_account_within_the_budgets(collegium):

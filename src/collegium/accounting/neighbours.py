@@ -109,6 +109,9 @@ class Arrangement:
         Whether budgets are what a ledger had left of those that were granted.
     blanked_only : bool
         Whether costs are those of owners whose records are there or blank, and not of others in their place.
+    seen_together : bool
+        Whether features or gradients of several people are computed together, in arithmetic that may round
+        one of them by another's presence.
     public_levels : tuple of str
         Levels whose people let their records be published, whether anybody chose them or not.
 
@@ -131,6 +134,7 @@ class Arrangement:
     on_ledger: bool = False
     what_is_left: bool = False
     blanked_only: bool = False
+    seen_together: bool = False
     public_levels: tuple[str, ...] = ()
 
     @property
@@ -222,6 +226,11 @@ class Arrangement:
         if self.on_ledger:
             said.append(
                 "who takes part, and what a ledger has left of their budgets, is public and the same in both"
+            )
+        if self.seen_together:
+            said.append(
+                "provided that records that are shown to the model together do not change one another, not "
+                "even by rounding in the last bits"
             )
         if self.together:
             said.append(

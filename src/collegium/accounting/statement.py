@@ -75,7 +75,6 @@ DELTA_MEANS = (
     "out with a person's records exceeds e^ε times its probability with others in their place, added up over "
     "all that could come out"
 )
-_ALL = 1e-6
 _PLAIN = (0.1, 1e6)  # numbers outside are written with significant digits, not with decimals
 
 
@@ -453,8 +452,7 @@ def floor_decimals(value: float, decimals: int = 4) -> str:
 def budget_and_cost(epsilon: float, spent: float, digits: int = 4) -> tuple[str, str]:
     """Write a budget, rounded down, and what was spent of it, rounded up, so that they can be compared.
 
-    As many digits are written as it takes for what is within the budget to look so. What is all of a budget,
-    to a millionth, is written as the budget is.
+    As many digits are written as it takes for what is within the budget to look so.
 
     Parameters
     ----------
@@ -469,16 +467,12 @@ def budget_and_cost(epsilon: float, spent: float, digits: int = 4) -> tuple[str,
     --------
     >>> budget_and_cost(3.0, 0.98761), budget_and_cost(1e-6, 9.87654e-7)
     (('3', '0.9877'), ('1e-6', '9.877e-7'))
-    >>> budget_and_cost(0.693147180, 0.693147179)
-    ('0.6931', '0.6931')
     >>> budget_and_cost(0.69314718, 0.69314)
     ('0.69314', '0.69314')
     """
     while True:
         granted, paid = budget_in_digits(epsilon, digits), cost_in_digits(spent, digits)
         fits = spent <= epsilon and math.isfinite(epsilon)
-        if fits and spent >= epsilon * (1 - _ALL):
-            return granted, granted
         # From 17 digits on both are exact.
         if not fits or digits > 17 or Decimal(paid) <= Decimal(granted):
             return granted, paid

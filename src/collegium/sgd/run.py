@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement, large_deltas
@@ -186,7 +187,9 @@ class DescentRun:
         self.terms = Terms.of(self.plan, settings.clip_norm)
         require_exact(self.terms, [group.owners for group in self.plan.groups.values()])
         self.arrangement: Arrangement = replace(
-            records.arrangement, blanked_only=self.plan.neighbours is Neighbours.ADD_OR_REMOVE
+            records.arrangement,
+            blanked_only=self.plan.neighbours is Neighbours.ADD_OR_REMOVE,
+            seen_together=not _is_exact(recipe.preprocessing),
         )
         large = large_deltas(
             (name, group.owners, group.budget) for name, group in self.plan.groups.items()
@@ -334,3 +337,12 @@ class DescentRun:
         if self.recipe.bounds is not None:
             return linear_regressor(state.model, *self.recipe.bounds)
         return linear_classifier(state.model, self.records.classes)
+
+
+def _is_exact(preprocessing: Any) -> bool:
+    """Whether no bit of a record's features depends on which other records are there."""
+    if preprocessing is None:
+        return True
+    if isinstance(preprocessing, Pipeline):
+        return all(_is_exact(step) for _, step in preprocessing.steps)
+    return bool(getattr(preprocessing, "exact_by_record", False))

@@ -71,6 +71,8 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (40, 4)
     """
 
+    exact_by_record = True  # no bit of a record's features depends on another's presence
+
     def __init__(
         self,
         n_components: int = 800,

@@ -63,6 +63,8 @@ class PublicComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [1.0, 1.0]
     """
 
+    exact_by_record = True  # no bit of a record's features depends on another's presence
+
     def __init__(
         self,
         n_components: int | None = None,

@@ -60,6 +60,8 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (4, 3)
     """
 
+    exact_by_record = True  # no bit of a record's features depends on another's presence
+
     def __init__(
         self,
         components: int = 300,

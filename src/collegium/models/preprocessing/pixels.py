@@ -48,6 +48,8 @@ class PixelScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (500, 50)
     """
 
+    exact_by_record = True  # no bit of a record's features depends on another's presence
+
     def __init__(self, maximum: float = 255.0) -> None:
         self.maximum = maximum
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.checks import check_share, check_whole
 from collegium.errors import InputError
+from collegium.models.exact_products import exact_product
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 
 Floats = NDArray[np.float64]
@@ -67,6 +68,8 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> table.get_feature_names_out().tolist()
     ['principal_0', 'principal_1']
     """
+
+    exact_by_record = True  # no bit of a record's features depends on another's presence
 
     def __init__(
         self, components: int = 50, rarity: float = 0.5, max_categories: int | None = None
@@ -148,7 +151,7 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         numbers, indicators = self._apart(self._encoder.transform(X).astype(np.float64))
         described = self._describe(numbers, self._normal_scores(numbers), indicators)
-        return np.asarray(described @ self._directions, dtype=np.float32)
+        return exact_product(described, self._directions).astype(np.float32)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the coordinates: ``principal_0``, ``principal_1``, ..."""

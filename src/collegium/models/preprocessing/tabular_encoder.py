@@ -76,6 +76,8 @@ class TabularEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [[0.25, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 1.0]]
     """
 
+    exact_by_record = True  # no bit of a record's features depends on another's presence
+
     def __init__(
         self,
         categorical: Literal["ordinal", "onehot"] = "ordinal",

@@ -64,6 +64,7 @@ def private_steps(
         unit=OWNER if budgets.named else ROW,
         sizes_declared=budgets.declared_sizes is not None,
         blanked_only=plan.neighbours is Neighbours.ADD_OR_REMOVE,
+        seen_together=True,
         public_levels=budgets.public_levels,
     )
     sums = OwnerSums(module, loss or F.cross_entropy, max_grad_norm, micro_batch)
