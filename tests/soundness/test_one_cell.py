@@ -188,10 +188,18 @@ def run_of(face, folder, rows):
         preprocessing=TabularEncoder(), classes=["no", "yes"], random_state=SEED,
     )  # fmt: skip
     features = private[list(FEATURES)]
-    records = model._records(
-        features, private["sick"], budgets, public[list(FEATURES)], 1e-6, False
+    given = given_records(
+        features,
+        private["sick"],
+        budgets,
+        public[list(FEATURES)],
+        encode=partial(encode_classes, classes=model.classes),
+        delta=1e-6,
+        private_classes=False,
+        public_may_overlap=False,
+        scales_may_differ=False,
     )
-    return PateRun(model._recipe(), records)
+    return PateRun(model._recipe(), given.records)
 
 
 def seen(run, folder, plan):
