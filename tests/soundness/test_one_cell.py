@@ -8,6 +8,7 @@ depend on others by design stands here as such.
 import csv
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,8 +16,10 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from collegium import GNMax, PATEClassifier, Policy
+from collegium.data.tables import encode_classes
 from collegium.errors import PrivacyWarning
 from collegium.models.preprocessing import TabularEncoder
+from collegium.pate.from_python import given_records
 from collegium.pate.pipeline import PateRun
 from collegium.personalisation.partition import owner_hashes
 from collegium.study.config import read_config
