@@ -44,7 +44,6 @@ from collegium.models.preprocessing import PrincipalTable
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
 from collegium.pate.students.regression import RegressionStudent
 from collegium.pate.students.targets import class_posterior
-from collegium.sgd.by_rule import learning_rate
 
 Floats = NDArray[np.floating[Any]]
 DELTA, N_TEACHERS = 1e-5, 250
@@ -169,7 +168,7 @@ def fit_direct(
     seed: int,
     relation: str,
     n_classes: int,
-    **rest: Any,
+    X_public: Floats,
 ) -> Any:
     """Fit the estimator of the package to rows whose components are in order of their variance."""
     model = DPSGDClassifier(
@@ -178,11 +177,10 @@ def fit_direct(
         noise_seed=1_000 + seed,
         random_state=seed,
         neighbours=relation,
-        **rest,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(X, y, budgets=budgets)
+        return model.fit(X, y, budgets=budgets, X_public=X_public)
 
 
 def n_components(signal: float, n_classes: int, most: int) -> int:
@@ -195,15 +193,6 @@ def signal_of(epsilons: Floats, relation: str) -> float:
     levels, counts = np.unique(epsilons, return_counts=True)
     total = sum(n * gdp_mu(float(e), DELTA) for e, n in zip(levels, counts, strict=True))
     return float(total) / (2 if relation == "replaced" else 1)
-
-
-def noise_in_a_logit(signal: float, model: Any) -> float:
-    """Standard deviation of what the steps' noise adds up to, on a row of unit length."""
-    steps, m = model.steps, model.momentum
-    effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
-    return float(
-        learning_rate(model._descent(), model.plan_) * effective * model.clip_norm / signal
-    )
 
 
 def supported(student: Floats, direct: Floats, logits: Floats, noise: float) -> tuple[float, float]:
@@ -280,7 +269,9 @@ def measure_direct(
     for method, features in (*seen, ("direct", world.kernel)):
         k = n_components(signal, 10, features.shape[1])
         rows = normalize(features[:, :k])
-        model = fit_direct(rows[private], y[private], levels, seed, relation, 10)
+        model = fit_direct(
+            rows[private], y[private], levels, seed, relation, 10, rows[world.public]
+        )
         direct = model.predict_proba(rows[asked])
         write(method, direct, f"{k} components")
     logits = np.log(np.maximum(direct, 1e-300))
@@ -292,7 +283,7 @@ def measure_direct(
     beliefs = np.concatenate([student.beliefs_, student.predict_proba(world.points[9_000:])])
     write("student", beliefs)
     write("mean", (beliefs + direct) / 2)
-    noise = noise_in_a_logit(signal, model)
+    noise = model.noise_
     differ, by_noise = supported(beliefs[published], direct[published], logits[published], noise)
     chosen = beliefs if differ <= by_noise else direct
     name = "student" if differ <= by_noise else "direct"
@@ -414,7 +405,13 @@ def direct_scores(
     k = n_components(signal_of(levels, relation), n_classes, features.shape[1])
     rows = normalize(features[:, :k])
     model = fit_direct(
-        rows[people.private], people.codes[people.private], levels, seed, relation, n_classes
+        rows[people.private],
+        people.codes[people.private],
+        levels,
+        seed,
+        relation,
+        n_classes,
+        rows[people.public],
     )
     return np.asarray(model.predict_proba(rows[people.test]))
 
