@@ -8,7 +8,7 @@ them). Over about 3,495 steps, the same for all three, they cost 1, 2 and 3. So 
 steps than stated, or less privacy. The baseline (σ = 3.42529) fits its 9,375 steps: ε = 1.0036 at integer
 orders.
 
-    python -m reproduction.benchmarks.scale_steps
+    python -m reproduction.benchmarks.scale_steps [--steps 9375]
 """
 
 from collegium.accounting.calibration import noise_for
@@ -39,8 +39,13 @@ def steps_that_fit(claimed: float, multiplier: float) -> int:
 
 def main() -> None:
     """Print each group's multiplier, its cost at the stated steps, and the steps that it fits."""
-    spent = poisson_gaussian_epsilon(RATE, BASELINE_SIGMA, STATED_STEPS, DELTA, "rdp")
-    print(f"baseline: σ = {BASELINE_SIGMA}: ε = {spent:.4f} at {STATED_STEPS:,} steps")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--steps", type=int, default=STATED_STEPS, help="at which a cost is printed"
+    )
+    stated = parser.parse_args().steps
+    spent = poisson_gaussian_epsilon(RATE, BASELINE_SIGMA, stated, DELTA, "rdp")
+    print(f"baseline: σ = {BASELINE_SIGMA}: ε = {spent:.4f} at {stated:,} steps")
     for claimed, multiplier in multipliers().items():
         steps = steps_that_fit(claimed, multiplier)
         needed = noise_for(claimed, DELTA, RATE, STATED_STEPS, "rdp")

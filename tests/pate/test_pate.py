@@ -226,7 +226,7 @@ def test_with_one_common_budget_all_personalisations_release_the_same_labels(
     data, aggregator, guarantee
 ):
     released = set()
-    for personalisation in PERSONALISATIONS:
+    for personalisation in set(PERSONALISATIONS) - {"bagging"}:  # which has other teachers
         model = fitted(
             data,
             np.full(N_RECORDS, 3.0),
@@ -258,7 +258,8 @@ def test_without_privacy_the_labels_are_those_of_the_plain_ensemble(data, person
         keep_sensitive=True,
     )
     assert (model.stop_reason_, len(model.labels_)) == ("queries", N_PUBLIC)
-    counts = model.sensitive_votes_.counts(model.labelled_indices_, np.ones(10))
+    weights = np.ones(model.plan_.n_teachers)
+    counts = model.sensitive_votes_.counts(model.labelled_indices_, weights)
     clear = np.abs(counts[:, 0] - counts[:, 1]) >= 1  # 70 standard deviations of noise
     assert clear.sum() > 40
     plain = model.classes_[counts.argmax(axis=1)]

@@ -1,9 +1,10 @@
 """A folder that holds another study is not written into, not even with features of public records."""
 
+from collegium.study.beginning import claim
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.from_settings import settled
-from collegium.study.stages import _free, _identity, plan_study
+from collegium.study.stages import plan_study
 
 SETTINGS = {
     "data": {"dataset": "digits", "private_records": 400, "public_records": 100},
@@ -22,6 +23,6 @@ def test_only_a_folder_of_this_very_study_is_lent_to_its_memory(tmp_path):
     assert not folder.path.exists()
     folder.open()
     assert plan_study(config, folder).memory.folder is None  # nobody's yet
-    folder.claim(*_identity(settled(config, data.X_public), data), *_free(config, folder))
+    claim(folder, settled(config, data.X_public), data)
     assert plan_study(config, folder).memory.folder == folder.vault
     assert plan_study(other, folder).memory.folder is None
