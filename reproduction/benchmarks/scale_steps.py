@@ -11,6 +11,8 @@ orders.
     python -m reproduction.benchmarks.scale_steps [--steps 9375]
 """
 
+import argparse
+
 from collegium.accounting.calibration import noise_for
 from collegium.accounting.subsampled import poisson_gaussian_epsilon
 

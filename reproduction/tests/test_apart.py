@@ -53,4 +53,4 @@ def test_every_benchmark_explains_itself(name, command_line):
     assert f"python -m reproduction.benchmarks.{name} " in module.__doc__
     code, text, _ = command_line(name, module.main, "--help")
     assert code == 0
-    assert "--seeds" in text
+    assert "--seeds" in text or name == "scale_steps"  # arithmetic: it draws nothing
