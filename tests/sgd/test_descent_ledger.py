@@ -20,6 +20,7 @@ from collegium.errors import (
 )
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost, Limit
+from collegium.sgd.ledgered import DescentSpending
 from collegium.sgd.run import DescentRun
 
 POLICY = cg.Policy({"high": 1.0, "low": 3.0})
@@ -127,7 +128,9 @@ def test_what_is_entered_is_what_was_drawn(ledger):
     assert entered["low"] == pytest.approx(0.7 * granted["low"], rel=1e-6)
 
 
-def test_everything_is_reserved_before_the_first_step_and_a_crash_keeps_it(ledger, monkeypatch):
+def test_everything_is_reserved_before_the_first_step_and_a_lost_program_keeps_it(
+    ledger, monkeypatch
+):
     class CrashError(BaseException):
         pass
 
@@ -135,6 +138,10 @@ def test_everything_is_reserved_before_the_first_step_and_a_crash_keeps_it(ledge
         assert all(one.epsilon_spent > 0.99 * one.budget.epsilon for one in ledger.standings())
         raise CrashError
 
+    def lost(self, account):
+        raise LedgerError("nobody is there to settle it")
+
+    monkeypatch.setattr(DescentSpending, "settle", lost)
     with pytest.raises(CrashError):
         fit(ledger, on_step=crash)
     assert not any(entry.kind == "settle" for entry in ledger.history())
@@ -241,3 +248,31 @@ def test_costs_are_those_of_the_event(ledger):
         mu = 10**0.5 * group.clip / plan.noise
         assert cost.mu_squared == pytest.approx(mu**2, rel=1e-9)
         assert cost.mu_squared <= Limit.of(POLICY.levels[name]).mu_squared
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_callback_that_fails_costs_what_was_drawn_and_not_the_rest(tmp_path, at):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    budgets = cg.Policy({"all": 1.0}).assign(["all"] * 40, owners=[f"p{i}" for i in range(40)])
+    ledger = cg.Ledger.create(f"sqlite:///{tmp_path}/people.ledger", tmp_path / "key")
+    model = cg.DPSGDClassifier(classes=[0, 1], steps=6)
+
+    def fails(progress):
+        if progress.step == at:
+            raise ZeroDivisionError
+
+    with pytest.raises(InputError, match="on_step must be a function"):
+        model.fit(X, y, budgets=budgets, ledger=ledger, on_step=5)
+    with pytest.raises(InputError, match="ledger must be a collegium"):
+        model.fit(X, y, budgets=budgets, ledger="people.ledger")
+    with pytest.raises(ZeroDivisionError):
+        model.fit(X, y, budgets=budgets, ledger=ledger, on_step=fails)
+    left = ledger.left(budgets).share
+    assert left == pytest.approx(1 - at / 6, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["clip_norm", "learning_rate"])
+@pytest.mark.parametrize("size", [np.inf, 1e9])
+def test_sizes_that_are_slips_of_the_pen_are_refused(name, size):
+    with pytest.raises(InputError, match=name):
+        cg.DPSGDClassifier(**{name: size}).plan(1.0, n_records=100)

@@ -44,6 +44,7 @@ from collegium.pate.from_python import (
     NO_LIST,
     ClassifierFace,
     Warner,
+    check_ledger,
     given_records,
     one_each,
     tell_of_fits_before,
@@ -364,6 +365,7 @@ class PATEClassifier(ClassifierFace):
         recipe = self._recipe()
         check_truth("public_may_overlap", public_may_overlap)
         check_truth("scales_may_differ", scales_may_differ)
+        check_ledger(ledger)
         if ledger is not None and self.classes is None:
             raise InputError(NO_LIST)
         if X_public is None:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import NOTHING, Budget, Budgets, as_budgets
+from collegium.checks import shown
 from collegium.data.column_types import ColumnTypes
 from collegium.data.people import ask_about_people
 from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
@@ -60,6 +61,14 @@ class Given:
     types: ColumnTypes | None
     n_features: int
     feature_names: NDArray[Any] | None
+
+
+def check_ledger(ledger: Any) -> None:
+    """Refuse what is no ledger: a path, say."""
+    if ledger is not None and not hasattr(ledger, "reserve"):
+        raise InputError(
+            f"ledger must be a collegium.Ledger, got {shown(ledger)}: open it with Ledger(url)"
+        )
 
 
 def given_records(

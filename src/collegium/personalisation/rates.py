@@ -107,7 +107,7 @@ def plan_descent(
     if sampled and neighbours is not Neighbours.ADD_OR_REMOVE:
         raise InputError(
             f"sampled owners are accounted for as there or not, not for {neighbours.value!r}: use "
-            f"kind={FULL_BATCH!r}, whose account covers replacement, or neighbours ADD_OR_REMOVE"
+            "full batch, whose account covers replacement, or owners who are blanked"
         )
     owners = np.array([sizes[name] for name in used], dtype=np.float64)
     granted = _granted_mu(used)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from dataclasses import replace
@@ -24,9 +25,16 @@ from collegium.models.features import PublicComponents, ScatteringTransform
 from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
 from collegium.pate.classifier_settings import seed_of
-from collegium.pate.from_python import Face, Given, frames_to_user, tell_of_fits_before
+from collegium.pate.from_python import (
+    Face,
+    Given,
+    check_ledger,
+    frames_to_user,
+    tell_of_fits_before,
+)
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
+from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE, noise_of
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.memory import DescentMemory
@@ -87,6 +95,7 @@ class DescentFace(Face):
         InputError
             If settings or budgets cannot be used, or so many steps cannot be afforded.
         """
+        check_ledger(ledger)
         granted = as_budgets(budgets, self.delta, n_records)
         granted = part_of(granted, granting(granted, _silent))
         granted = apart(granted, _silent).budgets
@@ -152,6 +161,11 @@ class DescentFace(Face):
 
         ``y_public`` (n_public,): targets of public records, as the loss takes them; NaN where unknown.
         """
+        check_ledger(ledger)
+        if on_step is not None and not callable(on_step):
+            raise InputError(
+                f"on_step must be a function that is told of each step, got {shown(on_step)}"
+            )
         self._remember(given)
         records, spending, relation = given.records, None, None
         if ledger is not None:
@@ -190,8 +204,11 @@ class DescentFace(Face):
             watch = Watch(run.plan, published, on_step, steadiness, recipe.descent.taken)
             learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
         except BaseException:
-            if spending is not None and not memory.steps:  # nothing was drawn
-                spending.give_back()
+            if spending is not None:  # what was not drawn is given back
+                drawn = DescentAccount(run.plan, recipe.descent.taken)
+                drawn.charge(memory.steps)
+                with contextlib.suppress(LedgerError):  # it then keeps all that was reserved
+                    spending.settle(drawn)
             raise
         if spending is not None:
             try:

@@ -9,6 +9,8 @@ from typing import ClassVar
 from collegium.errors import InputError
 from collegium.parameters import Settings, setting
 
+MOST_SIZE = 1e6
+"""Of steps and norms: what is larger is a slip of the pen."""
 FULL_BATCH, SAMPLE, SCALE = "full-batch", "sample", "scale"
 MOST_COMPONENTS, WHITENING = 800, 0.75
 """Principal components of public records, where nothing else is said: how many at most, how far whitened."""
@@ -54,6 +56,7 @@ class Descent(Settings):
         0.5,
         "Norm to which the gradient of all of a person's records together is clipped.",
         above=0,
+        most=MOST_SIZE,
     )
     bound: str = setting(
         "weight",
@@ -66,6 +69,7 @@ class Descent(Settings):
         "Size of the steps. Left out: as large as the noise allows, from public numbers alone.",
         kind="number",
         above=0,
+        most=MOST_SIZE,
         example="4.0",
     )
     components: int | None = setting(
@@ -105,7 +109,7 @@ class Descent(Settings):
         if (self.rate is None) != (self.sampling == FULL_BATCH):
             raise InputError(
                 f"rate goes with sampling = {SAMPLE!r} or {SCALE!r}, got rate = {self.rate!r} with "
-                f"{self.sampling!r}: give both, or leave rate out"
+                f"{self.sampling!r}: give both, or neither"
             )
         if self.filter is not None and self.sampling != FULL_BATCH:
             raise InputError(
