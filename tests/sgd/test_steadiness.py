@@ -59,11 +59,11 @@ def test_more_noise_than_signal_is_told_before_anything_is_drawn():
     assert "times as large as the noise allows" in line
 
 
-def test_numbers_that_run_away_end_the_descent():
-    model = cg.DPSGDClassifier(classes=[0, 1], noise_seed=1, learning_rate=1e308, momentum=0.99)
-    with pytest.warns(StudentWarning, match="no number any more"), np.errstate(all="ignore"):
-        model.fit(X, Y, budgets=0.01)
-    assert model.steps_taken_ < model.steps
+def test_numbers_that_run_away_are_noticed():
+    steadiness = Steadiness(Descent(steps=20), cg.DPSGDClassifier().plan(5.0, n_records=N))
+    gone = np.full((3, 1), np.inf)
+    assert steadiness.look(State(1, gone, gone, gone)) and steadiness.is_lost
+    assert "no number any more" in steadiness.complaint(1e6)
 
 
 def test_private_records_say_nothing_where_nothing_is_released():

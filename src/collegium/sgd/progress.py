@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from collegium.pate.from_python import Warner
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.optimiser import State
@@ -83,7 +85,7 @@ class Watch:
                 gone = time.monotonic() - self._begun
                 left = gone * (self._steps / state.step - 1)
                 told = Progress(state.step, self._steps, left, state, self._plan, self._make)
-                self._stopped |= self._on_step(told) is True
+                self._stopped |= self._on_step(told) in (True, np.True_)
         return self._stopped
 
 

@@ -8,7 +8,6 @@ from torch import nn
 
 import collegium as cg
 from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.personalisation.descent_plan import DescentPlan, GroupSteps
 from collegium.sgd.grid import UNIT
@@ -24,7 +23,7 @@ BUDGETS = cg.Policy({"high": 1.0, "low": 3.0}).assign(["high", "low", "high"] * 
 def plan(bound="clip", clips=(0.5, 2.0), rates=(0.3, 0.9)):
     sizes = BUDGETS.public_sizes()
     groups = {
-        name: GroupSteps(Budget(1.0), sizes[name], rate, clip, 1.0)
+        name: GroupSteps(BUDGETS.groups[name], sizes[name], rate, clip, 1.0)
         for name, rate, clip in zip(("high", "low"), rates, clips, strict=True)
     }
     return DescentPlan("scale", bound, 40, 1.5, groups, Neighbours.ADD_OR_REMOVE, "gaussian")

@@ -9,7 +9,6 @@ from torch.utils.data import TensorDataset
 
 import collegium as cg
 from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Budget
 from collegium.errors import BudgetExceededError, InputError
 from collegium.personalisation.descent_plan import DescentPlan, GroupSteps
 from collegium.personalisation.rates import plan_descent
@@ -28,7 +27,7 @@ def budgets(owners=None, who=WHO, **options):
 
 def plan_of(its, rates=RATES, clips=CLIPS, bound="clip", noise=1.0, steps=20):
     groups = {
-        name: GroupSteps(Budget(1.0), size, rates[name], clips[name], 1.0)
+        name: GroupSteps(its.groups[name], size, rates[name], clips[name], 1.0)
         for name, size in its.public_sizes().items()
     }
     return DescentPlan("sample", bound, steps, noise, groups, Neighbours.ADD_OR_REMOVE, "gaussian")
@@ -342,3 +341,17 @@ def test_a_failure_quotes_no_private_target():
     assert "7" not in str(failure.value)
     assert failure.value.__cause__ is None
     assert failure.value.__context__ is None
+
+
+def test_a_plan_for_other_budgets_and_an_optimiser_of_another_module_are_refused():
+    its, (X, y) = budgets(), records(len(budgets()))
+    stricter = cg.Policy({"high": 0.1, "average": 0.2, "low": 0.3}).assign(its.record_groups())
+    net = nn.Linear(4, 3)
+    optimiser = torch.optim.SGD(net.parameters(), lr=1.0)
+    with pytest.raises(InputError, match="plan with budgets"):
+        cg.individual_dpsgd(
+            net, optimiser, (X, y), plan_of(its), budgets=stricter, max_grad_norm=0.5
+        )
+    other = torch.optim.SGD(nn.Linear(4, 3).parameters(), lr=1.0)
+    with pytest.raises(InputError, match="optimiser does not hold"):
+        cg.individual_dpsgd(net, other, (X, y), plan_of(its), budgets=its, max_grad_norm=0.5)

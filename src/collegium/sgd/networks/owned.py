@@ -118,6 +118,14 @@ def groups_of(budgets: Budgets, plan: DescentPlan) -> NDArray[np.intp]:
             f"budgets are of {listed(f'{n}: {s:,}' for n, s in sizes.items())}: plan with "
             "budgets.groups and budgets.public_sizes()"
         )
+    for name, group in plan.groups.items():
+        granted = budgets.groups[name]
+        if group.budget != granted:
+            planned_for = f"ε = {group.budget.epsilon:g} at δ = {group.budget.delta:g}"
+            raise InputError(
+                f"the plan gives group {name!r} {planned_for}, and its owners granted ε = "
+                f"{granted.epsilon:g} at δ = {granted.delta:g}: plan with budgets.groups"
+            )
     named = [place.get(name, -1) for name in budgets.group_names]
     positions = np.array([*named, -1, -1], dtype=np.intp)  # -1 and -2 are levels without a group
     return np.asarray(positions[budgets.owner_group])

@@ -55,6 +55,12 @@ def private_steps(
     size = sum(p.numel() for p in trained)
     _refuse_parameters(module, trained, size)
     _refuse_plan(plan)
+    steered = {id(p) for group in optimiser.param_groups for p in group["params"]}
+    if not {id(p) for p in trained} <= steered:
+        raise InputError(
+            "the optimiser does not hold all parameters of the module that are to be trained: make it of "
+            "module.parameters(), after the module was moved or rebuilt"
+        )
     if micro_batch is None:
         micro_batch = max(1, min(MICRO_BATCH, _TOGETHER // size))
     check_whole("micro_batch", micro_batch)
