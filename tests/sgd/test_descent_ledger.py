@@ -276,3 +276,13 @@ def test_a_callback_that_fails_costs_what_was_drawn_and_not_the_rest(tmp_path, a
 def test_sizes_that_are_slips_of_the_pen_are_refused(name, size):
     with pytest.raises(InputError, match=name):
         cg.DPSGDClassifier(**{name: size}).plan(1.0, n_records=100)
+
+
+@pytest.mark.parametrize("bounds", [(-1e308, 1e308), (0, 1e200), (0, 1e-320)])
+def test_bounds_of_targets_are_of_a_size_that_can_be_computed_with(bounds):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40.0)
+    with pytest.raises(InputError, match="apart"):
+        cg.DPSGDRegressor(bounds=bounds).fit(X, y, budgets=1.0)
+    for other in (y.astype("datetime64[s]"), y + 1j):
+        with pytest.raises(InputError, match="one column of numbers"):
+            cg.DPSGDRegressor(bounds=(0, 40)).fit(X, other, budgets=1.0)

@@ -217,6 +217,9 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         return float(r2_score(_numbers(y), self.predict(X), sample_weight=sample_weight))
 
 
+_LEAST_WIDTH, _MOST_WIDTH = 1e-12, 1e12
+
+
 def _checked_bounds(given: Any, known: Floats | None) -> tuple[float, float]:
     if given is None:
         if known is None or np.isnan(known).all():
@@ -230,6 +233,11 @@ def _checked_bounds(given: Any, known: Floats | None) -> tuple[float, float]:
         raise InputError(f"bounds must be a pair (low, high), got {shown(given)}") from None
     if not (is_number(low) and is_number(high)) or not -math.inf < low < high < math.inf:
         raise InputError(f"bounds must be two finite numbers, low below high, got {shown(given)}")
+    if not _LEAST_WIDTH <= float(high) - float(low) <= _MOST_WIDTH:
+        raise InputError(
+            f"bounds must lie between {_LEAST_WIDTH:g} and {_MOST_WIDTH:g} apart, got {shown(given)}: give "
+            "targets in another unit"
+        )
     return float(low), float(high)
 
 
@@ -239,6 +247,8 @@ def _numbers(y: Any) -> Floats:
         raise InputError("targets are missing: requires y to be passed, but the target y is None")
     try:
         targets = np.asarray(y)
+        if targets.dtype.kind in "cmM":
+            raise TypeError
         if targets.dtype.kind not in "buif":
             targets = pd.to_numeric(pd.Series(targets.ravel()), errors="coerce").to_numpy(
                 np.float64
