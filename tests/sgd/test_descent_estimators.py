@@ -276,7 +276,7 @@ def test_progress_is_written_with_the_time_left(capsys):
     [
         ({"steps": 0}, {}, "^steps must be at least 1"),
         ({"rate": 0.1}, {}, "rate goes with sampling"),
-        ({"sampling": "sample", "rate": 1.5}, {}, "rate must be greater than 0 and at most 1"),
+        ({"sampling": "sample", "rate": 1.5}, {}, "rate must be at least 0.0001 and below 1"),
         ({"steps": 100_000}, {"budgets": 1e-6}, "lower steps"),
         ({}, {"y": np.full(N, 77)}, "not among the classes"),
         ({}, {"y": Y[:-1]}, "300 private records, but 299 labels"),

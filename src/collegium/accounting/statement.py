@@ -452,7 +452,8 @@ def floor_decimals(value: float, decimals: int = 4) -> str:
 def budget_and_cost(epsilon: float, spent: float, digits: int = 4) -> tuple[str, str]:
     """Write a budget, rounded down, and what was spent of it, rounded up, so that they can be compared.
 
-    As many digits are written as it takes for what is within the budget to look so.
+    As many digits are written as it takes for what is within the budget to look so; all of a budget is
+    written as the budget is.
 
     Parameters
     ----------
@@ -467,12 +468,16 @@ def budget_and_cost(epsilon: float, spent: float, digits: int = 4) -> tuple[str,
     --------
     >>> budget_and_cost(3.0, 0.98761), budget_and_cost(1e-6, 9.87654e-7)
     (('3', '0.9877'), ('1e-6', '9.877e-7'))
+    >>> budget_and_cost(0.69314718, 0.69314718)
+    ('0.6931', '0.6931')
     >>> budget_and_cost(0.69314718, 0.69314)
     ('0.69314', '0.69314')
     """
     while True:
         granted, paid = budget_in_digits(epsilon, digits), cost_in_digits(spent, digits)
         fits = spent <= epsilon and math.isfinite(epsilon)
+        if spent == epsilon and fits:
+            return granted, granted
         # From 17 digits on both are exact.
         if not fits or digits > 17 or Decimal(paid) <= Decimal(granted):
             return granted, paid

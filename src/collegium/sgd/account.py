@@ -77,7 +77,7 @@ class DescentAccount:
                 name,
                 group.owners,
                 group.budget,
-                spent[name],
+                _all_or(spent[name], group.budget.epsilon),
                 gdp_mu(group.budget.epsilon, group.budget.delta) if exact else float("inf"),
             )
             for name, group in self.plan.groups.items()
@@ -92,3 +92,8 @@ class DescentAccount:
             gaussian=exact,
             provisos=provisos,
         )
+
+
+def _all_or(spent: float, granted: float) -> float:
+    """Round a cost up to the budget, where a plan uses all of it but for rounding."""
+    return granted if granted * (1 - 1e-9) <= spent <= granted else spent

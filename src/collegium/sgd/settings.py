@@ -48,8 +48,9 @@ class Descent(Settings):
         None,
         "Mean probability with which somebody takes part in a step, of sample and scale.",
         kind="number",
-        above=0,
-        most=1,
+        least=1e-4,
+        below=1,
+        advice="with everybody in every step, sampling is full-batch",
         example="0.1",
     )
     clip_norm: float = setting(
