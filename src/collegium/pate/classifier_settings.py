@@ -31,9 +31,16 @@ def check_settings(model: Any, values: dict[str, Any]) -> int:
     for name, (kind, example) in _KINDS.items():
         if not isinstance(values[name], kind):
             raise InputError(f"{name} must be one such as {example}, got {shown(values[name])}")
+    check_truth("keep_sensitive", model.keep_sensitive)
+    check_running(model)
+    as_engine(model.engine, model.n_jobs)
+    return seed_of(model.random_state)
+
+
+def check_running(model: Any) -> None:
+    """Refuse settings that every estimator has of how it runs: ``noise_seed``, ``n_jobs``, ``verbose``."""
     if model.noise_seed is not None:
         check_whole("noise_seed", model.noise_seed, least=0)
-    check_truth("keep_sensitive", model.keep_sensitive)
     n_jobs, verbose = model.n_jobs, model.verbose
     if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
         raise InputError(
@@ -42,8 +49,6 @@ def check_settings(model: Any, values: dict[str, Any]) -> int:
         )
     if not isinstance(verbose, (bool, np.bool_)):
         check_whole("verbose", verbose, least=0)
-    as_engine(model.engine, n_jobs)
-    return seed_of(model.random_state)
 
 
 def seed_of(random_state: Any) -> int:

@@ -17,14 +17,14 @@ from sklearn.utils import Tags
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets, as_budgets
-from collegium.checks import check_whole, is_whole, shown
+from collegium.checks import shown
 from collegium.data.tables import as_records, take_rows
 from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
 from collegium.extremes import apart, granting, part_of
 from collegium.models.features import PublicComponents, ScatteringTransform
 from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
-from collegium.pate.classifier_settings import seed_of
+from collegium.pate.classifier_settings import check_running, seed_of
 from collegium.pate.from_python import (
     Face,
     Given,
@@ -121,15 +121,7 @@ class DescentFace(Face):
     def _recipe(self, X_public: Any) -> DescentRecipe:
         """Check every setting, whatever the records are."""
         descent = self._descent()
-        if self.noise_seed is not None:
-            check_whole("noise_seed", self.noise_seed, least=0)
-        if self.n_jobs is not None and (not is_whole(self.n_jobs) or self.n_jobs == 0):
-            raise InputError(
-                "n_jobs must be a whole number of at least 1, -1 for all cores, or None, got "
-                f"{shown(self.n_jobs)}"
-            )
-        if not isinstance(self.verbose, (bool, np.bool_)):
-            check_whole("verbose", self.verbose, least=0)
+        check_running(self)
         preprocessing = self.preprocessing
         if isinstance(preprocessing, str) and preprocessing != AUTO:
             raise InputError(

@@ -27,9 +27,7 @@ MAX_NOISE: float = MAX_SCALE * UNIT / GRID
 MOST_UNITS = 2**62
 
 
-def noisy(
-    total: Integers, sigma: float, noise: NoiseSource, *, step: int, rounds: int = 0
-) -> NDArray[np.float64]:
+def noisy(total: Integers, sigma: float, noise: NoiseSource, *, step: int) -> NDArray[np.float64]:
     """Add noise to a sum on the grid: what may be released of it.
 
     Parameters
@@ -41,7 +39,7 @@ def noisy(
     noise : NoiseSource
         Draws for this step.
     step : int
-        Its number, and ``rounds`` which attempt of a descent it belongs to, for seeded noise.
+        Its number, for seeded noise.
 
     Returns
     -------
@@ -59,6 +57,6 @@ def noisy(
             "too small for so many steps, take fewer"
         )
     stretched = sigma * (GRID / UNIT)
-    drawn = noise.gaussian(stretched, total.size, query=step, purpose=f"gradient {rounds}")
+    drawn = noise.gaussian(stretched, total.size, query=step, purpose="gradient 0")
     units = (drawn / GRID).astype(np.int64).reshape(total.shape)  # exact: whole numbers below 2^53
     return (total + units).astype(np.float64) * UNIT

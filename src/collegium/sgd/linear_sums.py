@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from collegium.errors import InputError
 from collegium.models.threads import in_threads
+from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.grid import FACTOR_BITS, MOST_UNITS, UNIT_BITS, Integers
 from collegium.sgd.losses import MOST_ERROR, Loss
 from collegium.sgd.sampling import Sample
@@ -69,7 +70,7 @@ class Terms:
     clip_norm: float
 
     @classmethod
-    def of(cls, plan: Any, clip_norm: float) -> Terms:
+    def of(cls, plan: DescentPlan, clip_norm: float) -> Terms:
         """Take them from a plan: in the order of its groups."""
         groups = plan.groups.values()
         clips = np.array([group.clip for group in groups])

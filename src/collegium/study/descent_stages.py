@@ -22,6 +22,7 @@ from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import NOISE_IN_A_LOGIT
 from collegium.sgd.face import start_from_public
 from collegium.sgd.ledgered import DescentSpending, allow, relation_of
+from collegium.sgd.optimiser import State
 from collegium.sgd.run import DescentRecipe, DescentRun, Learnt, Summands
 from collegium.sgd.steadiness import Steadiness, too_large_for_noise
 from collegium.sgd.streamed import remove_feature_shards
@@ -195,9 +196,12 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
             remove_feature_shards(folder.vault / _SHARDS)  # of a run that ended before it could
             return _as_kept(run, memory)
         steadiness = Steadiness(run.recipe.descent, run.plan)
-        learnt = run.descend(
-            summands, planned.n_features, stop=lambda state: steadiness.look(state) and False
-        )
+
+        def watch(state: State) -> bool:
+            steadiness.look(state)
+            return False  # a study takes all of its steps, and says afterwards what was seen
+
+        learnt = run.descend(summands, planned.n_features, stop=watch)
         if learnt.account.steps < taken:
             raise StudyInterrupted  # shards are kept for who goes on
     memory.end()
