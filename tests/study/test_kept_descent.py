@@ -58,11 +58,11 @@ class World:
         self.summands = self.run.summands()
         noisy, write = sgd_run.noisy, folders.write_durably
 
-        def draws(total, sigma, noise, *, step, rounds=0):
+        def draws(total, sigma, noise, *, step):
             self.die("summed")
             assert step < durable_steps(self.folder), "drawn before it was charged"
             self.drawn.append(step)
-            released = noisy(total, sigma, noise, step=step, rounds=rounds)
+            released = noisy(total, sigma, noise, step=step)
             self.die("drawn")
             return released
 
