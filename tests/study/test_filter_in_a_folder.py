@@ -42,11 +42,11 @@ def process(path, killed_at=None):
         before = accounts(summands)
         drawn, noisy, learnt = [], sgd_run.noisy, None
 
-        def draws(total, sigma, noise, *, step, rounds=0):
+        def draws(total, sigma, noise, *, step):
             drawn.append(step)
             if step == killed_at:
                 raise Killed
-            return noisy(total, sigma, noise, step=step, rounds=rounds)
+            return noisy(total, sigma, noise, step=step)
 
         with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
             patch.setattr(os, "fsync", lambda descriptor: None)
