@@ -9,7 +9,7 @@ import collegium
 
 ROOT = Path(collegium.__file__).parent
 ORDER = [
-    "cli", "study", "report", "attacks", "sgd", "pate", "models", "data", "ledger", "personalisation",
+    "cli", "study", "report", "attacks", "planner", "sgd", "pate", "models", "data", "ledger", "personalisation",
     "noise", "accounting",
 ]  # fmt: skip
 FACES = {"collegium", "collegium.accounting", "collegium.ledger"} | {

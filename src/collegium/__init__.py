@@ -34,6 +34,8 @@ _HOMES = {
     "collegium.sgd.regressor": ["DPSGDRegressor"],
     "collegium.sgd.door": ["individual_dpsgd"],
     "collegium.sgd.opacus_terms": ["opacus_terms"],
+    "collegium.planner.recommend": ["recommend"],
+    "collegium.study.chosen": ["plan"],
     "collegium.study.student_file": ["load_student"],
 }
 _ROOMS = ["accounting", "datasets", "features", "ledger", "students", "teachers"]
@@ -57,10 +59,12 @@ if TYPE_CHECKING:
     from collegium.pate.voting.vote_table import VoteTable
     from collegium.personalisation import Bagging, Uniform, Upsampling, Vanishing, Weighting
     from collegium.personalisation.rates import plan_descent
+    from collegium.planner.recommend import recommend
     from collegium.sgd.classifier import DPSGDClassifier
     from collegium.sgd.door import individual_dpsgd
     from collegium.sgd.opacus_terms import opacus_terms
     from collegium.sgd.regressor import DPSGDRegressor
+    from collegium.study.chosen import plan
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
@@ -95,5 +99,7 @@ __all__ = [
     "load_dataset",
     "load_student",
     "opacus_terms",
+    "plan",
     "plan_descent",
+    "recommend",
 ]

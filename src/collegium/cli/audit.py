@@ -115,13 +115,16 @@ def audit(
         one_run_table,
     )
     from collegium.cli.levels import parse_levels
+    from collegium.cli.progress import NoteObserver
     from collegium.pate.voting.affordable import refuse_unaffordable
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.release import check_release
     from collegium.personalisation import as_personalisation
     from collegium.report.audit_plots import audit_figure
+    from collegium.study.chosen import settled_method
     from collegium.study.config import read_config
     from collegium.study.descent_stages import plan_descent
+    from collegium.study.folder import StudyFolder
     from collegium.study.stages import plan_study
 
     if out_folder is not None:
@@ -154,6 +157,7 @@ def audit(
         folder, arrangement = out_folder, Arrangement(assignment="elsewhere")
     else:
         config = with_data_dir(read_config(path), data_dir)
+        config = settled_method(config, StudyFolder(path.with_suffix("")), NoteObserver())
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
     if config is not None and config.is_direct:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collegium.study.config import StudyConfig
 
 
-def show_plan(config: StudyConfig, as_json: bool) -> None:
+def show_plan(config: StudyConfig, as_json: bool, choice: dict[str, Any] | None = None) -> None:
     """Show what everybody would pay and give, and how long it would take. Spends nothing."""
     from collegium.cli.progress import NoteObserver
     from collegium.report.descent_page import signal_to_noise
@@ -47,6 +47,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
                 "ledger": None if ledger is None else str(ledger.place),
                 "takes_whole_budgets": ledger is not None and ledger.spending.allowance.whole,
                 "groups": _groups(plan, clip_norm),
+                **({} if choice is None else {"chosen": choice}),
             }
         )
         return

@@ -53,12 +53,18 @@ def forget(
     Example: collegium forget patient-17 study.toml --remove-records
     """
     from collegium.cli.progress import NoteObserver, ProgressObserver
+    from collegium.study.chosen import settled_method
     from collegium.study.config import read_config
+    from collegium.study.folder import StudyFolder
     from collegium.study.forgetting import forget as forget_in
 
     if out_folder is not None and len(studies) > 1:
         raise InputError("--out names one folder: with several studies, leave it out")
-    given = [(read_config(study), out_folder or study.with_suffix("")) for study in studies]
+    given = []
+    for study in studies:
+        folder = out_folder or study.with_suffix("")
+        config = settled_method(read_config(study), StudyFolder(folder), NoteObserver())
+        given.append((config, folder))
     if err.is_terminal and not as_json:
         with ProgressObserver() as observer:
             done = forget_in(owner, given, remove_records=remove_records, observer=observer)

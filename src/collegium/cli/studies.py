@@ -121,10 +121,29 @@ def _write_schema(path: Path) -> None:
     write_named(path, schema.encode(), is_ours=is_ours)
 
 
-def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Show who would get which teachers, and what the budgets can buy. Spends nothing.
+def plan(
+    study: StudyFile,
+    data_dir: DataDir = None,
+    optimise: Annotated[
+        str | None,
+        typer.Option(
+            "--optimise",
+            help="What the model is for, instead of the file's student.goal: accuracy, balanced or auc.",
+        ),
+    ] = None,
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--what-if", help="LEVEL=EPSILON: what if a level meant this? May be repeated."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Choose what the file leaves open, predict what comes of it, show what budgets buy. Spends nothing.
 
     Example: collegium plan study.toml
+
+    Example: collegium plan study.toml --what-if high=1.5
     """
     from collegium.cli.account import affordable_answers
     from collegium.cli.descent import show_plan
@@ -135,10 +154,19 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     from collegium.study.study_data import StudyData
 
     config = with_data_dir(read_config(study), data_dir)
+    observer = NoteObserver()
+    choice = None
+    if config.is_open:
+        choice, config = _choose(config, study.with_suffix(""), optimise, what_if or [], as_json)
+    elif optimise is not None or what_if:
+        raise InputError(
+            "--optimise and --what-if are for studies that leave open how they are learnt, and this one says "
+            f"(method.kind is {config.method.kind!r}): leave them out"
+        )
     if config.is_direct:
-        show_plan(config, as_json)
+        show_plan(config, as_json, choice)
         return
-    planned, ledger = plan_on_ledger(config, observer=NoteObserver())
+    planned, ledger = plan_on_ledger(config, observer=observer)
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
     assert isinstance(data, StudyData)
     columns = data.inputs.get("columns", [])
@@ -195,6 +223,28 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
         out.print(ledger.in_words, soft_wrap=True)
 
 
+def _choose(
+    config: StudyConfig, folder: Path, optimise: str | None, what_if: list[str], as_json: bool
+) -> tuple[dict[str, Any], StudyConfig]:
+    """Let the planner choose, and show it; also beside other levels."""
+    from collegium.cli.progress import NoteObserver
+    from collegium.cli.recommended import parse_what_if, show_choice, show_what_if
+    from collegium.study.chosen import recommended, with_sections
+
+    levels = parse_what_if(what_if)
+    observer = NoteObserver()
+    found = recommended(config, observer, optimise)
+    told = found.to_dict()
+    other = recommended(config, observer, optimise, levels) if levels else None
+    if other is not None:
+        told["what_if"] = {"levels": levels, **other.to_dict()["expected"]}
+    if not as_json:
+        show_choice(found)
+        if other is not None:
+            show_what_if(levels, found.expected, other.expected)
+    return told, with_sections(config, found.sections)
+
+
 def run(
     study: StudyFile,
     out_folder: Out = None,
@@ -213,6 +263,13 @@ def run(
 
     config = with_engine(with_data_dir(read_config(study), data_dir), engine, address)
     folder = out_folder or study.with_suffix("")
+    if config.is_open:
+        from collegium.cli.progress import NoteObserver
+        from collegium.study.chosen import settled_method
+        from collegium.study.folder import StudyFolder
+
+        refuse_among_a_studys_files(folder)
+        config = settled_method(config, StudyFolder(folder), NoteObserver(), keep=True)
     if config.is_direct:
         _show_descent(_run_descent(config, folder, as_json), as_json)
     else:

@@ -44,6 +44,10 @@ SHORT_NAMES = {
 _WHITENING = 0.25
 #: What kernel components compare images in: chosen with direct training (docs/results/direct-training.md).
 _KERNEL_POINTS, _KERNEL_POINTS_WHITENED = 400, 0.5
+#: The digits of 8 × 8 pixels, 1,200 people at ε = 1-2-3: 95.6 % as they are, 97.1 at 16, 96.8 at 32.
+_LEAST_SIDE = 16
+#: How far numbers of any kind are whitened: units are evened out, and noise is not blown up.
+_OF_NUMBERS = 0.5
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "logistic-regression": {"max_iter": 1000},
     "seed-cnn": {"network": "seed-cnn"},
@@ -179,8 +183,13 @@ def build_preprocessing(
             PublicComponents(components, whiten=_WHITENING if whiten is None else whiten),
         )
     if kind == "kernel":
-        points = PublicComponents(_KERNEL_POINTS, whiten=_KERNEL_POINTS_WHITENED)
-        return make_pipeline(ScatteringTransform(root=True), points, KernelComponents(components))
+        points = PublicComponents(_KERNEL_POINTS, whiten=_KERNEL_POINTS_WHITENED, or_fewer=True)
+        scattering = ScatteringTransform(root=True, least_side=_LEAST_SIDE)
+        return make_pipeline(scattering, points, KernelComponents(components))
+    if kind == "components":
+        return PublicComponents(
+            components, whiten=_OF_NUMBERS if whiten is None else whiten, or_fewer=True
+        )
     if kind == "embeddings":
         return Embeddings(normalise=cast(Any, normalise))
     return None

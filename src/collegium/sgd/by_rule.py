@@ -19,6 +19,7 @@ from scipy import linalg
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from collegium.data.record_kinds import IMAGES, ROWS, TABLE
 from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.features.principal import PublicComponents
 from collegium.models.preprocessing.binned_table import BinnedTable
@@ -32,6 +33,8 @@ NOISE_IN_A_LOGIT = 0.75
 NOISE_IN_A_SCORE = 0.25
 """The same where numbers between −1 and 1 are predicted: an eighth of what lies between."""
 LARGEST_STEP = 40.0
+USUAL_VIEW = {IMAGES: "kernel", TABLE: "binned", ROWS: "components"}
+"""What shows records to a linear model best, as `build_preprocessing` calls it."""
 MOST_CURVATURE = 1 + CONSTANT**2
 """Largest eigenvalue of the mean of x ⊗ x, of any rows of unit length with the constant behind them."""
 _COMPONENTS: dict[type, str] = {

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import make_pipeline
 from sklearn.utils import Tags
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets, as_budgets
 from collegium.checks import shown
+from collegium.data.record_kinds import kind_of_records
 from collegium.data.tables import as_records, take_rows
 from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
 from collegium.extremes import apart, granting, part_of
-from collegium.models.features import PublicComponents, ScatteringTransform
-from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
+from collegium.pate.catalogue import build_preprocessing
 from collegium.pate.classifier_settings import check_running, seed_of
 from collegium.pate.from_python import (
     Face,
@@ -35,14 +34,14 @@ from collegium.pate.from_python import (
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE, noise_of
+from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE, USUAL_VIEW, noise_of
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
 from collegium.sgd.progress import Lines, OnStep, Watch
 from collegium.sgd.public_start import public_start
 from collegium.sgd.run import DescentRecipe, DescentRun, planned
-from collegium.sgd.settings import MOST_COMPONENTS, WHITENING, Descent
+from collegium.sgd.settings import MOST_COMPONENTS, Descent
 from collegium.sgd.steadiness import FAR_IN_A_LOGIT, FAR_IN_A_SCORE, Steadiness, too_large_for_noise
 
 if TYPE_CHECKING:
@@ -52,8 +51,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 AUTO = "auto"
-OF_NUMBERS = 0.5
-"""How far numbers of any kind are whitened: units are evened out, and noise is not blown up."""
 
 
 class DescentFace(Face):
@@ -271,15 +268,13 @@ def start_from_public(run: DescentRun, y_public: NDArray[Any] | None) -> Floats 
 
 def usual_preprocessing(X_public: Any) -> Any:
     """Choose what shows records to a linear model, where public ones are there to fit it."""
-    if isinstance(X_public, pd.DataFrame):
-        return BinnedTable(MOST_COMPONENTS)
-    public = as_records(X_public, "public")
-    n_public, *shape = public.shape
-    if len(shape) > 1:
-        components = PublicComponents(max(1, min(MOST_COMPONENTS, n_public - 1)), whiten=WHITENING)
-        return make_pipeline(ScatteringTransform(root=True), components)
-    few = max(1, min(MOST_COMPONENTS, shape[0], n_public - 1))
-    return PublicComponents(few, whiten=OF_NUMBERS)
+    public = X_public if isinstance(X_public, pd.DataFrame) else as_records(X_public, "public")
+    return build_preprocessing(
+        USUAL_VIEW[kind_of_records(public)],
+        categorical="ordinal",
+        components=MOST_COMPONENTS,
+        random_state=0,
+    )
 
 
 def _warn(line: str) -> None:

@@ -12,8 +12,18 @@ from typing import Any
 from collegium.checks import exact_float, shown
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
+from collegium.pate.settings import Account
 from collegium.sgd.settings import MOST_COMPONENTS
-from collegium.study.sections import PATE, RENAMED, SECTIONS, SGD
+from collegium.study.sections import (
+    AUTO,
+    HOW,
+    OPEN_KEYS,
+    PATE,
+    RENAMED,
+    SECTIONS,
+    SGD,
+    DescentSection,
+)
 from collegium.study.study_settings import StudyConfig
 from collegium.study.together import check_together
 
@@ -64,14 +74,28 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
     sections: dict[str, Any] = {
         section: cls(**given.get(section, {})) for section, cls in SECTIONS.items()
     }
+    if sections["method"].kind == AUTO:
+        sections["method"] = replace(sections["method"], kind=_kind_of(given))
     if sections["method"].kind == SGD and "components" not in given.get("preprocessing", {}):
         seen = sections["preprocessing"]
-        if seen.kind in (None, "principal", "binned", "scattering", "kernel"):
+        if seen.kind in (None, "principal", "binned", "scattering", "kernel", "components"):
             sections["preprocessing"] = replace(seen, components=MOST_COMPONENTS)
     has_student = sections["method"].kind == PATE or bool(given.get("student"))
-    config = StudyConfig(**sections, folder=folder, has_student=has_student)
+    config = StudyConfig(**sections, folder=folder, has_student=has_student, given=given)
     check_together(config, given)
     return config
+
+
+def _kind_of(given: Mapping[str, Mapping[str, Any]]) -> str:
+    """Tell how a file that names no method means it to be learnt; left open if nothing in it says how."""
+    if given.get(DescentSection.section):
+        return SGD
+    says = any(set(given.get(section, {})) - set(OPEN_KEYS.get(section, ())) for section in HOW)
+    of_votes = settings_of(Account).keys() - {"delta", "guarantee"}
+    privacy = given.get("privacy", {})
+    if says or of_votes & privacy.keys() or privacy.get("guarantee", "worst-case") != "worst-case":
+        return PATE
+    return AUTO
 
 
 def check_names(section: str, keys: Collection[str]) -> None:

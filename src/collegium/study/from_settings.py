@@ -118,6 +118,6 @@ def _preprocessing(config: StudyConfig, kind: str | None) -> Any | None:
         categorical=config.preprocessing.categorical,
         components=config.preprocessing.components,
         normalise=config.preprocessing.normalise,
-        whiten=WHITENING if direct and whiten is None else whiten,
+        whiten=WHITENING if direct and whiten is None and kind == "scattering" else whiten,
         random_state=config.study.seed,
     )

@@ -29,7 +29,7 @@ MOST_JOBS = 10_000
 
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
-PATE, SGD = "pate", "sgd"
+AUTO, PATE, SGD = "auto", "pate", "sgd"
 ZERO, FROM_LABELS = "zero", "public-labels"
 PREPROCESSINGS = (
     "none",
@@ -40,6 +40,7 @@ PREPROCESSINGS = (
     "pca",
     "scattering",
     "kernel",
+    "components",
     "embeddings",
 )
 
@@ -252,11 +253,13 @@ class Method(Settings):
     """How it is learnt."""
 
     kind: str = setting(
-        PATE,
+        AUTO,
+        "auto: chosen from public facts, with everything else that a file leaves open; where a section says "
+        "how it is learnt, that decides: [descent] means sgd, others pate. "
         "pate: teachers learn from shards of the private records, and vote on public ones. sgd: one model "
         "learns from the private records directly, by noisy steps; it is a linear one, and goes with "
         "[descent] instead of [teachers], [personalisation] and [aggregation].",
-        choices=(PATE, SGD),
+        choices=(AUTO, PATE, SGD),
     )
     section: ClassVar[str] = "method"
 
@@ -274,7 +277,8 @@ class Preprocessing(Settings):
         "sgd; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
         "model `ridge`; kernel: similarities of images to public ones, then principal components, best for "
-        "method sgd; embeddings: the records are embeddings of a public model.",
+        "method sgd; components: rows of numbers as principal components; embeddings: the records are "
+        "embeddings of a public model.",
         kind="text",
         choices=PREPROCESSINGS,
         example='"none"',
@@ -284,7 +288,8 @@ class Preprocessing(Settings):
     )
     components: int = setting(
         50,
-        "pca, principal, binned, scattering, kernel: number of components; with method sgd at most so many.",
+        "pca, principal, binned, scattering, kernel, components: number of components; with method sgd at "
+        "most so many.",
     )
     whiten: float | None = setting(
         None,
@@ -593,6 +598,7 @@ KEYS = tuple(
 
 #: For each method, the sections and keys that mean nothing to it.
 OF_OTHER_METHODS: dict[str, tuple[str, ...]] = {
+    AUTO: (),
     PATE: (DescentSection.section,),
     SGD: (
         Teachers.section,
@@ -602,6 +608,18 @@ OF_OTHER_METHODS: dict[str, tuple[str, ...]] = {
         "student.targets",
     ),
 }
+
+#: What a file that leaves the choice open may still say of these sections.
+OPEN_KEYS = {StudentSection.section: ("goal", "class_shares")}
+#: Sections that say how it is learnt.
+HOW = (
+    Preprocessing.section,
+    DescentSection.section,
+    Teachers.section,
+    PersonalisationSection.section,
+    Aggregation.section,
+    StudentSection.section,
+)
 
 #: For each key that chooses between classes, the keys that belong to each choice.
 BELONGING = {

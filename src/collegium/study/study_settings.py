@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from collegium.pate.settings import Account, Queries
 from collegium.pate.teachers.engines import Engine
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.study.sections import (
+    AUTO,
     BELONGING,
     OF_OTHER_METHODS,
     PATE,
@@ -43,6 +44,7 @@ class StudyConfig:
         :mod:`collegium.study.sections` describes them.
     ``folder``: what relative paths are relative to: the TOML file's folder.
     ``has_student``: whether a student is published; without one, what was learnt directly.
+    ``given``: what stands in the file.
     """
 
     study: Study
@@ -59,6 +61,12 @@ class StudyConfig:
     run: Run
     folder: Path
     has_student: bool = True
+    given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing says how it is learnt, so that this is still to be chosen."""
+        return self.method.kind == AUTO
 
     @property
     def is_direct(self) -> bool:

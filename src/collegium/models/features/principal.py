@@ -31,6 +31,10 @@ class PublicComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         0 keeps the scale of each component (or feature), 1 divides by its public standard deviation, values
         between divide by that power of it. Where it is above 0, one common factor then makes the mean
         public variance 1.
+    public : array-like, optional
+        Fit on these records, whatever ``fit`` is given.
+    or_fewer : bool, default=False
+        Keep as many as there are, where public records have fewer than ``n_components``.
 
     Attributes
     ----------
@@ -70,10 +74,12 @@ class PublicComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_components: int | None = None,
         whiten: float = 0.0,
         public: ArrayLike | None = None,
+        or_fewer: bool = False,
     ) -> None:
         self.n_components = n_components
         self.whiten = whiten
         self.public = public
+        self.or_fewer = or_fewer
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Learn mean, directions and scales.
@@ -98,20 +104,23 @@ class PublicComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = dense_table(X if self.public is None else self.public, "public records")
         n, n_features = table.shape
         check_share("whiten", self.whiten)
-        if self.n_components is not None:
+        kept = self.n_components
+        if kept is not None:
             most = min(n - 1, n_features)
-            check_whole("n_components", self.n_components)
-            if self.n_components > most:
+            check_whole("n_components", kept)
+            if self.or_fewer and most:
+                kept = min(kept, most)
+            if kept > most:
                 raise InputError(
                     f"n_components={self.n_components} was given; {n} public records of {n_features} "
                     f"features have at most {most}: lower it, or give more public records"
                 )
-        if self.n_components is None:
+        if kept is None:
             mean = table.mean(axis=0, dtype=np.float64)
             deviation = table.std(axis=0, dtype=np.float64)
         else:
             solver = "randomized" if n_features > _MANY_FEATURES else "auto"
-            pca = PCA(self.n_components, svd_solver=solver, iterated_power=_POWER, random_state=0)
+            pca = PCA(kept, svd_solver=solver, iterated_power=_POWER, random_state=0)
             pca.fit(table)
             mean, deviation = pca.mean_, np.sqrt(pca.explained_variance_ * ((n - 1) / n))
             self.components_ = pca.components_.astype(np.float32)

@@ -43,6 +43,9 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
     root : bool, default=False
         Take the square root of each feature (of its size, keeping its sign). Strong strokes then outvote
         weak ones less, which linear models gain from; the non-expansiveness below no longer holds.
+    least_side : int, default=1
+        Images with a shorter side are enlarged: every pixel is repeated, as often as it takes. Scales that
+        are too large for a thumbnail tell more of an enlarged one.
     batch_size : int, default=16
         Images that are computed together. A matter of speed alone.
     n_jobs : int, default=-1
@@ -52,6 +55,8 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
     ----------
     image_shape_ : tuple of int
         (height, width, channels) of one image: all that ``fit`` learns.
+    enlargement_ : int
+        How often a pixel is repeated, across and down.
     n_features_in_ : int
         Values per image.
     n_features_out_ : int
@@ -96,6 +101,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
         max_order: Literal[0, 1, 2] = 2,
         shape: tuple[int, ...] | None = None,
         root: bool = False,
+        least_side: int = 1,
         batch_size: int = 16,
         n_jobs: int = -1,
     ) -> None:
@@ -104,6 +110,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
         self.max_order = max_order
         self.shape = shape
         self.root = root
+        self.least_side = least_side
         self.batch_size = batch_size
         self.n_jobs = n_jobs
 
@@ -132,6 +139,13 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
         self.n_features_in_ = int(np.prod(self.image_shape_))
         self.version_ = SCATTERING_VERSION
         height, width, depth = self.image_shape_
+        self.enlargement_ = -(-self.least_side // min(height, width))
+        height, width = height * self.enlargement_, width * self.enlargement_
+        if min(height, width) < 2**self.J:
+            raise InputError(
+                f"images of {height} × {width} pixels are too small for J={self.J}: allowed are at least "
+                f"{2**self.J} on each side; lower J, or raise least_side"
+            )
         places = (height >> self.J) * (width >> self.J)
         self.n_features_out_ = depth * n_channels(self.J, self.L, self.max_order) * places
         return self
@@ -183,13 +197,16 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
         """
         check_is_fitted(self, "image_shape_")
         shape = "x".join(map(str, self.image_shape_))
+        enlarged = f" enlarged={self.enlargement_}" if self.enlargement_ > 1 else ""
         return (
             f"scattering-{SCATTERING_VERSION} J={self.J} L={self.L} order={self.max_order} {shape} "
-            f"root={bool(self.root)}"
+            f"root={bool(self.root)}{enlarged}"
         )
 
     def _compute(self, images: NDArray[Any], features: NDArray[np.float32]) -> None:
-        height, width, depth = self.image_shape_
+        *sides, depth = self.image_shape_
+        times = self.enlargement_
+        height, width = (side * times for side in sides)
         block = max(1, self.batch_size // depth)
         n_threads = max(1, min(joblib.effective_n_jobs(self.n_jobs), -(-len(images) // block)))
         cascades: queue.SimpleQueue[Cascade] = queue.SimpleQueue()
@@ -201,7 +218,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
             finite_numbers(part, "images")
             # The last block is filled up, so that the arithmetic of an image is always the same.
             filled = np.zeros((block, height, width, depth), dtype=np.float32)
-            filled[: len(part)] = part
+            filled[: len(part)] = part.repeat(times, axis=1).repeat(times, axis=2)
             planes = filled.transpose(0, 3, 1, 2).reshape(block * depth, height, width)
             cascade = cascades.get()
             try:
@@ -218,6 +235,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
         check_whole("J", self.J, 1, _LARGEST_J)
         check_whole("L", self.L, 1, _LARGEST_L)
         check_whole("max_order", self.max_order, 0, 2)
+        check_whole("least_side", self.least_side, 1, 4096)
         check_whole("batch_size", self.batch_size, 1, 4096)
         if self.shape is not None:
             if not isinstance(self.shape, (tuple, list)) or len(self.shape) not in (2, 3):
@@ -248,11 +266,6 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc
                 )
             shape = (side, side)
         height, width, depth = (*shape, 1)[:3]
-        if min(height, width) < 2**self.J:
-            raise InputError(
-                f"images of {height} × {width} pixels are too small for J={self.J}: allowed are at least "
-                f"{2**self.J} on each side; lower J"
-            )
         return int(height), int(width), int(depth)
 
 

@@ -1,0 +1,66 @@
+"""What `collegium plan` shows of a choice: settings and reasons, what to expect, what consent is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from collegium.cli.console import err, out
+from collegium.errors import InputError
+
+if TYPE_CHECKING:
+    from collegium.planner.expected import Expected
+    from collegium.planner.recommend import Recommendation
+
+
+def show_choice(found: Recommendation) -> None:
+    """Print what was chosen, why, and what to expect."""
+    from collegium.study.toml_text import toml_text
+
+    out.print(f"Chosen from public facts alone: {found.method}", style="bold", soft_wrap=True)
+    for section, keys in found.sections.items():
+        for key, value in keys.items():
+            why = found.reasons.get(f"{section}.{key}", "")
+            out.print(
+                f"  {section}.{key} = {toml_text(value)}" + (f"  ({why})" if why else ""),
+                soft_wrap=True,
+                highlight=False,
+            )
+    out.print(f"Expected: {found.expected.in_words()}.", soft_wrap=True)
+    others = {name: tried for name, tried in found.alternatives.items() if name != found.method}
+    for name, tried in others.items():
+        out.print(f"Rehearsed beside it: {name}, {tried.score:.3f}.", soft_wrap=True)
+    for row in found.consent[:3]:
+        gain = "" if row.gain is None else f", worth {100 * row.gain:+.1f} points"
+        out.print(
+            f"If {row.group} ({row.people:,} people) granted ε = {row.instead:g} instead of {row.epsilon:g}: "
+            f"{100 * (row.signal - 1):+.0f} % signal{gain}.",
+            soft_wrap=True,
+        )
+    for line in found.notes:
+        err.print(f"Note: {line}", soft_wrap=True)
+    out.print()
+
+
+def show_what_if(levels: Mapping[str, float], now: Expected, then: Expected) -> None:
+    """Print what other levels would give."""
+    said = ", ".join(f"{name} = {epsilon:g}" for name, epsilon in levels.items())
+    out.print(f"With {said}: {then.in_words()}.", soft_wrap=True)
+    out.print(f"As it is: {now.in_words()}.\n", soft_wrap=True)
+
+
+def parse_what_if(given: list[str]) -> dict[str, float]:
+    """Read LEVEL=EPSILON pairs."""
+    levels: dict[str, float] = {}
+    for pair in given:
+        name, found, number = pair.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            found = ""
+        if not found or not value > 0:
+            raise InputError(
+                f"--what-if takes LEVEL=EPSILON with a positive number, such as high=1.5; got {pair!r}"
+            )
+        levels[name.strip()] = value
+    return levels

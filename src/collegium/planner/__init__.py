@@ -1,0 +1,1 @@
+"""From budgets and public facts to settings and predictions; no private value is looked at."""

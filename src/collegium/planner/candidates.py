@@ -1,0 +1,70 @@
+"""Ways to learn that a plan chooses between, as sections of a study; each is our best measured recipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from collegium.data.record_kinds import IMAGES
+from collegium.pate.catalogue import build_preprocessing
+from collegium.planner.facts import Facts
+from collegium.sgd.by_rule import USUAL_VIEW
+from collegium.sgd.settings import MOST_COMPONENTS
+
+DIRECT, TOGETHER, VOTES = "direct training", "direct training and a student", "votes (PATE)"
+Sections = dict[str, dict[str, Any]]
+_WHY = {
+    "kernel": "images: similarities to public images, in scattering features; a linear model on them is the "
+    "best of what was measured (docs/results/direct-training.md)",
+    "binned": "a table: each number also by the bin it is in, so that a linear model can bend",
+    "components": "rows of numbers: principal components of the public records, units evened out",
+}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to learn.
+
+    ``name``: for people.
+    ``sections``: of a study's file, those that say how it is learnt.
+    ``reasons``: key and why, for each choice.
+    """
+
+    name: str
+    sections: Sections
+    reasons: dict[str, str]
+
+    @property
+    def sees(self) -> str:
+        """Kind of preprocessing."""
+        return str(self.sections["preprocessing"]["kind"])
+
+    @property
+    def has_student(self) -> bool:
+        """Whether a student learns from what was released."""
+        return "model" in self.sections.get("student", {})
+
+    def preprocessing(self, seed: int) -> Any:
+        """Build what it sees of records, not fitted."""
+        most = self.sections["preprocessing"].get("components", MOST_COMPONENTS)
+        return build_preprocessing(
+            self.sees, categorical="ordinal", components=most, random_state=seed
+        )
+
+
+def direct(facts: Facts) -> Candidate:
+    """Direct training; on images with a student of its beliefs, which are free, and which noise spoils."""
+    sees = USUAL_VIEW[facts.kind]
+    sections: Sections = {"method": {"kind": "sgd"}, "preprocessing": {"kind": sees}}
+    reasons = {
+        "method.kind": "every record takes part in every step, and no vote is thrown away",
+        "preprocessing.kind": _WHY[sees],
+    }
+    if facts.kind != IMAGES:
+        return Candidate(DIRECT, sections, reasons)
+    sections["student"] = {"model": "gaussian-process"}
+    reasons["student.model"] = (
+        "learns from what the model believes of all public records, which costs nobody anything; published "
+        "is whichever is better, as noise tells"
+    )
+    return Candidate(TOGETHER, sections, reasons)

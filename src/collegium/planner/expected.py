@@ -1,0 +1,119 @@
+"""What to expect of a plan: an interval for its score, from rehearsals or from our own benchmarks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from collegium.data.record_kinds import IMAGES
+from collegium.planner.facts import Facts
+from collegium.planner.rehearsal import Rehearsed
+
+MEASURES = {"accuracy": "accuracy", "balanced": "balanced accuracy", "auc": "ROC AUC"}
+_WIDE = 1.645
+"""Standard errors on each side: nine in ten."""
+_SLOW = 1 / (math.sqrt(2) - 1)
+"""What is still to be gained, in units of what the last doubling gained, if errors fall as 1/√n."""
+#: Accuracy of direct training by signal, blanked (docs/results/direct-training.md): ε = 0.03, 0.1, 0.3, 1, 3
+#: for 60,000 people.
+_IMAGES_OF_TEN = {
+    "MNIST": ((630, 0.961), (1951, 0.979), (5380, 0.985), (16083, 0.990), (43147, 0.992)),
+    "Fashion-MNIST": ((630, 0.847), (1951, 0.874), (5380, 0.890), (16083, 0.906), (43147, 0.913)),
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A prediction.
+
+    ``measure``: of what: accuracy, balanced accuracy or ROC AUC.
+    ``low``, ``middle``, ``high``: nine in ten studies like this one are meant to end up between.
+    ``basis``: where the numbers come from, in words.
+    ``floor``: the same measure of a model that always names the largest class; None where shares are unknown.
+    """
+
+    measure: str
+    low: float
+    middle: float
+    high: float
+    basis: str
+    floor: float | None
+
+    @property
+    def is_better(self) -> bool | None:
+        """Whether it beats always naming one class; None where nobody can know."""
+        return None if self.floor is None else self.middle > self.floor
+
+    def in_words(self) -> str:
+        """One line."""
+        words = (
+            f"{self.measure} {_shown(self.middle, self.measure)} "
+            f"({_shown(self.low, self.measure)} to {_shown(self.high, self.measure)}), {self.basis}"
+        )
+        if self.floor is not None:
+            words += f"; always naming the largest class has {_shown(self.floor, self.measure)}"
+        return words
+
+
+def floor_of(facts: Facts) -> float | None:
+    """What a constant answer has, by the goal's measure."""
+    if facts.goal == "auc":
+        return 0.5
+    if facts.goal == "balanced":
+        return 1 / len(facts.classes)
+    return None if facts.shares is None else float(facts.shares.max())
+
+
+def from_labels(
+    facts: Facts, whole: Rehearsed, half: Rehearsed, cost: float, n_test: int | None
+) -> Expected:
+    """Predict from what known public classes teach, how much more records help, and what noise costs.
+
+    ``whole``, ``half``: what all known public classes teach, and half of them, judged by others.
+    ``cost``: what the noise of these budgets costs, as rehearsed.
+    ``n_test``: test records that the model will be measured on, whose number blurs what is found.
+    """
+    more = max(0.0, 1 - whole.n / max(facts.n_records, 1))
+    gain = max(0.0, whole.score - half.score) * more
+    middle = min(1.0, whole.score + gain - cost)
+    error = whole.error
+    if n_test:
+        error = math.hypot(error, math.sqrt(max(middle * (1 - middle), 1 / n_test) / n_test))
+    return Expected(
+        MEASURES[facts.goal],
+        max(0.0, whole.score - cost - _WIDE * error),
+        middle,
+        min(1.0, whole.score - cost + _SLOW * gain + _WIDE * error),
+        f"rehearsed on {whole.n:,} public records whose class is known",
+        floor_of(facts),
+    )
+
+
+def from_experience(facts: Facts) -> Expected:
+    """Say what our own benchmarks had, where no public class is known."""
+    floor = floor_of(facts)
+    if facts.kind == IMAGES and facts.goal == "accuracy":
+        found = [_at(curve, facts.signal) for curve in _IMAGES_OF_TEN.values()]
+        low, high = min(found) - 0.03, min(1.0, max(found) + 0.01)
+        basis = "as MNIST and Fashion-MNIST had with such budgets (no public class is known)"
+        return Expected(MEASURES[facts.goal], low, (low + high) / 2, high, basis, floor)
+    low = 1 / len(facts.classes) if floor is None else floor
+    basis = "anything between: without public classes nobody can know (a few hundred would tell)"
+    return Expected(MEASURES[facts.goal], low, (low + 1) / 2, 1.0, basis, floor)
+
+
+def _at(curve: tuple[tuple[float, float], ...], signal: float) -> float:
+    (first, low), (last, high) = curve[0], curve[-1]
+    if signal <= first:
+        return low * signal / first
+    if signal >= last:
+        return high
+    for (a, at_a), (b, at_b) in pairwise(curve):
+        if signal <= b:
+            return at_a + (at_b - at_a) * math.log(signal / a) / math.log(b / a)
+    return high
+
+
+def _shown(value: float, measure: str) -> str:
+    return f"{value:.3f}" if measure == MEASURES["auc"] else f"{100 * value:.1f} %"

@@ -1,0 +1,107 @@
+"""What a plan is made of: budgets, group sizes, classes and public records. Nothing else is ever seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budget, Budgets
+from collegium.data.record_kinds import kind_of_records
+from collegium.errors import InputError
+from collegium.personalisation.descent_plan import DescentPlan
+from collegium.personalisation.rates import plan_descent
+from collegium.sgd.by_rule import signal
+from collegium.sgd.settings import Descent
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """All that a plan may depend on.
+
+    ``groups``: what each group granted, by name.
+    ``sizes``: public number of owners of each group.
+    ``classes`` (n_classes,): the public list of classes.
+    ``X_public``: public records.
+    ``known`` (n_public,): class numbers of public records; -1 where nobody knows.
+    ``n_records``: private records, counted as group sizes are.
+    ``goal``: what the model is for: "accuracy", "balanced" or "auc".
+    ``neighbours``: whom the guarantee compares.
+    ``class_shares`` (n_classes,): public shares of the classes, if given.
+    ``seed``: of public randomness.
+    """
+
+    groups: Mapping[str, Budget]
+    sizes: Mapping[str, int]
+    classes: NDArray[Any]
+    X_public: Any
+    known: NDArray[np.intp]
+    n_records: int
+    goal: str = "accuracy"
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
+    class_shares: NDArray[np.float64] | None = None
+    seed: int = 0
+    descent: Descent = field(default_factory=Descent)
+
+    def __post_init__(self) -> None:
+        if len(self.classes) < 2:
+            raise InputError(
+                f"there is nothing to learn with {len(self.classes)} class: give the public list of two or "
+                "more classes"
+            )
+
+    @classmethod
+    def of(cls, budgets: Budgets, **others: Any) -> Facts:
+        """Take the public side of budgets."""
+        return cls(dict(budgets.groups), budgets.public_sizes(), **others)
+
+    @property
+    def n_people(self) -> int:
+        """Owners with a budget."""
+        return sum(self.sizes.values())
+
+    @property
+    def n_public(self) -> int:
+        """Public records."""
+        return int(self.X_public.shape[0])
+
+    @cached_property
+    def kind(self) -> str:
+        """What records are: "images", a "table" with named columns, or "rows" of numbers."""
+        return kind_of_records(self.X_public)
+
+    @cached_property
+    def labelled(self) -> NDArray[np.intp]:
+        """Rows of public records whose class is known."""
+        return np.flatnonzero(self.known >= 0)
+
+    @cached_property
+    def shares(self) -> NDArray[np.float64] | None:
+        """Public shares of the classes: given, or counted in public labels; None where neither is there."""
+        if self.class_shares is not None:
+            return self.class_shares
+        if not self.labelled.size:
+            return None
+        counts = np.bincount(self.known[self.labelled], minlength=len(self.classes)) + 0.5
+        return np.asarray(counts / counts.sum())
+
+    @cached_property
+    def descent_plan(self) -> DescentPlan:
+        """What these budgets buy in a full batch."""
+        return plan_descent(
+            self.groups,
+            self.sizes,
+            steps=self.descent.steps,
+            kind="full-batch",
+            neighbours=self.neighbours,
+        )
+
+    @cached_property
+    def signal(self) -> float:
+        """Σ of μ over people, as far as a common plan uses it: what accuracy under noise depends on."""
+        return signal(self.descent_plan)

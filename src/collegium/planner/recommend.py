@@ -1,0 +1,363 @@
+"""Which way to learn, with which settings, and what to expect: from public facts, with a reason each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from collegium.accounting.gaussian import gdp_mu
+from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, as_budgets
+from collegium.data.class_shares import as_class_shares
+from collegium.data.record_kinds import IMAGES, TABLE
+from collegium.data.tables import as_records
+from collegium.errors import InputError
+from collegium.extremes import apart
+from collegium.pate.from_python import one_each
+from collegium.planner.candidates import Sections, direct
+from collegium.planner.expected import MEASURES, Expected, from_experience, from_labels
+from collegium.planner.facts import Facts
+from collegium.planner.rehearsal import NO_NOISE, DescentRehearsal, Rehearsed
+from collegium.planner.stand_ins import ENOUGH, stand_ins
+from collegium.sgd.classifier import DPSGDClassifier
+from collegium.sgd.run import RELATIONS
+
+Tell = Callable[[str], None]
+_MORE = 1.5
+"""By how much a group's ε is raised to tell what more consent is worth."""
+_MOST_ROWS = 8
+_FARTHEST = 2.0**12
+
+
+@dataclass(frozen=True)
+class Consent:
+    """What more consent of one group would be worth.
+
+    ``group``, ``people``: which, and how many they are.
+    ``epsilon``, ``instead``: what they grant, and what is asked.
+    ``signal``: by which factor the signal of everybody together would grow.
+    ``gain``: of the score; None where no rehearsal could tell.
+    """
+
+    group: str
+    people: int
+    epsilon: float
+    instead: float
+    signal: float
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Settings, chosen from public facts alone, and what to expect of them.
+
+    Attributes
+    ----------
+    method : str
+        In words.
+    sections : mapping
+        Of a study's file: section, key, value; everything else has defaults.
+    reasons : mapping of str to str
+        A reason for each choice.
+    expected : Expected
+        The score, as an interval.
+    alternatives : mapping of str to Rehearsed
+        How each way to learn did in rehearsal, the chosen one among them.
+    consent : tuple of Consent
+        What more consent would be worth, the most valuable first.
+    notes : tuple of str
+        What should be known before anything is spent.
+    """
+
+    method: str
+    sections: Sections
+    reasons: Mapping[str, str]
+    expected: Expected
+    alternatives: Mapping[str, Rehearsed] = field(default_factory=dict)
+    consent: tuple[Consent, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def estimator(self, **parameters: Any) -> DPSGDClassifier:
+        """Make what was chosen, not fitted.
+
+        ``parameters``: of the estimator, beside what was chosen: ``classes``, ``random_state``, …
+
+        A student of its beliefs, where one was chosen (``sections["student"]``), learns afterwards:
+        :meth:`~collegium.DPSGDClassifier.teach`.
+        """
+        return DPSGDClassifier(**parameters)
+
+    def __str__(self) -> str:
+        lines = [f"{self.method}; expected: {self.expected.in_words()}"]
+        lines += [f"  {key}: {why}" for key, why in self.reasons.items()]
+        return "\n".join([*lines, *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Make a dictionary for JSON."""
+        expected = self.expected
+        return {
+            "method": self.method,
+            "settings": self.sections,
+            "reasons": dict(self.reasons),
+            "expected": {
+                "measure": expected.measure,
+                "low": expected.low,
+                "middle": expected.middle,
+                "high": expected.high,
+                "basis": expected.basis,
+                "always_the_largest_class": expected.floor,
+            },
+            "rehearsed": {name: tried.score for name, tried in self.alternatives.items()},
+            "consent": [vars(row) for row in self.consent],
+            "notes": list(self.notes),
+        }
+
+
+def recommend_from(
+    facts: Facts, n_test: int | None = None, tell: Tell = lambda line: None
+) -> Recommendation:
+    """Choose a way to learn and predict what comes of it. Spends nothing and looks at no private value.
+
+    ``n_test``: public test records that the model will be measured on.
+    ``tell``: is told what is being done.
+    """
+    found = stand_ins(facts)
+    candidate = direct(facts)
+    tell(f"rehearsing {candidate.name} on {found.X.shape[0]:,} public records")
+    rehearsal = DescentRehearsal(
+        facts, found, candidate.preprocessing(facts.seed), candidate.has_student
+    )
+    at = _Scores(rehearsal)
+    whole = at(facts.signal)
+    tried = {candidate.name: whole}
+    notes = []
+    if found.synthetic:
+        expected = from_experience(facts)
+        notes.append(
+            f"no class of {ENOUGH} or more public records is known, so that the rehearsal had to take "
+            f"clusters for classes: noise costs {100 * max(0.0, at(NO_NOISE).score - whole.score):.1f} "
+            "points of them. A few hundred public labels would make the prediction one."
+        )
+    else:
+        alone, half = rehearsal.alone(), rehearsal.alone(0.5)
+
+        def expected_at(signal: float) -> Expected:
+            cost = max(0.0, at(NO_NOISE).score - at(signal).score)
+            return from_labels(facts, alone, half, cost, n_test)
+
+        expected = expected_at(facts.signal)
+        notes += _of_public_labels(expected, alone)
+        notes += _if_useless(facts, expected_at)
+    notes += _of_shape(facts)
+    return Recommendation(
+        candidate.name,
+        candidate.sections,
+        candidate.reasons,
+        expected,
+        tried,
+        _consent(facts, at if not found.synthetic else None),
+        tuple(notes),
+    )
+
+
+class _Scores:
+    """Scores at a few signals, and between them, never falling as the signal grows."""
+
+    def __init__(self, rehearsal: DescentRehearsal) -> None:
+        self._rehearsal = rehearsal
+        self._known: dict[float, Rehearsed] = {}
+
+    def __call__(self, signal: float) -> Rehearsed:
+        if signal not in self._known:
+            self._known[signal] = self._rehearsal.score(signal)
+        return self._known[signal]
+
+    def between(self, signal: float, base: float) -> float:
+        """Interpolate, from the score at ``base`` and at four times of it."""
+        low, high = self(base).score, self(4 * base).score
+        return low + max(0.0, high - low) * min(1.0, math.log(signal / base) / math.log(4))
+
+
+def _of_public_labels(expected: Expected, alone: Rehearsed) -> list[str]:
+    """Say so where public labels alone do as well: then nobody's budget need be spent."""
+    if alone.score < expected.middle:
+        return []
+    return [
+        f"the public labels alone teach as much ({expected.measure} {alone.score:.3f}), at no cost to "
+        "anybody: think whether private records are needed"
+    ]
+
+
+def _if_useless(facts: Facts, expected_at: Callable[[float], Expected]) -> list[str]:
+    """Where a constant answer is as good, say what it would take."""
+    expected = expected_at(facts.signal)
+    if expected.is_better is not False:
+        return []
+    line = f"these budgets are not expected to buy more {expected.measure} than always naming one class has"
+    times = 4.0
+    while times <= _FARTHEST:
+        if expected_at(times * facts.signal).is_better:
+            return [
+                f"{line}. About {times:g} times as many people would do, or ε = "
+                f"{_epsilon_for(facts, times):.2g} from everybody"
+            ]
+        times *= 4
+    return [
+        f"{line}, and without any noise they would not: these features tell too little of the classes"
+    ]
+
+
+def _epsilon_for(facts: Facts, times: float) -> float:
+    """Find the ε that, granted by everybody, gives so many times the signal."""
+    delta = min(budget.delta for budget in facts.groups.values())
+    wanted = times * facts.signal / facts.n_people
+    low, high = 1e-4, 1e4
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if gdp_mu(middle, delta) < wanted else (low, middle)
+    return high
+
+
+def _of_shape(facts: Facts) -> list[str]:
+    """Notes about sizes alone."""
+    notes = []
+    if len(facts.sizes) > facts.n_people:
+        notes.append(f"there are more levels ({len(facts.sizes)}) than people ({facts.n_people})")
+    known = facts.known[facts.labelled]
+    if known.size and np.unique(known).size == 1:
+        notes.append(
+            f"all {known.size:,} known public classes are {facts.classes[known[0]]!r}: they say nothing "
+            "about how to tell classes apart"
+        )
+    if facts.kind == TABLE:
+        constant = [
+            str(name) for name in facts.X_public.columns if facts.X_public[name].nunique() < 2
+        ]
+        if constant:
+            notes.append(
+                f"column {constant[0]!r} has one value in all public records"
+                + (f" (and {len(constant) - 1} more have)" if len(constant) > 1 else "")
+                + ": what private records hold there cannot be used. Are public records like private ones?"
+            )
+    if facts.n_public < 100 and facts.kind == IMAGES:
+        notes.append(f"{facts.n_public} public records are few: features are fitted on them")
+    return notes
+
+
+def _consent(facts: Facts, at: _Scores | None) -> tuple[Consent, ...]:
+    """Ask of each group what half as much again would be worth."""
+    finite = {
+        name: b for name, b in facts.groups.items() if not b.is_unlimited and facts.sizes[name]
+    }
+    if len(finite) > _MOST_ROWS:
+        return ()
+    rows = []
+    for name, budget in finite.items():
+        instead = Budget(_MORE * budget.epsilon, budget.delta)
+        signal = replace(facts, groups={**facts.groups, name: instead}).signal
+        gain = None
+        if at is not None:
+            gain = at.between(signal, facts.signal) - at(facts.signal).score
+        rows.append(
+            Consent(
+                name,
+                facts.sizes[name],
+                budget.epsilon,
+                instead.epsilon,
+                signal / facts.signal,
+                gain,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: -row.signal))
+
+
+def recommend(
+    budgets: Budgets | Budget | ArrayLike,
+    *,
+    X_public: Any,
+    classes: ArrayLike,
+    y_public: ArrayLike | None = None,
+    goal: str = "accuracy",
+    neighbours: str = "blanked",
+    class_shares: Mapping[Any, float] | ArrayLike | None = None,
+    delta: float = DEFAULT_DELTA,
+    n_records: int | None = None,
+    random_state: int = 0,
+) -> Recommendation:
+    """Choose how to learn, and predict what comes of it, from public facts alone. Spends nothing.
+
+    Rehearses on public records what would be done with the private ones, with the noise of these budgets.
+
+    Parameters
+    ----------
+    budgets : Budgets, array-like of float of shape (n_records,), float or Budget
+        What everybody granted, as for ``fit``: ε per owner, with ``delta``.
+    X_public : array-like or DataFrame, shape (n_public, n_features)
+        Public records, like the private ones.
+    classes : array-like, shape (n_classes,)
+        The public list of classes.
+    y_public : array-like, shape (n_public,), optional
+        Their classes, where somebody knows them; missing values (None, NaN) elsewhere. A few hundred make the
+        prediction one.
+    goal : {"accuracy", "balanced", "auc"}
+        What the model is for.
+    neighbours : {"blanked", "replaced"}
+        Whom the guarantee compares.
+    class_shares : mapping of class to share, or array-like, optional
+        Public shares of the classes.
+    delta : float
+        δ of budgets that are given as numbers.
+    n_records : int, optional
+        How many records there are, where everybody has the same budget.
+    random_state : int
+        Public randomness.
+
+    Returns
+    -------
+    Recommendation
+        ``print`` it; :meth:`Recommendation.estimator` makes what was chosen.
+
+    Raises
+    ------
+    InputError
+        If anything that was given cannot be used.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(500, random_state=0)
+    >>> found = recommend(1.0, n_records=5000, X_public=X, y_public=y, classes=[0, 1])
+    >>> found.method
+    'direct training'
+    >>> bool(found.expected.low <= found.expected.middle <= found.expected.high)
+    True
+    """
+    granted = apart(as_budgets(budgets, delta, n_records)).budgets
+    if neighbours not in RELATIONS:
+        raise InputError(
+            f"neighbours must be {' or '.join(map(repr, RELATIONS))}, got {neighbours!r}"
+        )
+    if goal not in MEASURES:
+        raise InputError(f"goal must be {' or '.join(map(repr, MEASURES))}, got {goal!r}")
+    X = as_records(X_public, "public")
+    known, names = np.full(X.shape[0], -1, dtype=np.intp), np.unique(np.asarray(classes))
+    if y_public is not None:
+        given = one_each(y_public, X.shape[0], "public records", "classes in y_public")
+        known = pd.Index(names).get_indexer(pd.Index(given)).astype(np.intp)
+    facts = Facts.of(
+        granted,
+        classes=names,
+        X_public=X,
+        known=known,
+        n_records=granted.n_records,
+        goal=goal,
+        neighbours=RELATIONS[neighbours],
+        class_shares=None if class_shares is None else as_class_shares(class_shares, names),
+        seed=random_state,
+    )
+    return recommend_from(facts)

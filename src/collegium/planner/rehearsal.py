@@ -1,0 +1,188 @@
+"""Direct training rehearsed on public records: the very steps, with the noise that these budgets need.
+
+What noise does to a linear model depends on the signal S = Σ μ (:mod:`collegium.sgd.by_rule`). A rehearsal
+learns from n public records in place of N private ones, with the mean gradient's noise of all N: the sum's
+noise is made smaller by n/N. So it tells what noise costs, and which way to learn suffers least; how much can
+be learnt at all is told by the known classes (``alone``).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budgets
+from collegium.pate.quality import measure_quality
+from collegium.pate.records import Records
+from collegium.pate.students.gaussian_process import GaussianProcessStudent
+from collegium.pate.students.supervised import beliefs_of
+from collegium.pate.views import fitted_view
+from collegium.planner.facts import Facts
+from collegium.planner.stand_ins import StandIns, completed, public_model
+from collegium.sgd.by_rule import noise_of, signal, with_components
+from collegium.sgd.linear_model import as_rows
+from collegium.sgd.run import DescentRecipe, DescentRun
+from collegium.sgd.together import choose, taught_by_beliefs
+
+Floats = NDArray[np.float64]
+NO_NOISE = 1e9
+"""A signal beside which no noise is left."""
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """How a way to learn did on public records.
+
+    ``score``: the goal's measure, on records that were not learnt from.
+    ``error``: standard deviation of it, from how many records there were to judge by.
+    ``accuracy``: share of right answers.
+    ``n``: records that it was judged by.
+    ``by_student``: in which share of the folds a student that learnt from beliefs was published.
+    """
+
+    score: float
+    error: float
+    accuracy: float
+    n: int
+    by_student: float = 0.0
+
+
+class DescentRehearsal:
+    """Direct training on stand-ins, seen through one preprocessing.
+
+    Parameters
+    ----------
+    facts : Facts
+        Of the plan.
+    found : StandIns
+        Public records; where they have no classes, clusters are taken.
+    preprocessing : transformer or None
+        Not fitted.
+    with_student : bool
+        Whether a student learns from what the model believes, and the better of both counts.
+    """
+
+    def __init__(
+        self, facts: Facts, found: StandIns, preprocessing: Any, with_student: bool
+    ) -> None:
+        self.facts, self.with_student = facts, with_student
+        begun = time.perf_counter()
+        if preprocessing is None:
+            seen = as_rows(found.X, "public records")
+        else:
+            n_classes = len(facts.classes)
+            made = with_components(
+                preprocessing, facts.descent, facts.descent_plan, found.X.shape[0], n_classes
+            )
+            seen = as_rows(
+                fitted_view(made, found.X, "preprocessing").of(found.X), "public records"
+            )
+        self.seen: Floats = seen
+        self.seconds_to_see = (time.perf_counter() - begun) / len(seen)
+        self.known = found
+        self.found = completed(found, seen, len(facts.classes))
+
+    @property
+    def n_features(self) -> int:
+        """Of the model."""
+        return int(self.seen.shape[1])
+
+    def alone(self, share: float = 1.0) -> Rehearsed:
+        """Learn from known public classes only, without noise; nobody's privacy is touched.
+
+        ``share``: of those that are learnt from.
+        """
+        beliefs = np.zeros((len(self.seen), len(self.facts.classes)))
+        for learn, judged in self.known.folds():
+            some = learn[: max(1, round(share * len(learn)))]
+            codes = self.known.codes[some]
+            if np.unique(codes).size < 2:
+                beliefs[np.ix_(judged, codes[:1])] = 1.0
+                continue
+            model = public_model(self.seen[some], codes)
+            beliefs[np.ix_(judged, model.classes_)] = model.predict_proba(self.seen[judged])
+        rows = self.known.labelled
+        return scored(self.facts, beliefs[rows], self.known.codes[rows], synthetic=False)
+
+    def score(self, of_signal: float) -> Rehearsed:
+        """Learn from three quarters of the stand-ins and judge by the last, four times.
+
+        ``of_signal``: S, of the budgets that are tried.
+        """
+        beliefs = np.zeros((len(self.seen), len(self.facts.classes)))
+        taught = []
+        with threadpool_limits(1):  # so small are the matrices
+            for learn, judged in self.found.folds():
+                model, is_student = self._learn(learn, of_signal)
+                beliefs[judged] = beliefs_of(model, self.seen[judged], np.arange(beliefs.shape[1]))
+                taught.append(is_student)
+        rows = self.found.labelled
+        return scored(
+            self.facts,
+            beliefs[rows],
+            self.found.codes[rows],
+            self.found.synthetic,
+            float(np.mean(taught)),
+        )
+
+    def _learn(self, rows: NDArray[np.intp], of_signal: float) -> tuple[Any, bool]:
+        facts = self.facts
+        classes = np.arange(len(facts.classes))
+        records = Records(
+            X=self.seen[rows],
+            codes=self.found.codes[rows],
+            budgets=Budgets.from_epsilons(np.ones(len(rows))),
+            classes=classes,
+            X_public=self.seen,
+        )
+        descent = replace(facts.descent, components=None, neighbours=None)
+        recipe = DescentRecipe(descent, None, seed=facts.seed, noise_seed=facts.seed)
+        run = DescentRun(recipe, records, relation=Neighbours.ADD_OR_REMOVE, n_threads=1)
+        # The same mean gradient, with the noise that so much signal leaves in it.
+        run.plan = replace(run.plan, noise=run.plan.noise * signal(run.plan) / of_signal)
+        learnt = run.learn()
+        model = run.model(learnt)
+        if not self.with_student:
+            return model, False
+        student = taught_by_beliefs(
+            GaussianProcessStudent(random_state=facts.seed),
+            self.seen,
+            beliefs_of(model, self.seen, classes),
+            classes,
+            lambda line: None,
+        )
+        noise = noise_of(descent, run.plan, run.learning_rate)
+        picked = choose(noise, model, student, self.seen, self.seen, facts.seed)
+        return (student, True) if picked.student else (model, False)
+
+
+def scored(
+    facts: Facts, beliefs: Floats, codes: NDArray[np.intp], synthetic: bool, by_student: float = 0.0
+) -> Rehearsed:
+    """Judge beliefs by the goal's measure."""
+    classes = np.arange(beliefs.shape[1])
+    shares = None if synthetic else facts.shares
+    named = (beliefs if facts.goal == "accuracy" or shares is None else beliefs / shares).argmax(
+        axis=1
+    )
+    quality = measure_quality(classes, codes, classes[named], beliefs)
+    assert quality is not None
+    score = {
+        "accuracy": quality.accuracy,
+        "balanced": quality.balanced_accuracy,
+        "auc": quality.auc if quality.auc is not None else math.nan,
+    }[facts.goal]
+    counts = np.bincount(codes, minlength=len(classes))
+    # Of a share among n records; balanced measures rest on the rarest class.
+    rare = (
+        len(codes) if facts.goal == "accuracy" else len(classes) * max(1, counts[counts > 0].min())
+    )
+    error = math.sqrt(max(score * (1 - score), 0.25 / max(len(codes), 1)) / rare)
+    return Rehearsed(float(score), error, float(quality.accuracy), len(codes), by_student)
