@@ -27,6 +27,9 @@ def show_choice(found: Recommendation) -> None:
                 highlight=False,
             )
     out.print(f"Expected: {found.expected.in_words()}.", soft_wrap=True)
+    if found.answers is not None:
+        out.print(f"Answers: {found.answers:,}, one about every public record.")
+    out.print(f"A run takes about {found.minutes:.1f} minutes and {found.gigabytes:.1f} GB here.")
     others = {name: tried for name, tried in found.alternatives.items() if name != found.method}
     for name, tried in others.items():
         out.print(f"Rehearsed beside it: {name}, {tried.score:.3f}.", soft_wrap=True)

@@ -13,6 +13,8 @@ from collegium.planner.rehearsal import Rehearsed
 MEASURES = {"accuracy": "accuracy", "balanced": "balanced accuracy", "auc": "ROC AUC"}
 _WIDE = 1.645
 """Standard errors on each side: nine in ten."""
+_DOUBT = 0.5
+"""How far the gain of the last doubling may be mistaken, in standard errors of the score."""
 _SLOW = 1 / (math.sqrt(2) - 1)
 """What is still to be gained, in units of what the last doubling gained, if errors fall as 1/√n."""
 #: Accuracy of direct training by signal, blanked (docs/results/direct-training.md): ε = 0.03, 0.1, 0.3, 1, 3
@@ -84,7 +86,7 @@ def from_labels(
         MEASURES[facts.goal],
         max(0.0, whole.score - cost - _WIDE * error),
         middle,
-        min(1.0, whole.score - cost + _SLOW * gain + _WIDE * error),
+        min(1.0, whole.score - cost + _SLOW * (gain + _DOUBT * error * more) + _WIDE * error),
         f"rehearsed on {whole.n:,} public records whose class is known",
         floor_of(facts),
     )

@@ -19,11 +19,12 @@ from collegium.data.tables import as_records
 from collegium.errors import InputError
 from collegium.extremes import apart
 from collegium.pate.from_python import one_each
-from collegium.planner.candidates import Sections, direct
+from collegium.planner.candidates import Candidate, Sections, direct
 from collegium.planner.expected import MEASURES, Expected, from_experience, from_labels
 from collegium.planner.facts import Facts
 from collegium.planner.rehearsal import NO_NOISE, DescentRehearsal, Rehearsed
 from collegium.planner.stand_ins import ENOUGH, stand_ins
+from collegium.planner.votes import rehearse_votes, votes
 from collegium.sgd.classifier import DPSGDClassifier
 from collegium.sgd.run import RELATIONS
 
@@ -31,6 +32,12 @@ Tell = Callable[[str], None]
 _MORE = 1.5
 """By how much a group's ε is raised to tell what more consent is worth."""
 _MOST_ROWS = 8
+_BEGINNING, _STUDENT = 10.0, 2e-3
+"""Seconds: to begin and to report, and of a student for each public record."""
+_PROGRAM = 350 * 2**20
+"""Bytes: of the program itself."""
+_OF_CLUSTERS = 0.05
+"""By how much more votes must win where classes are clusters, which any method finds."""
 _FARTHEST = 2.0**12
 
 
@@ -68,6 +75,10 @@ class Recommendation:
         The score, as an interval.
     alternatives : mapping of str to Rehearsed
         How each way to learn did in rehearsal, the chosen one among them.
+    answers : int or None
+        Answers that votes would give; None where no votes are held.
+    minutes, gigabytes : float
+        What a run would take on this machine, roughly: within a factor of two or three.
     consent : tuple of Consent
         What more consent would be worth, the most valuable first.
     notes : tuple of str
@@ -79,6 +90,9 @@ class Recommendation:
     reasons: Mapping[str, str]
     expected: Expected
     alternatives: Mapping[str, Rehearsed] = field(default_factory=dict)
+    answers: int | None = None
+    minutes: float = 0.0
+    gigabytes: float = 0.0
     consent: tuple[Consent, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -112,6 +126,9 @@ class Recommendation:
                 "basis": expected.basis,
                 "always_the_largest_class": expected.floor,
             },
+            "answers": self.answers,
+            "minutes": self.minutes,
+            "gigabytes": self.gigabytes,
             "rehearsed": {name: tried.score for name, tried in self.alternatives.items()},
             "consent": [vars(row) for row in self.consent],
             "notes": list(self.notes),
@@ -134,7 +151,11 @@ def recommend_from(
     )
     at = _Scores(rehearsal)
     whole = at(facts.signal)
-    tried = {candidate.name: whole}
+    by_votes = votes(facts)
+    tell(f"rehearsing {by_votes.name}")
+    tried = {candidate.name: whole, by_votes.name: rehearse_votes(facts, rehearsal.found, by_votes)}
+    if _is_better(tried[by_votes.name], whole, rehearsal.found.synthetic):
+        candidate = by_votes
     notes = []
     if found.synthetic:
         expected = from_experience(facts)
@@ -147,7 +168,8 @@ def recommend_from(
         alone, half = rehearsal.alone(), rehearsal.alone(0.5)
 
         def expected_at(signal: float) -> Expected:
-            cost = max(0.0, at(NO_NOISE).score - at(signal).score)
+            here = tried[candidate.name] if signal == facts.signal else at(signal)
+            cost = max(0.0, at(NO_NOISE).score - here.score)
             return from_labels(facts, alone, half, cost, n_test)
 
         expected = expected_at(facts.signal)
@@ -160,9 +182,35 @@ def recommend_from(
         candidate.reasons,
         expected,
         tried,
+        candidate.sections.get("aggregation", {}).get("answers"),
+        *_resources(facts, rehearsal, candidate, n_test or 0),
         _consent(facts, at if not found.synthetic else None),
         tuple(notes),
     )
+
+
+def _is_better(votes: Rehearsed, direct: Rehearsed, synthetic: bool) -> bool:
+    """Tell whether votes are so much better that chance does not explain it; clusters prove little."""
+    margin = 2 * math.hypot(votes.error, direct.error) + (_OF_CLUSTERS if synthetic else 0.0)
+    return votes.score > direct.score + margin
+
+
+def _resources(
+    facts: Facts, rehearsal: DescentRehearsal, candidate: Candidate, n_test: int
+) -> tuple[float, float]:
+    """Guess minutes and gigabytes of a run from what the rehearsal took."""
+    n = facts.n_records + facts.n_public + n_test
+    seconds = (
+        n * rehearsal.seconds_to_see + facts.n_records * rehearsal.seconds_to_step + _BEGINNING
+    )
+    if candidate.has_student:
+        seconds += facts.n_public * _STUDENT
+    each = _bytes_of(facts.X_public) / facts.n_public
+    return seconds / 60, (_PROGRAM + n * (3 * each + 8 * rehearsal.n_features)) / 2**30
+
+
+def _bytes_of(X: Any) -> int:
+    return int(X.memory_usage(deep=True).sum() if hasattr(X, "memory_usage") else X.nbytes)
 
 
 class _Scores:

@@ -63,31 +63,36 @@ class DescentRehearsal:
         Of the plan.
     found : StandIns
         Public records; where they have no classes, clusters are taken.
-    preprocessing : transformer or None
+    preprocessing : transformer
         Not fitted.
     with_student : bool
         Whether a student learns from what the model believes, and the better of both counts.
+
+    Attributes
+    ----------
+    seen : ndarray, shape (n, n_features)
+        The stand-ins as the model sees them.
+    found : StandIns
+        With a class for each.
+    seconds_to_see, seconds_to_step : float
+        What it took to see a record, and to take all steps over one.
     """
 
     def __init__(
         self, facts: Facts, found: StandIns, preprocessing: Any, with_student: bool
     ) -> None:
         self.facts, self.with_student = facts, with_student
+        n = found.X.shape[0]
+        made = with_components(
+            preprocessing, facts.descent, facts.descent_plan, n, len(facts.classes)
+        )
+        view = fitted_view(made, found.X, "preprocessing")
         begun = time.perf_counter()
-        if preprocessing is None:
-            seen = as_rows(found.X, "public records")
-        else:
-            n_classes = len(facts.classes)
-            made = with_components(
-                preprocessing, facts.descent, facts.descent_plan, found.X.shape[0], n_classes
-            )
-            seen = as_rows(
-                fitted_view(made, found.X, "preprocessing").of(found.X), "public records"
-            )
-        self.seen: Floats = seen
-        self.seconds_to_see = (time.perf_counter() - begun) / len(seen)
+        self.seen: Floats = as_rows(view.of(found.X), "public records")
+        self.seconds_to_see = (time.perf_counter() - begun) / n
+        self.seconds_to_step = 0.0
         self.known = found
-        self.found = completed(found, seen, len(facts.classes))
+        self.found = completed(found, self.seen, len(facts.classes))
 
     @property
     def n_features(self) -> int:
@@ -147,7 +152,9 @@ class DescentRehearsal:
         run = DescentRun(recipe, records, relation=Neighbours.ADD_OR_REMOVE, n_threads=1)
         # The same mean gradient, with the noise that so much signal leaves in it.
         run.plan = replace(run.plan, noise=run.plan.noise * signal(run.plan) / of_signal)
+        begun = time.perf_counter()
         learnt = run.learn()
+        self.seconds_to_step = (time.perf_counter() - begun) / len(rows)
         model = run.model(learnt)
         if not self.with_student:
             return model, False

@@ -1,0 +1,109 @@
+"""Votes (PATE) as a way to learn: the recipe that public numbers call for, and its rehearsal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.budgets import Budgets
+from collegium.data.record_kinds import IMAGES, TABLE
+from collegium.data.tables import take_rows
+from collegium.pate.catalogue import build_model
+from collegium.pate.pipeline import PateRun
+from collegium.pate.recipe import SAME, Recipe
+from collegium.pate.records import Records
+from collegium.pate.settings import Queries
+from collegium.pate.students.supervised import beliefs_of
+from collegium.pate.views import fitted_view
+from collegium.pate.voting.aggregators import GNMax
+from collegium.personalisation import as_personalisation
+from collegium.planner.candidates import VOTES, Candidate, Sections
+from collegium.planner.facts import Facts
+from collegium.planner.rehearsal import Rehearsed, scored
+from collegium.planner.stand_ins import StandIns
+
+_LEAST_SHARD, _MOST_TEACHERS = 12, 250
+_MOST_RECORDS = 60_000
+"""Records that are made up for a rehearsal, at most: with more, teachers have less each."""
+
+
+def votes(facts: Facts) -> Candidate:
+    """Choose a recipe: faint histograms about every public record, and a student that reads them all."""
+    k = max(2, min(_MOST_TEACHERS, facts.n_people // _LEAST_SHARD))
+    images, table = facts.kind == IMAGES, facts.kind == TABLE
+    sections: Sections = {
+        "method": {"kind": "pate"},
+        "preprocessing": {
+            "kind": "scattering" if images else "principal" if table else "components"
+        },
+        "teachers": {"model": "tabular" if table else "ridge", "n_teachers": k},
+        "personalisation": {"method": "weighting"},
+        "aggregation": {"aggregator": "gnmax", "release": "histogram", "answers": facts.n_public},
+        "student": {"model": "gaussian-process" if images else "evidence-regression"},
+    }
+    if images:
+        sections["preprocessing"]["components"] = min(200, max(1, facts.n_public - 1))
+        sections["teachers"]["params"] = {"kernel": "rbf"}
+    reasons = {
+        "method.kind": "labels of public records are released, and any model can learn from them",
+        "teachers.n_teachers": f"{facts.n_people // k:,} people each: enough to learn from, and many votes",
+        "aggregation.release": "the noisy counts cost no more than the label that is read off them",
+        "aggregation.answers": "a faint answer about every public record; all of them together tell most",
+        "student.model": "reads all histograms together",
+    }
+    return Candidate(VOTES, sections, reasons)
+
+
+def recipe_of(candidate: Candidate, n_answers: int, seed: int) -> Recipe:
+    """Build a recipe for records that are seen already."""
+    teachers, student = candidate.sections["teachers"], candidate.sections["student"]
+    return Recipe(
+        teacher=build_model("teachers.model", teachers["model"], teachers.get("params", {})),
+        student=build_model("student.model", student["model"], student.get("params", {})),
+        n_teachers=teachers["n_teachers"],
+        personalisation=as_personalisation(candidate.sections["personalisation"]["method"]),
+        aggregator=GNMax(answers=n_answers),
+        queries=Queries(release="histogram"),
+        student_preprocessing=SAME,
+        seed=seed,
+        noise_seed=seed,
+    )
+
+
+def rehearse_votes(facts: Facts, found: StandIns, candidate: Candidate) -> Rehearsed:
+    """Vote on half of the stand-ins, with teachers of as many people as there are, drawn from the other half.
+
+    ``found``: with a class for each.
+    """
+    seen = fitted_view(candidate.preprocessing(facts.seed), found.X, "preprocessing").of(found.X)
+    random = np.random.default_rng([facts.seed, 9])
+    dealt = random.permutation(found.labelled)
+    learn, asked = np.sort(dealt[::2]), np.sort(dealt[1::2])
+    budgets = _as_many(facts, random)
+    drawn = random.choice(learn, len(budgets))
+    classes = np.arange(len(facts.classes))
+    records = Records(
+        X=take_rows(seen, drawn),
+        codes=found.codes[drawn],
+        budgets=budgets,
+        classes=classes,
+        X_public=take_rows(seen, asked),
+    )
+    run = PateRun(recipe_of(candidate, len(asked), facts.seed), records)
+    student = run.teach(run.release(run.votes()))
+    beliefs = beliefs_of(student, records.X_public, classes)
+    return scored(facts, beliefs, found.codes[asked], found.synthetic)
+
+
+def _as_many(facts: Facts, random: np.random.Generator) -> Budgets:
+    """Make up as many people with such budgets as there are, at most so many that a laptop can hold them."""
+    names = [name for name in facts.groups if facts.sizes[name]]
+    sizes = np.array([facts.sizes[name] for name in names])
+    fewer = min(1.0, _MOST_RECORDS / sizes.sum())
+    codes: NDArray[np.intp] = np.repeat(
+        np.arange(len(names)), np.maximum(1, np.floor(sizes * fewer)).astype(int)
+    )
+    groups: dict[str, Any] = {name: facts.groups[name] for name in names}
+    return Budgets(groups, random.permutation(codes))
