@@ -292,6 +292,8 @@ def test_demo_shows_budgets_labels_baselines_and_the_report(tmp_path, works):
     for words in ("scaled up", "level", "people", "budget", "spent", "worst-case", "uniform PATE",
                   "no privacy", "labels released after", "report.html"):  # fmt: skip
         assert words in shown
+    (line,) = works("demo", "--out", folder, "--quiet").splitlines()
+    assert line.endswith(f"published: {folder / 'release'}.")
     assert Path(said["report"]).stat().st_size > 10_000
 
 

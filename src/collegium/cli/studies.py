@@ -14,7 +14,8 @@ import typer
 from collegium.cli.console import (
     STOPPED,
     columns_sentence,
-    err,
+    hush,
+    last_line,
     out,
     plan_sentence,
     plan_table,
@@ -23,7 +24,7 @@ from collegium.cli.console import (
     print_statement,
     privacy_table,
 )
-from collegium.cli.options import PATH_OPTION
+from collegium.cli.options import PATH_OPTION, Quiet, complete_study
 from collegium.cli.outputs import refuse_among_a_studys_files, write_named
 from collegium.errors import InputError
 
@@ -42,7 +43,12 @@ _OF_STEPS = {"statement": [str], "steps": int, "steps_lost": int}
 """What a release says of itself, by how it was learnt."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-StudyFile = Annotated[Path, typer.Argument(help="The study's TOML file.", show_default=False)]
+StudyFile = Annotated[
+    Path,
+    typer.Argument(
+        help="The study's TOML file.", show_default=False, autocompletion=complete_study
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -121,7 +127,9 @@ def _write_schema(path: Path) -> None:
     write_named(path, schema.encode(), is_ours=is_ours)
 
 
-def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> None:
+def plan(
+    study: StudyFile, data_dir: DataDir = None, as_json: Json = False, quiet: Quiet = False
+) -> None:
     """Show who would get which teachers, and what the budgets can buy. Spends nothing.
 
     Example: collegium plan study.toml
@@ -134,6 +142,7 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     from collegium.study.stages import plan_on_ledger
     from collegium.study.study_data import StudyData
 
+    hush(quiet)
     config = with_data_dir(read_config(study), data_dir)
     if config.is_direct:
         show_plan(config, as_json)
@@ -186,9 +195,12 @@ def plan(study: StudyFile, data_dir: DataDir = None, as_json: Json = False) -> N
     )
     if columns:
         out.print(columns_sentence(columns), soft_wrap=True)
+    bought = plan_sentence(made)
     if most is not None:
         bound = "at least " if most == MOST else ""
-        out.print(f"The budgets pay for {bound}{most:,} answers if every query is answered.")
+        bought = f"The budgets pay for {bound}{most:,} answers if every query is answered."
+        out.print(bought)
+    last_line(None, bought.removesuffix("."))
     if planned.price.why and (ledger is None or ledger.spending.allowance.whole):
         out.print(planned.price.why, soft_wrap=True)
     if ledger is not None:
@@ -202,6 +214,7 @@ def run(
     engine: EngineName = None,
     address: Address = None,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a study, or go on with it where it was interrupted.
 
@@ -211,6 +224,7 @@ def run(
     """
     from collegium.study.config import read_config
 
+    hush(quiet)
     config = with_engine(with_data_dir(read_config(study), data_dir), engine, address)
     folder = out_folder or study.with_suffix("")
     if config.is_direct:
@@ -224,6 +238,7 @@ def demo(
         Path, typer.Option("--out", help="The demo's folder.", **PATH_OPTION)
     ] = Path("collegium-demo"),
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run the main job on embedded data (handwritten digits), with three privacy levels.
 
@@ -235,6 +250,7 @@ def demo(
     from collegium.study.folder import StudyFolder
     from collegium.study.on_ledger import place_within
 
+    hush(quiet)
     with as_file(files("collegium.study").joinpath("demo.toml")) as path:
         config = read_config(path)
     levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in (config.privacy.levels or {}).items())
@@ -353,25 +369,21 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
     return changed
 
 
-def _run(config: StudyConfig, folder: Path, quiet: bool) -> StudyResult:
-    from collegium.cli.progress import NoteObserver, ProgressObserver
+def _run(config: StudyConfig, folder: Path, as_json: bool) -> StudyResult:
+    from collegium.cli.progress import watching
     from collegium.study.stages import run_study
 
     refuse_among_a_studys_files(folder)
-    if quiet or not err.is_terminal:
-        return run_study(config, folder, NoteObserver())
-    with ProgressObserver() as observer:
+    with watching(not as_json) as observer:
         return run_study(config, folder, observer)
 
 
-def _run_descent(config: StudyConfig, folder: Path, quiet: bool) -> DescentResult:
-    from collegium.cli.progress import NoteObserver, ProgressObserver
+def _run_descent(config: StudyConfig, folder: Path, as_json: bool) -> DescentResult:
+    from collegium.cli.progress import watching
     from collegium.study.descent_stages import run_descent_study
 
     refuse_among_a_studys_files(folder)
-    if quiet or not err.is_terminal:
-        return run_descent_study(config, folder, NoteObserver())
-    with ProgressObserver() as observer:
+    with watching(not as_json) as observer:
         return run_descent_study(config, folder, observer)
 
 
@@ -417,6 +429,8 @@ def _print_places(result: StudyResult | DescentResult) -> None:
         )
     out.print(f"Published: {result.folder.release}", soft_wrap=True)
     out.print(f"Report:    {result.report}", soft_wrap=True)
+    said = [] if result.quality is None else [result.quality.verdict]
+    last_line(result.privacy, *said, f"published: {result.folder.release}")
 
 
 def _show(
