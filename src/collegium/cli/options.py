@@ -16,17 +16,12 @@ def _path(text: str | Path) -> Path:
 
 
 def complete_study(incomplete: str) -> list[str]:
-    """Complete the name of a TOML file; where there is none, the shell completes any file or folder."""
-    begun = Path(incomplete)
-    folder, name = (
-        (begun, "") if incomplete.endswith("/") or not incomplete else (begun.parent, begun.name)
-    )
+    """Name the TOML files in a folder; where none fits, the shell completes any file or folder."""
+    folder = incomplete[: incomplete.rfind("/") + 1]
     try:
-        found = sorted(path.name for path in folder.glob("*.toml") if path.name.startswith(name))
+        return sorted(folder + path.name for path in Path(folder).glob("*.toml"))
     except OSError:
         return []
-    before = incomplete[: len(incomplete) - len(name)]
-    return [before + file for file in found]
 
 
 PATH_OPTION: dict[str, Any] = {"parser": _path, "metavar": "PATH"}

@@ -140,10 +140,8 @@ class LineObserver(NoteObserver):
         """Learn that so many steps of the stage are done."""
         with self._lock:
             self._done, self._total = done, self._total or total
-            self._since = self._since or (
-                self._clock(),
-                done,
-            )  # what an earlier run did took no time
+            # What an earlier run did took no time: it counts from the first word on.
+            self._since = self._since or (self._clock(), done)
         self.tell_if_due()
 
     def skipped(self, name: str) -> None:
