@@ -107,10 +107,8 @@ def test_a_quiet_plan_and_run_print_one_line(collegium, study):
     assert said.count("\n") == 1 and said.endswith(
         f"; published: {study.parent / 'study/release'}.\n"
     )
-    for command in (
-        ["run", study],
-        ["report", study.parent / "study"],
-    ):  # the next one is not quiet
+    # The next command is not quiet.
+    for command in (["report", study.parent / "study"], ["run", study]):
         code, said, _ = collegium(*command)
         assert code == 0 and said.count("\n") > 3
 
