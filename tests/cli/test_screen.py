@@ -198,7 +198,9 @@ def test_programs_are_told_nothing_of_how_it_gets_on(collegium, study, monkeypat
 
 def test_a_bar_shows_the_time_left_where_it_is_known(monkeypatch):
     written = io.StringIO()
-    terminal = Console(file=written, width=120, force_terminal=True, color_system=None)
+    terminal = Console(
+        file=written, width=120, force_terminal=True, force_interactive=True, color_system=None
+    )
     monkeypatch.setattr(progress, "err", terminal)
     monkeypatch.setattr(progress._TimeLeft, "max_refresh", 0)
     clock = Clock()
@@ -217,3 +219,8 @@ def test_a_bar_shows_the_time_left_where_it_is_known(monkeypatch):
         written.truncate(0)
         observer._progress.refresh()
         assert "left" not in written.getvalue()
+
+
+def test_a_terminal_that_cannot_draw_gets_lines(monkeypatch):
+    monkeypatch.setattr(progress, "err", Console(force_terminal=True, force_interactive=False))
+    assert isinstance(progress.watching(), progress.LineObserver)
