@@ -29,7 +29,7 @@ _RECENT_S = 600.0
 
 
 def watching(shown: bool = True) -> AbstractContextManager[Observer]:
-    """Choose who is told how a run gets on: bars where a terminal can draw, else lines; notes alone if not shown."""
+    """Choose who is told how a run gets on: bars, lines where a terminal cannot draw, or notes alone."""
     if err.quiet or not shown:
         return nullcontext(NoteObserver())
     return ProgressObserver() if err.is_interactive else LineObserver()
