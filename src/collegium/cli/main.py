@@ -13,6 +13,7 @@ from collegium.cli import (
     account,
     audit,
     forget,
+    init,
     ledger,
     policy,
     predict,
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 
 app.command("demo")(studies.demo)
-app.command("init")(studies.init)
+app.command("init")(init.init)
 app.command("plan")(studies.plan)
 app.command("run")(studies.run)
 app.command("report")(studies.report)
