@@ -333,7 +333,7 @@ def test_no_private_value_decides_on_anything(init, folder, form):
             np.save("p.npy", np.full((30, 8), seed))
             np.save("p-labels.npy", np.full(30, seed))
             np.save("public.npy", np.zeros((20, 8)))
-            (folder / "privacy.csv").write_bytes(b"\xff" * seed)
+            (folder / "privacy.csv").write_bytes(b"level\n" + b"\xff\n" * seed)
             said = ("--levels=a=1,b=2", "--classes=0,1")
             outcomes.append(init(*said, private="p.npy", public="public.npy"))
     assert outcomes[0] == outcomes[1]
@@ -386,6 +386,13 @@ def test_an_answer_that_means_nothing_is_asked_for_again(collegium, folder, answ
     assert study["data"]["exclude"] == ["person_id"] and "classes" not in study["data"]
 
 
+def test_nothing_is_asked_for_a_file_that_is_there_already(collegium, folder, answering):
+    (folder / "study.toml").write_text("my own work", encoding="utf-8")
+    asked = answering("", LEVELS, "no,yes")
+    code, said, errors = collegium("init", "--from", "private.csv", "--public", "public.csv")
+    assert (code, said, asked) == (2, "", []) and "exists already" in errors
+
+
 def test_who_ends_the_questions_gets_no_file(collegium, folder, answering):
     answering()
     code, _, _ = collegium("init", "--from", "private.csv", "--public", "public.csv")
@@ -424,6 +431,42 @@ def test_a_column_that_may_name_people_is_never_decided_on(refused, column, prop
         LEVELS,
     )
     assert f"--owner COLUMN or --no-owner (does one of '{proposal}'" in said
+
+
+def hospital(n, seed, **more):
+    """Stays in hospitals, as registries publish them: with numbers of stay and patient, and labels last."""
+    rng = np.random.default_rng(seed)
+    return people(n, seed).assign(
+        encounter_id=rng.permutation(10 * n)[:n],
+        patient_nbr=rng.permutation(10 * n)[:n],
+        admission_type_id=rng.integers(1, 5, n),
+        seen=rng.integers(0, 2, n),
+        readmitted=rng.choice(["<30", ">30", "NO"], n),
+        **more,
+    )
+
+
+def test_of_labelled_public_records_the_last_column_of_classes_is_proposed(init, answering):
+    hospital(400, 1, privacy="high").to_csv("stays.csv", index=False)
+    hospital(300, 2).to_csv("open.csv", index=False)
+    asked = answering("", "")
+    study, _ = init("--levels=high=1", private="stays.csv", public="open.csv")
+    assert "(readmitted, seen, work)" in asked[0]
+    assert "('patient_nbr', 'encounter_id')" in asked[1] and len(asked) == 2
+    assert study["data"]["target"] == "readmitted" and study["data"]["owner"] == "patient_nbr"
+    assert study["data"]["exclude"] == ["encounter_id"]
+    assert study["data"]["classes"] == ["<30", ">30", "NO"]
+
+
+def test_of_public_values_that_repeat_as_names_do_it_is_asked_in_passing(init, folder):
+    for seed, name in ((1, "private.csv"), (2, "public.csv")):
+        town = 100 * seed + np.random.default_rng(seed).integers(0, 150, 300)
+        people(300, seed, private=name == "private.csv").assign(town=town).to_csv(name, index=False)
+    table = pd.read_csv("private.csv").drop(columns="person_id")
+    table.to_csv("private.csv", index=False)
+    study, said = init(*SAID[2:])
+    assert "'town' repeats as names do: is it a person?" in guesses(said)["data.owner"]
+    assert "owner" not in study["data"] and "exclude" not in study["data"]
 
 
 # What is wrong
@@ -480,6 +523,7 @@ FILES = {
         (["--numeric-levels"], "--levels and --numeric-levels contradict"),
         (["--delta", "2"], "delta must lie strictly between 0 and 1"),
         (["--classes", "no"], "at least two different classes"),
+        (["--public", "test.csv", "--target", "sick", "--classes", "0,1"], "holds 'no', 'yes'"),
         (["--test", "public.csv"], "public.csv has no column 'sick'"),
         (["--separator", "ab"], "--separator must be one character"),
         (["--labels", "none.npy"], "there is no file none.npy"),
@@ -492,7 +536,7 @@ def test_what_is_wrong_is_one_line(refused, folder, arguments, says):
     for name, content in FILES.items():
         (folder / name).write_bytes(content)
     said = dict(zip(SAID[::2], SAID[1::2], strict=True))
-    if "--public" in arguments and "--target" in arguments:
+    if {"one.csv", "amounts.csv"} & set(arguments):
         said.pop("--classes")
     given = {"--from": "private.csv", "--public": "public.csv", **said}
     options = [
@@ -521,4 +565,6 @@ def test_arrays_of_other_shapes_and_columns_of_arrays_are_refused(refused):
     assert "array without column names" in refused(*given, "public.csv")
     assert "7 labels" in refused(*given, "q.npy", "--labels", "l.npy")
     assert "--owner names a column" in refused(*given, "q.npy", "--owner", "x")
+    assert "not 6 columns" in refused(*given, "q.npy", "--privacy-file", "private.csv")
+    assert "not shape (4,)" in refused(*given, "q.npy", "--labels", "q.npy")
     assert "one number for each record" in refused("a.toml", "--from", "l.npy", "--public", "m.npy")

@@ -7,7 +7,13 @@ from pathlib import Path
 from collegium.data.headers import header_of
 from collegium.errors import InputError
 from collegium.study.first_steps import guesses
-from collegium.study.first_steps.classes import kind_in, labels_in, list_of_classes, one_column
+from collegium.study.first_steps.classes import (
+    kind_in,
+    labels_in,
+    list_of_classes,
+    one_column,
+    refuse_more_columns,
+)
 from collegium.study.first_steps.levels import ask_without_names, what_levels_mean
 from collegium.study.first_steps.look import PRIVATE, PUBLIC
 from collegium.study.first_steps.short_study import ShortStudy
@@ -89,6 +95,7 @@ def _labels(begun: Begun) -> dict[str, Path]:
 
 
 def _check_length(begun: Begun, role: str, path: Path) -> None:
+    refuse_more_columns(path)
     n_labels, n_records = header_of(path).n_records, begun.look.headers[role].n_records
     if n_labels not in (None, n_records):
         raise InputError(

@@ -46,7 +46,7 @@ def list_of_classes(begun: Begun, labels: Labels, kind: str | None) -> Found:
         )
     many = " (are these numbers to be predicted? Collegium classifies)"
     begun.talk.tell(
-        f"data.classes: {listed(known, 8)}; from {' and '.join(name for name, _ in labels)}"
+        f"data.classes: {listed(map(repr, known), 8)}; from {' and '.join(name for name, _ in labels)}"
         + many * (len(known) > _MANY and not isinstance(known[0], str))
     )
     return {"classes": known} if len(known) <= _MOST_WRITTEN else {}, ()
@@ -86,6 +86,19 @@ def one_column(path: Path, separator: str | None = None) -> NDArray[Any]:
     return column
 
 
+def refuse_more_columns(path: Path) -> None:
+    """Refuse a file with more than one value per record, by its header alone."""
+    header = header_of(path)
+    if header.columns is None and header.shape not in ((), (1,)):
+        raise InputError(
+            f"{path.name} must hold one value per record, not shape {header.shape}: give one column"
+        )
+    if header.columns is not None and len(header.columns) != 1:
+        raise InputError(
+            f"{path.name} must hold one value per record, not {len(header.columns)} columns: give one column"
+        )
+
+
 def kind_in(path: Path) -> str | None:
     """Tell the kind of what a file holds, where its header says so."""
     return next(iter(header_of(path).kinds.values()), None)
@@ -116,8 +129,8 @@ def _like(known: list[Any] | None, given: list[Any], labels: Labels) -> list[Any
     """Refuse classes of which public records have none."""
     if known is not None and not set(known) & set(given):
         raise InputError(
-            f"--classes names {listed(given)}, but {labels[0][0]} holds {listed(known)}: write both in the "
-            "same way"
+            f"--classes names {listed(map(repr, given))}, but {labels[0][0]} holds "
+            f"{listed(map(repr, known))}: write both in the same way"
         )
     return given
 

@@ -39,7 +39,10 @@ def choose_features(begun: Begun, special: Sequence[str]) -> dict[str, Any]:
         other = PUBLIC if role == PRIVATE else PRIVATE
         strays = [name for name in look.columns(role) if name not in look.columns(other)]
         leave_out(strays, f"not in {begun.name(other)}")
-    leave_out(guesses.record_numbers(left(), look.public), "another in each public record")
+    leave_out(
+        guesses.identifiers(left(), look.public),
+        f"called as numbers of people or records are, with many values in {begun.name(PUBLIC)}",
+    )
     decimal = _decimal(begun, look.public[left()])
     leave_out(
         guesses.all_different(left(), look.public, decimal),
@@ -123,6 +126,6 @@ def _reading(begun: Begun, features: pd.DataFrame, decimal: str) -> dict[str, An
     for one, words in ((NUMBER, "of numbers"), (TEXT, "of text")):
         names = [name for name, kind in types.kinds.items() if kind == one]
         if names:
-            told.append(f"{len(names)} {words} ({listed(names, 6)})")
+            told.append(f"{len(names)} {words} ({', '.join(names[:6])}{', …' * (len(names) > 6)})")
     tell(f"features: {'; '.join(told)}; as {public} shows")
     return keys

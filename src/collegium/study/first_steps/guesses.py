@@ -15,11 +15,14 @@ from collegium.data.people import may_be_a_person
 _PRIVACY = re.compile(r"privacy|datenschutz|epsilon")
 _EPSILON = re.compile(r"epsilon|(^|_)(eps|ε)(_|$)")
 _CLASSES = ("target", "label", "labels", "class", "y", "outcome")
-_PEOPLE = re.compile(
-    r"person|people|patient|patients|owner|user|customer|client|subject|participant|member|student"
-    r"|name|kunde|kundin|patientin|(.+_)?(id|ids|uid|uuid|guid|nbr|nr|no|number|nummer|key|ssn|mrn|email)"
-    r"|.+(nummer|nr)"
+_PERSON = re.compile(
+    r"person|people|patient|owner|user|customer|client|subject|participant|member|student|kunde"
 )
+_PEOPLE = re.compile(
+    rf"({_PERSON.pattern})s?|name|(.+_)?(id|ids|uid|uuid|guid|nbr|nr|no|number|key|ssn|mrn|email)"
+    r"|(.+)?(nummer|nr)"
+)
+_MOST_CLASSES = 50
 _LEAST_PEOPLE = 30
 _GAPS = frozenset(
     ("?", "-", "--", ".", "*", "na", "n/a", "#n/a", "nan", "none", "null", "missing", "unknown")
@@ -36,6 +39,12 @@ def level_columns(columns: Sequence[str]) -> list[str]:
     ['PrivacyLevel', 'eps']
     """
     return [name for name in columns if _PRIVACY.search(_plain(name)) or holds_epsilon(name)]
+
+
+def may_hold_classes(column: pd.Series) -> bool:
+    """Tell whether public values may be classes: they repeat, and there are not too many of them."""
+    different = int(column.nunique())
+    return 1 < different <= _MOST_CLASSES and 2 * different <= len(column)
 
 
 def holds_epsilon(column: str) -> bool:
@@ -69,22 +78,26 @@ def owner_columns(
     ``common``: columns that the public records have, too.
     ``public``: the public records.
     """
-    repeat = [name for name in common if may_be_a_person(public[name])]
-    called = [name for name in common if names_people(name) and _has_many_values(public[name])]
-    mine = sorted(private_only, key=lambda name: not names_people(name))
-    likely = [name for name in mine if names_people(name)]
-    return list(
-        dict.fromkeys([*(n for n in repeat if n in called), *likely, *called, *repeat, *mine])
+    named = [name for name in private_only if names_people(name)]
+    found = [*named, *identifiers(common, public), *private_only]
+    return sorted(
+        dict.fromkeys(found),
+        key=lambda name: (
+            name in private_only and name not in named,
+            not _PERSON.search(_plain(name)),
+            name in common and not may_be_a_person(public[name]),
+        ),
     )
 
 
-def record_numbers(columns: Sequence[str], public: pd.DataFrame) -> list[str]:
-    """Name the columns that number records: called so, and different in each public record."""
-    return [
-        name
-        for name in columns
-        if names_people(name) and len(public) > 1 and public[name].is_unique
-    ]
+def repeating_names(columns: Sequence[str], public: pd.DataFrame) -> list[str]:
+    """Name the columns whose public values repeat as those of people's names do, whatever they are called."""
+    return [name for name in columns if may_be_a_person(public[name])]
+
+
+def identifiers(columns: Sequence[str], public: pd.DataFrame) -> list[str]:
+    """Name the columns that are called as people or records are numbered, and have many public values."""
+    return [name for name in columns if names_people(name) and _has_many_values(public[name])]
 
 
 def all_different(columns: Sequence[str], public: pd.DataFrame, decimal: str) -> list[str]:

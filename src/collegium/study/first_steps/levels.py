@@ -16,6 +16,7 @@ from collegium.data.column_types import numbers_of
 from collegium.errors import InputError
 from collegium.names import as_names
 from collegium.study.first_steps import guesses
+from collegium.study.first_steps.classes import refuse_more_columns
 from collegium.study.first_steps.talk import LOOK, NUMBERS, Begun, Question
 
 _MOST_LEVELS = 20
@@ -35,6 +36,8 @@ def what_levels_mean(
     ``read``: reads them all; called only where the user allows it.
     """
     source, given, names = repr(name), begun.wanted.levels, None
+    if path != begun.files.private:
+        refuse_more_columns(path)
     if begun.wanted.may_look:
         names = _names_of(begun, source, path, read())
     if given is not None:

@@ -141,12 +141,18 @@ def _target(begun: Begun, column: str | None) -> str | None:
     if len(called) == 1:
         begun.talk.tell(f"data.target: {called[0]!r}; by its name")
         return called[0]
-    shown = listed(mine or may_be, _SHOWN)
+    # What both files have is usually the last column, and has values that repeat.
+    both = [
+        n for n in may_be[::-1] if n in look.common and guesses.may_hold_classes(look.public[n])
+    ]
+    likely = mine or [name for name in both if not guesses.names_people(name)]
+    shown = listed(likely or may_be, _SHOWN)
     answer: str | None = begun.talk.ask(
         Question(
             f"Which column is to be predicted ({shown})?",
             f"--target COLUMN (which column is to be predicted: {shown}?)",
             read,
+            proposal=likely[0] if likely and not mine else None,
         )
     )
     return answer
@@ -177,9 +183,11 @@ def _owner(begun: Begun, column: str | None, target: str | None) -> str | None:
         if found:
             answer = begun.talk.ask(_question_of_owner(found, read))
         else:
+            repeat = guesses.repeating_names(common, look.public)
+            are = f"; {listed(map(repr, repeat), 4)} repeats as names do: is it a person?"
             begun.talk.tell(
-                "data.owner: none; no column seems to name people, so every record counts as another "
-                "person's (--owner COLUMN if somebody has several)"
+                "data.owner: none; no column is called as one that names people, so every record counts as "
+                f"another person's (--owner COLUMN if somebody has several{are * bool(repeat)})"
             )
     if answer == NOBODY:
         begun.talk.tell("data.owner: none; every record counts as another person's")
