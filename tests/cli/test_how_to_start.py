@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from collegium.cli import studies
+from collegium.cli import init
 from collegium.cli.console import _HarmlessConsole
 from collegium.cli.main import main
 from collegium.study.config import read_config
@@ -33,7 +33,7 @@ def test_the_package_is_a_command(tmp_path):
 @pytest.mark.parametrize("name", ["study.toml", "a study of people with a long name.toml"])
 def test_no_command_of_the_hint_is_broken(collegium, tmp_path, monkeypatch, name):
     for width in (20, 40, 80):
-        monkeypatch.setattr(studies, "out", Console(width=width, highlight=False, markup=False))
+        monkeypatch.setattr(init, "out", Console(width=width, highlight=False, markup=False))
         path = tmp_path / str(width) / name
         path.parent.mkdir()
         code, said, _ = collegium("init", path)

@@ -14,6 +14,7 @@ from collegium.cli import (
     account,
     audit,
     forget,
+    init,
     ledger,
     policy,
     predict,
@@ -44,7 +45,7 @@ _OWN, _PEOPLE = "Votes and numbers of your own", "People, and what they were pro
 _CHECK = "Check and attack"
 
 _PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    _START: {"demo": studies.demo, "init": studies.init},
+    _START: {"demo": studies.demo, "init": init.init},
     _STUDY: {
         "plan": studies.plan,
         "run": studies.run,

@@ -1,9 +1,7 @@
-"""Commands about studies: demo, init, plan, run, report."""
+"""Commands about studies: demo, plan, run, report."""
 
 from __future__ import annotations
 
-import json
-import shlex
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -25,7 +23,7 @@ from collegium.cli.console import (
     privacy_table,
 )
 from collegium.cli.options import PATH_OPTION, Quiet, complete_study
-from collegium.cli.outputs import refuse_among_a_studys_files, write_named
+from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,49 +80,6 @@ Address = Annotated[
         "head:6379 or ray://host:10001 (ray).",
     ),
 ]
-
-
-def init(
-    path: Annotated[Path, typer.Argument(help="Where to write the example.")] = Path("study.toml"),
-    schema: Annotated[
-        bool,
-        typer.Option(
-            "--schema",
-            help="Write a JSON Schema beside it as well, by which editors complete and check keys.",
-        ),
-    ] = False,
-) -> None:
-    """Write a commented example of a study's TOML file, with every key.
-
-    Example: collegium init study.toml
-
-    Example: collegium init study.toml --schema
-    """
-    from collegium.study.example import example_config
-
-    described = path.with_suffix(".schema.json") if schema else None
-    if described is not None:
-        _write_schema(described)
-        if path.exists():
-            out.print(
-                f"wrote {described}; {path} is left as it is: make its first line", soft_wrap=True
-            )
-            out.print(f"#:schema {described.name}", soft_wrap=True)
-            return
-    example = example_config(path.stem, described.name if described else None)
-    write_named(path, example.encode())
-    name = shlex.quote(str(path))
-    # One line for each command: a terminal that breaks a line must not break a command.
-    for line in (f"wrote {path}: edit it, then", f"collegium plan {name}", f"collegium run {name}"):
-        out.print(line, soft_wrap=True)
-
-
-def _write_schema(path: Path) -> None:
-    from collegium.study.json_schema import WRITTEN_BY, study_schema
-
-    is_ours = path.is_file() and WRITTEN_BY in path.read_text(encoding="utf-8", errors="replace")
-    schema = json.dumps(study_schema(), indent=2, ensure_ascii=False) + "\n"
-    write_named(path, schema.encode(), is_ours=is_ours)
 
 
 def plan(
