@@ -78,7 +78,7 @@ def test_the_first_screen_sells_and_tells():
 def shown_commands():
     for page in (README, ROOT / "docs/ways-in.md", ROOT / "docs/releases.md"):
         for block in _FENCE.findall(page.read_text("utf-8")):
-            for line in block.splitlines():
+            for line in block.replace("\\\n", " ").splitlines():
                 if line.startswith("collegium "):
                     yield shlex.split(line, comments=True)[1:]
 
