@@ -74,6 +74,7 @@ def test_the_examples_of_the_page_run():
 def test_readme_and_guides_use_public_names_only():
     guides = [
         "README.md",
+        "docs/ways-in.md",
         "docs/teachers.md",
         "docs/clusters.md",
         "docs/currency.md",

@@ -13,8 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.study.config import read_config
-from collegium.study.json_schema import study_schema
 from collegium.study.terms import read_job
 
 COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account", "statement")
@@ -162,36 +160,6 @@ def test_wrong_use_is_one_line_too(refused, arguments, says):
 # init, plan, run, report
 
 
-def test_init_writes_the_example_and_never_overwrites(tmp_path, works, refused):
-    path = tmp_path / "mine.toml"
-    assert "mine.toml" in works("init", path).replace("\n", "")
-    assert read_config(path)["study.name"] == "mine"
-    path.write_text("my own work")
-    assert "exists already and is left as it is" in refused("init", path)
-    assert path.read_text() == "my own work"
-    assert "cannot be written" in refused("init", tmp_path / "no" / "folder.toml")
-
-
-def test_init_writes_a_schema_for_editors_and_never_overwrites_other_files(
-    tmp_path, works, refused
-):
-    path, schema = tmp_path / "mine.toml", tmp_path / "mine.schema.json"
-    works("init", path, "--schema")
-    assert path.read_text(encoding="utf-8").startswith("#:schema mine.schema.json\n")
-    assert read_config(path)["study.name"] == "mine"
-    assert json.loads(schema.read_text(encoding="utf-8")) == study_schema()
-    path.write_text("my own work")
-    schema.unlink()
-    assert "#:schema mine.schema.json" in works("init", path, "--schema").splitlines()
-    assert "mine.schema.json" in works("init", path, "--schema").replace(
-        "\n", ""
-    )  # ours: written anew
-    assert path.read_text() == "my own work" and schema.exists()
-    schema.write_text("my own schema")
-    assert "exists already and is left as it is" in refused("init", path, "--schema")
-    assert schema.read_text() == "my own schema"
-
-
 def test_plan_shows_who_gets_what_and_writes_and_spends_nothing(tmp_path, works):
     path = write_study(tmp_path)
     before = contents(tmp_path)
@@ -292,6 +260,8 @@ def test_demo_shows_budgets_labels_baselines_and_the_report(tmp_path, works):
     for words in ("scaled up", "level", "people", "budget", "spent", "worst-case", "uniform PATE",
                   "no privacy", "labels released after", "report.html"):  # fmt: skip
         assert words in shown
+    (line,) = works("demo", "--out", folder, "--quiet").splitlines()
+    assert line.endswith(f"published: {folder / 'release'}.")
     assert Path(said["report"]).stat().st_size > 10_000
 
 

@@ -30,7 +30,7 @@ for line in sys.stdin:
             if name == said:
                 print(os.getpid(), flush=True)
                 time.sleep(0.05)
-        progress.NoteObserver.stage = lingers
+        progress.LineObserver.stage = lingers
         sys.argv = ["collegium", *argv]
         main()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

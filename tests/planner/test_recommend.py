@@ -38,7 +38,9 @@ def facts(X, y=None, epsilon=1.0, n=4000, **others):
 def test_the_same_facts_give_the_same_choice_byte_for_byte():
     X, y = table(300)
     said = [
-        json.dumps({k: v for k, v in recommend_from(facts(X, y)).to_dict().items() if k != "minutes"})
+        json.dumps(
+            {k: v for k, v in recommend_from(facts(X, y)).to_dict().items() if k != "minutes"}
+        )
         for _ in range(2)
     ]
     assert said[0] == said[1]
@@ -68,9 +70,14 @@ def test_noise_costs_in_a_rehearsal_what_it_costs_in_a_run():
         given, stand_ins(given), cg.DPSGDClassifier()._recipe(X[:1000]).preprocessing, False
     )
     cost = rehearsal.score(NO_NOISE).score - rehearsal.score(given.signal).score
-    budgets = cg.Policy({"careful": 0.03, "open": 0.09}).assign(["careful"] * 4000 + ["open"] * 4000)
+    budgets = cg.Policy({"careful": 0.03, "open": 0.09}).assign(
+        ["careful"] * 4000 + ["open"] * 4000
+    )
     runs = {}
-    for name, people in (("noisy", budgets), ("without", cg.Policy({"all": 1e6}).assign(["all"] * 8000))):
+    for name, people in (
+        ("noisy", budgets),
+        ("without", cg.Policy({"all": 1e6}).assign(["all"] * 8000)),
+    ):
         scores = [
             cg.DPSGDClassifier(classes=[0, 1], noise_seed=seed, random_state=0)
             .fit(X[1000:], y[1000:], budgets=people, X_public=X[:1000])
@@ -130,7 +137,9 @@ def test_public_columns_without_variety_are_told():
 
 def test_more_levels_than_people_are_told():
     X, y = table(200)
-    budgets = cg.Policy({f"level {number}": 1.0 + number for number in range(5)}).assign(["level 1"] * 3)
+    budgets = cg.Policy({f"level {number}": 1.0 + number for number in range(5)}).assign(
+        ["level 1"] * 3
+    )
     given = Facts.of(budgets, classes=np.array([0, 1]), X_public=X, known=y, n_records=3)
     assert any("more levels (5) than people (3)" in line for line in recommend_from(given).notes)
 
@@ -145,7 +154,9 @@ def test_guessed_classes_follow_the_known_ones():
     X, y = table(600, apart=2.0)
     given = facts(X, np.where(np.arange(600) < 200, y, -1))
     found = stand_ins(given)
-    rehearsal = DescentRehearsal(given, found, None or cg.DPSGDClassifier()._recipe(X).preprocessing, False)
+    rehearsal = DescentRehearsal(
+        given, found, None or cg.DPSGDClassifier()._recipe(X).preprocessing, False
+    )
     whole = completed(found, rehearsal.seen, 2)
     assert (whole.codes >= 0).all()
     known = found.codes >= 0

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.study.config import config_from
+from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import load_study_data
 
 CLASSES = ["no", "maybe", "yes"]
@@ -280,6 +281,28 @@ def test_excluded_columns_are_no_features_whether_public_records_have_them_or_no
     assert list(data.X.columns) == ["age", "work"] == list(data.X_public.columns)
     with pytest.raises(InputError, match=r"data.exclude names column 'height'"):
         load(tmp_path, data={"exclude": ["height", "weight"]})
+    tables(tmp_path, people().drop(columns="weight"), people(40, seed=1)[["age", "work", "weight"]])
+    data = load(tmp_path, data={"exclude": ["weight"]})
+    assert list(data.X.columns) == ["age", "work"] == list(data.X_public.columns)
+    with pytest.raises(InputError, match=r"data.exclude names column 'height'"):
+        load(tmp_path, data={"exclude": ["height", "weight"]})
+
+
+def test_streamed_records_may_lack_an_excluded_column_that_public_ones_have(tmp_path):
+    people().drop(columns="weight").to_parquet(tmp_path / "private.parquet")
+    people(40, seed=1)[["age", "work", "weight"]].to_parquet(tmp_path / "public.parquet")
+    data = {"target": "outcome", "owner": "patient", "classes": CLASSES}
+    data |= {role: f"{role}.parquet" for role in ("private", "public")}
+    given = {
+        "data": {**data, "exclude": ["weight"]},
+        "privacy": {"levels": {"high": 1.0, "average": 2.0, "low": 3.0}, "column": "privacy"},
+        "run": {"streaming": True, "n_jobs": 1},
+    }
+    streamed = load_streamed_data(config_from(given, tmp_path))
+    assert list(streamed.X_public.columns) == ["age", "work"]
+    given["data"]["exclude"] = ["height", "weight"]
+    with pytest.raises(InputError, match="exclude 'height' names column 'height'"):
+        load_streamed_data(config_from(given, tmp_path))
 
 
 def test_the_class_list_is_public_and_may_have_classes_that_nobody_has(tmp_path):

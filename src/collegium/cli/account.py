@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from collegium.cli.console import out, plan_sentence, plan_table, print_json, warn_of
+from collegium.cli.options import HOW_VOTES_COUNT
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,29 +17,53 @@ if TYPE_CHECKING:
 
 MOST_COUNTED = 1_000_000
 
-Sigma = Annotated[float | None, typer.Option(help="Noise of the answer, for the nominal teachers.")]
-SigmaThreshold = Annotated[float | None, typer.Option(help="Noise of the check.")]
-Threshold = Annotated[float | None, typer.Option(help="Threshold of the check.")]
+Sigma = Annotated[
+    float | None,
+    typer.Option(
+        rich_help_panel=HOW_VOTES_COUNT, help="Noise of the answer, for the nominal teachers."
+    ),
+]
+SigmaThreshold = Annotated[
+    float | None, typer.Option(rich_help_panel=HOW_VOTES_COUNT, help="Noise of the check.")
+]
+Threshold = Annotated[
+    float | None, typer.Option(rich_help_panel=HOW_VOTES_COUNT, help="Threshold of the check.")
+]
 Gamma = Annotated[
-    float | None, typer.Option(help="lnmax, pfmax, expmax: inverse scale of the noise.")
+    float | None,
+    typer.Option(
+        rich_help_panel=HOW_VOTES_COUNT, help="lnmax, pfmax, expmax: inverse scale of the noise."
+    ),
 ]
 AggregatorName = Annotated[
-    str, typer.Option("--aggregator", help="lnmax, gnmax, confident, interactive, pfmax or expmax.")
+    str,
+    typer.Option(
+        "--aggregator",
+        rich_help_panel=HOW_VOTES_COUNT,
+        help="lnmax, gnmax, confident, interactive, pfmax or expmax.",
+    ),
 ]
 Method = Annotated[
     str,
-    typer.Option("--personalisation", help="uniform, upsampling, weighting, vanishing or bagging."),
+    typer.Option(
+        "--personalisation",
+        rich_help_panel=HOW_VOTES_COUNT,
+        help="uniform, upsampling, weighting, vanishing or bagging.",
+    ),
 ]
 PriceName = Annotated[
     str | None,
     typer.Option(
         "--price",
+        rich_help_panel=HOW_VOTES_COUNT,
         help="What an answer is charged, worst case: histogram, or labels where they alone are released "
         "(gnmax, confident, interactive). Default: whichever pays for more answers.",
         show_default=False,
     ),
 ]
-Rule = Annotated[str, typer.Option(help="Weight rule of the personalisation.")]
+Rule = Annotated[
+    str, typer.Option(rich_help_panel=HOW_VOTES_COUNT, help="Weight rule of the personalisation.")
+]
 
 
 def account(

@@ -49,6 +49,14 @@ class _HarmlessConsole(Console):
                 return
         super().print(*objects, **settings)
 
+    def insist(self, *objects: Any, **settings: Any) -> None:
+        """Print, also where the user asked for quiet."""
+        quiet, self.quiet = self.quiet, False
+        try:
+            self.print(*objects, **settings)
+        finally:
+            self.quiet = quiet
+
 
 def _in_lines(table: Table) -> list[str]:
     (_, *names), (firsts, *others) = (
@@ -103,10 +111,29 @@ def show_warnings() -> None:
     warnings.showwarning = show
 
 
+def hush(quiet: bool) -> None:
+    """From now on, print errors, JSON and a command's last line alone; or everything again."""
+    out.quiet = err.quiet = quiet
+
+
+def last_line(privacy: PrivacyStatement | None, *parts: str) -> None:
+    """Print a command's result in one line, where the user asked for quiet.
+
+    ``privacy``: of what was released, if anything was: what voids it is said in any case.
+    """
+    if out.quiet:
+        void = privacy is not None and not privacy.noise_is_private
+        out.insist(
+            "; ".join([*["NOT PRIVATE, the noise was drawn from a seed"] * void, *parts]) + ".",
+            soft_wrap=True,
+        )
+
+
 def say(what: str, style: str, message: str) -> None:
     """Print one line to the standard error: "error:" or "warning:" in a colour, and what it is about."""
     text = " ".join(harmless(message).split())
-    err.print(Text.assemble((what, style), " ", text), soft_wrap=True)
+    shown = err.insist if what == "error:" else err.print
+    shown(Text.assemble((what, style), " ", text), soft_wrap=True)
 
 
 def warn_of(sentence: str) -> None:

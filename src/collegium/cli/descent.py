@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from collegium.cli.console import out, print_json, warn_of
+from collegium.cli.console import last_line, out, print_json, warn_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,6 +80,10 @@ def show_plan(config: StudyConfig, as_json: bool, choice: dict[str, Any] | None 
     out.print(f"Neighbouring data sets: {run.arrangement.sentence}.", soft_wrap=True)
     if ledger is not None:
         out.print(ledger.in_words, soft_wrap=True)
+    last_line(
+        None,
+        f"{plan.steps:,} steps, in which {100 * plan.utilisation:.1f} % of all granted budgets are used",
+    )
 
 
 def descent_table(plan: DescentPlan, clip_norm: float) -> Table:

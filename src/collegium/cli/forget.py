@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collegium.cli.console import err, out, print_json
+from collegium.cli.console import out, print_json
 from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
@@ -52,7 +52,7 @@ def forget(
 
     Example: collegium forget patient-17 study.toml --remove-records
     """
-    from collegium.cli.progress import NoteObserver, ProgressObserver
+    from collegium.cli.progress import NoteObserver, watching
     from collegium.study.chosen import settled_method
     from collegium.study.config import read_config
     from collegium.study.folder import StudyFolder
@@ -65,11 +65,8 @@ def forget(
         folder = out_folder or study.with_suffix("")
         config = settled_method(read_config(study), StudyFolder(folder), NoteObserver())
         given.append((config, folder))
-    if err.is_terminal and not as_json:
-        with ProgressObserver() as observer:
-            done = forget_in(owner, given, remove_records=remove_records, observer=observer)
-    else:
-        done = forget_in(owner, given, remove_records=remove_records, observer=NoteObserver())
+    with watching(not as_json) as observer:
+        done = forget_in(owner, given, remove_records=remove_records, observer=observer)
     if as_json:
         print_json([_as_json(one) for one in done])
         return

@@ -20,6 +20,8 @@ from collegium.cli.account import (
     Threshold,
 )
 from collegium.cli.console import (
+    hush,
+    last_line,
     out,
     plan_sentence,
     plan_table,
@@ -30,7 +32,7 @@ from collegium.cli.console import (
     stopped,
     warn_of,
 )
-from collegium.cli.options import PATH_OPTION
+from collegium.cli.options import GUARANTEE, HOW_VOTES_COUNT, ON_LEDGER, PATH_OPTION, Quiet
 from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
 
@@ -93,32 +95,49 @@ def label(
     threshold: Threshold = None,
     gamma: Gamma = None,
     confidence: Annotated[
-        float | None, typer.Option(help="interactive: how sure a student must be.")
+        float | None,
+        typer.Option(
+            help="interactive: how sure a student must be.", rich_help_panel=HOW_VOTES_COUNT
+        ),
     ] = None,
     refit_every: Annotated[
-        int | None, typer.Option(help="interactive: labels between two fits of the student.")
+        int | None,
+        typer.Option(
+            help="interactive: labels between two fits of the student.",
+            rich_help_panel=HOW_VOTES_COUNT,
+        ),
     ] = None,
     features: Annotated[
         Path | None,
-        typer.Option(help="interactive: features of the queries (.npy or .csv), for the student."),
+        typer.Option(
+            help="interactive: features of the queries (.npy or .csv), for the student.",
+            rich_help_panel=HOW_VOTES_COUNT,
+        ),
     ] = None,
-    guarantee: Annotated[str, typer.Option(help="worst-case or data-dependent.")] = "worst-case",
+    guarantee: Annotated[
+        str, typer.Option(help="worst-case or data-dependent.", rich_help_panel=GUARANTEE)
+    ] = "worst-case",
     conversion: Annotated[
-        str, typer.Option(help="data-dependent: canonne or mironov.")
+        str, typer.Option(help="data-dependent: canonne or mironov.", rich_help_panel=GUARANTEE)
     ] = "canonne",
-    orders: Annotated[str, typer.Option(help="data-dependent: wide or seeds.")] = "wide",
+    orders: Annotated[
+        str, typer.Option(help="data-dependent: wide or seeds.", rich_help_panel=GUARANTEE)
+    ] = "wide",
     price: PriceName = None,
     max_labels: Annotated[
-        int | None, typer.Option(help="Stop after so many labels.", min=1)
+        int | None,
+        typer.Option(help="Stop after so many labels.", min=1, rich_help_panel=GUARANTEE),
     ] = None,
     max_queries: Annotated[
-        int | None, typer.Option(help="Stop after so many queries.", min=1)
+        int | None,
+        typer.Option(help="Stop after so many queries.", min=1, rich_help_panel=GUARANTEE),
     ] = None,
     release: Annotated[
         str,
         typer.Option(
             help="labels, or histogram: the noisy counts of all classes and the noisy checks as well "
-            "(worst-case; lnmax, gnmax, confident, interactive); labels alone may cost less."
+            "(worst-case; lnmax, gnmax, confident, interactive); labels alone may cost less.",
+            rich_help_panel=GUARANTEE,
         ),
     ] = "labels",
     people: Annotated[
@@ -126,29 +145,46 @@ def label(
         typer.Option(
             help="Whose records the teachers learnt from: a table with columns owner and group. A ledger "
             "then keeps one account per person over all releases.",
+            rich_help_panel=ON_LEDGER,
         ),
     ] = None,
     ledger: Annotated[
         str | None,
         typer.Option(
             help="A file, postgresql://USER@HOST/DATABASE, or none. Default: COLLEGIUM_LEDGER, else "
-            "people.ledger beside the table of people."
+            "people.ledger beside the table of people.",
+            rich_help_panel=ON_LEDGER,
         ),
     ] = None,
     key: Annotated[
-        Path | None, typer.Option("--key", help="File of the ledger's key.", **PATH_OPTION)
+        Path | None,
+        typer.Option(
+            "--key", help="File of the ledger's key.", **PATH_OPTION, rich_help_panel=ON_LEDGER
+        ),
     ] = None,
     newcomers: Annotated[
         bool,
-        typer.Option(help="Most of these people are new to a ledger that knows others."),
+        typer.Option(
+            help="Most of these people are new to a ledger that knows others.",
+            rich_help_panel=ON_LEDGER,
+        ),
     ] = False,
     shuffle_seed: Annotated[
-        int, typer.Option(help="Public randomness: order of queries, participation.", min=0)
+        int,
+        typer.Option(
+            help="Public randomness: order of queries, participation.",
+            min=0,
+            rich_help_panel=GUARANTEE,
+        ),
     ] = 0,
     noise_seed: Annotated[
-        int | None, typer.Option(help="Seeded noise, for experiments: NOT PRIVATE.", min=0)
+        int | None,
+        typer.Option(
+            help="Seeded noise, for experiments: NOT PRIVATE.", min=0, rich_help_panel=GUARANTEE
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Aggregate votes of an ensemble of your own: any framework's predictions, only the privacy.
 
@@ -162,7 +198,7 @@ def label(
 
     from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement
     from collegium.cli.electorates import electorate_of, refuse_fewer_people
-    from collegium.cli.progress import NoteObserver
+    from collegium.cli.progress import NoteObserver, watching
     from collegium.cli.vote_files import read_budgets, read_features, read_people, read_votes
     from collegium.data.datasets import sha256_of
     from collegium.ledger.allowance import Allowance
@@ -184,6 +220,7 @@ def label(
     from collegium.study.published import summary, write_release
     from collegium.study.terms import kept_price
 
+    hush(quiet)
     refuse_among_a_studys_files(out_folder)
     ballots = read_budgets(budgets)
     granted: Budgets | None = None
@@ -284,7 +321,7 @@ def label(
     )
     order = random_order(shuffle_seed, table.n_queries)[:max_queries]
     folder.open()
-    with folder.locked():
+    with folder.locked(), watching(not as_json) as observer:
         folder.claim(settings, inputs)
         if remembered is not None:
             remembered.keep(folder)
@@ -292,6 +329,7 @@ def label(
                 mechanism, electorate, arrangement.neighbours, kept_price(folder) or charged.name
             )
             remembered.reserve(folder, "labels", costs, arrangement)
+        observer.stage("labels", len(order))
         released = release_votes(
             table,
             electorate,
@@ -305,6 +343,7 @@ def label(
             arrangement=arrangement,
             student=student,
             memory=FolderMemory(folder),
+            observer=observer,
         )
         if remembered is not None:
             remembered.settle(folder, released, arrangement.neighbours)
@@ -337,10 +376,8 @@ def label(
     print_statement(privacy.sentences())
     if charged.why and charged.name == privacy.price:
         out.print(charged.why, soft_wrap=True)
-    out.print(
-        f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries; "
-        f"{stopped(labels.stop_reason, privacy.unit)}."
-    )
+    said = f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries"
+    out.print(f"{said}; {stopped(labels.stop_reason, privacy.unit)}.")
     if histograms is not None:
         out.print(
             f"Noisy counts of {int(histograms.answered.sum()):,} answered queries, and all noisy checks: "
@@ -350,3 +387,4 @@ def label(
     if remembered is not None:
         out.print(remembered.in_words, soft_wrap=True)
     out.print(f"Published: {folder.release}", soft_wrap=True)
+    last_line(privacy, said, f"published: {folder.release}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NoReturn
 
@@ -13,6 +14,7 @@ from collegium.cli import (
     account,
     audit,
     forget,
+    init,
     ledger,
     policy,
     predict,
@@ -22,7 +24,7 @@ from collegium.cli import (
     verify,
 )
 from collegium.cli import label as votes
-from collegium.cli.console import err, say, show_warnings
+from collegium.cli.console import err, hush, say, show_warnings
 from collegium.cli.interrupts import INTERRUPTED, SAID, Interrupts
 from collegium.cli.letters import show_what_can_be_shown
 from collegium.errors import CollegiumError
@@ -34,27 +36,36 @@ app = typer.Typer(
     name="collegium",
     help="Machine learning with individual privacy budgets.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 
-app.command("demo")(studies.demo)
-app.command("init")(studies.init)
-app.command("plan")(studies.plan)
-app.command("run")(studies.run)
-app.command("report")(studies.report)
-app.command("predict")(predict.predict)
-app.command("onnx")(predict.onnx)
-app.command("label")(votes.label)
-app.command("account")(account.account)
-app.command("statement")(statement.statement)
-app.command("verify")(verify.verify)
-app.command("forget")(forget.forget)
-app.command("audit")(audit.audit)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(policy.app, name="policy")
-app.command("receipt")(receipt.receipt)
+_START, _STUDY = "Start", "A study, from its TOML file to its release"
+_OWN, _PEOPLE = "Votes and numbers of your own", "People, and what they were promised"
+_CHECK = "Check and attack"
+
+_PANELS: dict[str, dict[str, Callable[..., None]]] = {
+    _START: {"demo": studies.demo, "init": init.init},
+    _STUDY: {
+        "plan": studies.plan,
+        "run": studies.run,
+        "report": studies.report,
+        "predict": predict.predict,
+        "onnx": predict.onnx,
+    },
+    _OWN: {"label": votes.label, "account": account.account},
+    _PEOPLE: {
+        "statement": statement.statement,
+        "receipt": receipt.receipt,
+        "forget": forget.forget,
+    },
+    _CHECK: {"verify": verify.verify, "audit": audit.audit},
+}
+for _panel, _commands in _PANELS.items():
+    for _name, _command in _commands.items():
+        app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(policy.app, name="policy", rich_help_panel=_PEOPLE)
+app.add_typer(ledger.app, name="ledger", rich_help_panel=_PEOPLE)
 
 
 @app.callback(invoke_without_command=True)
@@ -86,6 +97,7 @@ def run(commands: typer.Typer, ends_process: bool = False) -> NoReturn:
     """
     show_what_can_be_shown()
     show_warnings()
+    hush(False)
     with Interrupts(ends_process) as interrupts:
         try:
             _run(commands, interrupts)
@@ -121,7 +133,7 @@ def _built(commands: typer.Typer) -> Any:
 
 def _end_interrupted(interrupts: Interrupts) -> NoReturn:
     interrupts.ended()
-    err.print(SAID, soft_wrap=True)
+    err.insist(SAID, soft_wrap=True)
     # Python ends itself by the signal, whatever the exit status, where it came within `exec` of a text (as
     # dataclasses are made); another `exec` makes it forget.
     exec("")

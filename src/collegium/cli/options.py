@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,5 +15,29 @@ def _path(text: str | Path) -> Path:
     return Path(text)
 
 
+def complete_study(incomplete: str) -> list[str]:
+    """Name the TOML files in a folder; where none fits, the shell completes any file or folder."""
+    folder = incomplete[: incomplete.rfind("/") + 1]
+    try:
+        return sorted(folder + path.name for path in Path(folder).glob("*.toml"))
+    except OSError:
+        return []
+
+
 PATH_OPTION: dict[str, Any] = {"parser": _path, "metavar": "PATH"}
 """Settings of an option that names a file or folder."""
+
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Print errors and the result's last line, and nothing else.",
+        is_eager=True,
+    ),
+]
+
+HOW_VOTES_COUNT = "Who has how much influence, and how votes become answers"
+GUARANTEE = "What is promised, and how much is asked"
+ON_LEDGER = "One account per person"
+"""Panels of options, for commands that have many."""

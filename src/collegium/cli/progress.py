@@ -1,20 +1,38 @@
-"""What the command line shows while a study runs, on the standard error."""
+"""What the command line shows while something runs, on the standard error."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from typing import Any
 
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
+from rich.text import Text
 
 from collegium.cli.console import err
 from collegium.pate.observer import Observer
+
+_SILENT_S = 5.0
+_EVERY_S = 30.0
+_RECENT_S = 600.0
+
+
+def watching(shown: bool = True) -> AbstractContextManager[Observer]:
+    """Choose who is told how a run gets on: bars, lines where a terminal cannot draw, or notes alone."""
+    if err.quiet or not shown:
+        return nullcontext(NoteObserver())
+    return ProgressObserver() if err.is_interactive else LineObserver()
 
 
 class NoteObserver(Observer):
@@ -26,7 +44,7 @@ class NoteObserver(Observer):
 
 
 class ProgressObserver(NoteObserver):
-    """Shows a progress bar for each stage, on the standard error."""
+    """Shows a progress bar for each stage, with the time left, on the standard error."""
 
     def __init__(self) -> None:
         self._progress = Progress(
@@ -34,9 +52,9 @@ class ProgressObserver(NoteObserver):
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            _TimeLeft(),
             console=err,
+            speed_estimate_period=_RECENT_S,  # teachers come in batches: a batch may take minutes
         )
         self._task: Any = None
 
@@ -56,17 +74,113 @@ class ProgressObserver(NoteObserver):
     def advanced(self, done: int, total: int | None = None) -> None:
         """Learn that so many steps of the stage are done."""
         if self._task is not None:
-            self._progress.update(self._task, completed=done)
+            # A total that was given when the stage began stands.
+            known = None if self._now().total is not None else total
+            self._progress.update(self._task, completed=done, total=known)
 
     def skipped(self, name: str) -> None:
         """Learn that a stage was finished in an earlier run."""
         self._finish()
         err.print(f"{name:<12} done in an earlier run")
 
+    def _now(self) -> Task:
+        return next(task for task in self._progress.tasks if task.id == self._task)
+
     def _finish(self) -> None:
         if self._task is not None:
-            for task in self._progress.tasks:
-                if task.id == self._task and task.total is None:
-                    self._progress.update(self._task, total=1, completed=1)
+            if self._now().total is None:
+                self._progress.update(self._task, total=1, completed=1)
             self._progress.stop_task(self._task)
             self._task = None
+
+
+class _TimeLeft(ProgressColumn):
+    """The time left of a stage that goes on and whose speed is known; nothing else."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        left = task.time_remaining
+        if left is None or task.finished or task.stop_time is not None:
+            return Text("")
+        return Text(f"about {_duration(left)} left", style="progress.remaining")
+
+
+class LineObserver(NoteObserver):
+    """Writes a line for each stage, and one every half minute, where no terminal shows a bar.
+
+    What takes less than five seconds says nothing.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._begun = clock, clock()
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._name, self._done = "", 0
+        self._total: int | None = None
+        self._since: tuple[float, int] | None = None
+        self._told: float | None = None
+        self._watch = threading.Thread(target=self._keep_telling, daemon=True)
+
+    def __enter__(self) -> LineObserver:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._watch.join()
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        """Learn that a stage begins."""
+        with self._lock:
+            self._name, self._total, self._done = name, total, 0
+            self._since = self._told = None
+        self.tell_if_due()
+
+    def advanced(self, done: int, total: int | None = None) -> None:
+        """Learn that so many steps of the stage are done."""
+        with self._lock:
+            self._done, self._total = done, self._total or total
+            # What an earlier run did took no time: it counts from the first word on.
+            self._since = self._since or (self._clock(), done)
+        self.tell_if_due()
+
+    def skipped(self, name: str) -> None:
+        """Learn that a stage was finished in an earlier run."""
+        with self._lock:
+            self._name = ""
+        if self._clock() - self._begun >= _SILENT_S:
+            self._write(f"{name}: done in an earlier run")
+
+    def tell_if_due(self) -> None:
+        """Write where it is, unless that has been said not long ago, or all has begun just now."""
+        with self._lock:
+            now = self._clock()
+            last = self._begun + _SILENT_S - _EVERY_S if self._told is None else self._told
+            is_due = now - self._begun >= _SILENT_S and now - last >= _EVERY_S
+            if not self._name or not is_due:
+                return
+            self._told = now
+            said = self._where(now)
+        self._write(said)
+
+    def _where(self, now: float) -> str:
+        if not self._total:
+            return self._name
+        said = f"{self._name}: {self._done:,} of {self._total:,}"
+        if self._since is None or self._done <= self._since[1]:
+            return said
+        since, before = self._since
+        left = (now - since) * (self._total - self._done) / (self._done - before)
+        return f"{said}, about {_duration(left)} left"
+
+    def _write(self, said: str) -> None:
+        err.print(f"[{_duration(self._clock() - self._begun)}] {said}", soft_wrap=True)
+
+    def _keep_telling(self) -> None:
+        while not self._ended.wait(0.5):
+            self.tell_if_due()
+
+
+def _duration(seconds: float) -> str:
+    """Say how long something takes: hours, minutes and seconds."""
+    return str(timedelta(seconds=round(seconds)))

@@ -1,9 +1,7 @@
-"""Commands about studies: demo, init, plan, run, report."""
+"""Commands about studies: demo, plan, run, report."""
 
 from __future__ import annotations
 
-import json
-import shlex
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -14,7 +12,8 @@ import typer
 from collegium.cli.console import (
     STOPPED,
     columns_sentence,
-    err,
+    hush,
+    last_line,
     out,
     plan_sentence,
     plan_table,
@@ -23,8 +22,8 @@ from collegium.cli.console import (
     print_statement,
     privacy_table,
 )
-from collegium.cli.options import PATH_OPTION
-from collegium.cli.outputs import refuse_among_a_studys_files, write_named
+from collegium.cli.options import PATH_OPTION, Quiet, complete_study
+from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +41,12 @@ _OF_STEPS = {"statement": [str], "steps": int, "steps_lost": int}
 """What a release says of itself, by how it was learnt."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-StudyFile = Annotated[Path, typer.Argument(help="The study's TOML file.", show_default=False)]
+StudyFile = Annotated[
+    Path,
+    typer.Argument(
+        help="The study's TOML file.", show_default=False, autocompletion=complete_study
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -78,49 +82,6 @@ Address = Annotated[
 ]
 
 
-def init(
-    path: Annotated[Path, typer.Argument(help="Where to write the example.")] = Path("study.toml"),
-    schema: Annotated[
-        bool,
-        typer.Option(
-            "--schema",
-            help="Write a JSON Schema beside it as well, by which editors complete and check keys.",
-        ),
-    ] = False,
-) -> None:
-    """Write a commented example of a study's TOML file, with every key.
-
-    Example: collegium init study.toml
-
-    Example: collegium init study.toml --schema
-    """
-    from collegium.study.example import example_config
-
-    described = path.with_suffix(".schema.json") if schema else None
-    if described is not None:
-        _write_schema(described)
-        if path.exists():
-            out.print(
-                f"wrote {described}; {path} is left as it is: make its first line", soft_wrap=True
-            )
-            out.print(f"#:schema {described.name}", soft_wrap=True)
-            return
-    example = example_config(path.stem, described.name if described else None)
-    write_named(path, example.encode())
-    name = shlex.quote(str(path))
-    # One line for each command: a terminal that breaks a line must not break a command.
-    for line in (f"wrote {path}: edit it, then", f"collegium plan {name}", f"collegium run {name}"):
-        out.print(line, soft_wrap=True)
-
-
-def _write_schema(path: Path) -> None:
-    from collegium.study.json_schema import WRITTEN_BY, study_schema
-
-    is_ours = path.is_file() and WRITTEN_BY in path.read_text(encoding="utf-8", errors="replace")
-    schema = json.dumps(study_schema(), indent=2, ensure_ascii=False) + "\n"
-    write_named(path, schema.encode(), is_ours=is_ours)
-
-
 def plan(
     study: StudyFile,
     data_dir: DataDir = None,
@@ -128,7 +89,8 @@ def plan(
         str | None,
         typer.Option(
             "--optimise",
-            help="What the model is for, instead of the file's student.goal: accuracy, balanced or auc.",
+            help="What the model is for, instead of the file's student.goal: accuracy, balanced, auc; or "
+            "labels, which only votes release.",
         ),
     ] = None,
     what_if: Annotated[
@@ -138,6 +100,7 @@ def plan(
         ),
     ] = None,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Choose what the file leaves open, predict what comes of it, show what budgets buy. Spends nothing.
 
@@ -153,6 +116,7 @@ def plan(
     from collegium.study.stages import plan_on_ledger
     from collegium.study.study_data import StudyData
 
+    hush(quiet)
     config = with_data_dir(read_config(study), data_dir)
     observer = NoteObserver()
     choice = None
@@ -214,9 +178,12 @@ def plan(
     )
     if columns:
         out.print(columns_sentence(columns), soft_wrap=True)
+    bought = plan_sentence(made)
     if most is not None:
         bound = "at least " if most == MOST else ""
-        out.print(f"The budgets pay for {bound}{most:,} answers if every query is answered.")
+        bought = f"The budgets pay for {bound}{most:,} answers if every query is answered."
+        out.print(bought)
+    last_line(None, bought.removesuffix("."))
     if planned.price.why and (ledger is None or ledger.spending.allowance.whole):
         out.print(planned.price.why, soft_wrap=True)
     if ledger is not None:
@@ -252,6 +219,7 @@ def run(
     engine: EngineName = None,
     address: Address = None,
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a study, or go on with it where it was interrupted.
 
@@ -261,6 +229,7 @@ def run(
     """
     from collegium.study.config import read_config
 
+    hush(quiet)
     config = with_engine(with_data_dir(read_config(study), data_dir), engine, address)
     folder = out_folder or study.with_suffix("")
     if config.is_open:
@@ -281,6 +250,7 @@ def demo(
         Path, typer.Option("--out", help="The demo's folder.", **PATH_OPTION)
     ] = Path("collegium-demo"),
     as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run the main job on embedded data (handwritten digits), with three privacy levels.
 
@@ -292,6 +262,7 @@ def demo(
     from collegium.study.folder import StudyFolder
     from collegium.study.on_ledger import place_within
 
+    hush(quiet)
     with as_file(files("collegium.study").joinpath("demo.toml")) as path:
         config = read_config(path)
     levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in (config.privacy.levels or {}).items())
@@ -410,25 +381,21 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
     return changed
 
 
-def _run(config: StudyConfig, folder: Path, quiet: bool) -> StudyResult:
-    from collegium.cli.progress import NoteObserver, ProgressObserver
+def _run(config: StudyConfig, folder: Path, as_json: bool) -> StudyResult:
+    from collegium.cli.progress import watching
     from collegium.study.stages import run_study
 
     refuse_among_a_studys_files(folder)
-    if quiet or not err.is_terminal:
-        return run_study(config, folder, NoteObserver())
-    with ProgressObserver() as observer:
+    with watching(not as_json) as observer:
         return run_study(config, folder, observer)
 
 
-def _run_descent(config: StudyConfig, folder: Path, quiet: bool) -> DescentResult:
-    from collegium.cli.progress import NoteObserver, ProgressObserver
+def _run_descent(config: StudyConfig, folder: Path, as_json: bool) -> DescentResult:
+    from collegium.cli.progress import watching
     from collegium.study.descent_stages import run_descent_study
 
     refuse_among_a_studys_files(folder)
-    if quiet or not err.is_terminal:
-        return run_descent_study(config, folder, NoteObserver())
-    with ProgressObserver() as observer:
+    with watching(not as_json) as observer:
         return run_descent_study(config, folder, observer)
 
 
@@ -474,6 +441,8 @@ def _print_places(result: StudyResult | DescentResult) -> None:
         )
     out.print(f"Published: {result.folder.release}", soft_wrap=True)
     out.print(f"Report:    {result.report}", soft_wrap=True)
+    said = [] if result.quality is None else [result.quality.verdict]
+    last_line(result.privacy, *said, f"published: {result.folder.release}")
 
 
 def _show(

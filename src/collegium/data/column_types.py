@@ -42,6 +42,10 @@ _THOUSANDS = re.compile(
 _LEAST_TOLD = 20  # fewer values say nothing about how many there are
 
 
+class UnclearDecimalError(InputError):
+    """A comma in a public number may stand before decimals or between thousands."""
+
+
 @dataclass(frozen=True)
 class ColumnTypes:
     """The type of every column, known before any private record is looked at.
@@ -321,7 +325,7 @@ def _decimal_of(X_public: pd.DataFrame, declared: Mapping[str, str]) -> str:
             continue
         if not commas.map(lambda cell: bool(_THOUSAND.fullmatch(cell))).all():
             return ","
-        raise InputError(
+        raise UnclearDecimalError(
             f"column {name!r} of the public records holds {commas.iloc[0]!r}, which may be a decimal comma "
             "or a thousands separator: set data.decimal = ',' if it is decimal, or write numbers without "
             "separators; if the column is text, set data.types"
@@ -379,10 +383,19 @@ def _tell_of_mixture(column: pd.Series, are: NDArray[np.bool_]) -> None:
     )
 
 
+def mostly_different(column: pd.Series) -> bool:
+    """Tell whether text differs in more than half of the records: as categories it teaches hardly anything.
+
+    ``column``: public values, without the missing ones.
+    """
+    different = column.astype(str).nunique()
+    return len(column) >= _LEAST_TOLD and 2 * different > len(column)
+
+
 def _tell_of_names(column: pd.Series) -> None:
     """Warn of public text that is different nearly everywhere: dates, names, numbers with units."""
-    different = column.astype(str).nunique()
-    if len(column) >= _LEAST_TOLD and 2 * different > len(column):
+    if mostly_different(column):
+        different = column.astype(str).nunique()
         warnings.warn(
             f"column {column.name!r} is text, and has {different:,} different values in {len(column):,} "
             "public records: as categories they teach hardly anything; write dates and numbers with units as "

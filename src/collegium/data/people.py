@@ -38,7 +38,7 @@ def ask_about_people(
     """
     whose = None if owners is None else pd.Series(np.asarray(owners), index=table.index)
     found = [
-        name for name in table.columns if name not in known and _may_be_a_person(table[name], whose)
+        name for name in table.columns if name not in known and may_be_a_person(table[name], whose)
     ]
     if found:
         values, asked = table[found[0]].nunique(), [str(name) for name in found]
@@ -51,7 +51,11 @@ def ask_about_people(
         )
 
 
-def _may_be_a_person(column: pd.Series, owner: pd.Series | None) -> bool:
+def may_be_a_person(column: pd.Series, owner: pd.Series | None = None) -> bool:
+    """Tell whether values repeat as those of a person's name do.
+
+    ``owner``: whose the records are, where that is known.
+    """
     values = column.dropna()
     if pd.api.types.is_bool_dtype(values.dtype) or not len(values):
         return False

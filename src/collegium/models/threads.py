@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -40,8 +42,16 @@ def in_threads(
     >>> in_threads(abs, [-2, 1])
     [2, 1]
     """
-    controller = ThreadpoolController()  # looks for libraries, once: that takes milliseconds
+    controller = _libraries(len(sys.modules))
     threads = _allowed(controller) if n_threads is None else n_threads
-    limited = controller.limit(limits=1, user_api="blas")
-    with limited, ThreadPoolExecutor(max(1, threads)) as pool:
-        return list(pool.map(task, items))
+    with controller.limit(limits=1, user_api="blas"):
+        if threads <= 1:
+            return [task(item) for item in items]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(task, items))
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> ThreadpoolController:
+    """Look for libraries, which takes milliseconds: again only after something was imported."""
+    return ThreadpoolController()

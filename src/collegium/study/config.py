@@ -46,7 +46,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ConfigError(
-            f"there is no file {file}: `collegium init {file}` writes a commented example"
+            f"there is no file {file}: `collegium init {file}` writes one to fill in"
         ) from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be read: {error}") from None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from typing import Any
 
 from collegium.parameters import Setting, settings_of
 from collegium.study.sections import SECTIONS, Teachers
+from collegium.study.toml_text import toml_text
 
 _SHOWN = {
     "data.private": '"private.csv"',
@@ -34,17 +34,19 @@ def example_config(name: str = "study", schema: str | None = None) -> str:
         keys.
     """
     lines = [
-        f"#:schema {schema}" if schema else "# For help in an editor: `collegium init --schema`.",
+        f"#:schema {schema}"
+        if schema
+        else "# For help in an editor: `collegium init --all-keys --schema`.",
         "# A Collegium study: `collegium plan` shows what it would cost, `collegium run` runs it.",
         "# Keys that are commented out show their default, or an example where there is none.",
     ]
-    used = {"study.name": _toml(name), **_SHOWN}
+    used = {"study.name": toml_text(name), **_SHOWN}
     for section, cls in SECTIONS.items():
         lines += ["", f"[{section}]  # {inspect.getdoc(cls)}"]
         for key, about in settings_of(cls).items():
             lines += _comment(about)
             value = used.get(f"{section}.{key}")
-            default = about.example if about.default is None else _toml(about.default)
+            default = about.example if about.default is None else toml_text(about.default)
             lines.append(f"{key} = {value}" if value else f"# {key} = {default}")
     return "\n".join(lines) + "\n"
 
@@ -55,13 +57,3 @@ def _comment(about: Setting) -> list[str]:
         text, 100, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
     )
     return ["", *wrapped]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, dict):
-        return "{}"
-    return str(value)

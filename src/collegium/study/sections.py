@@ -2,7 +2,7 @@
 
 What the pipeline has settings for is taken from there (:mod:`collegium.pate.settings`, the personalisations
 and the aggregators); here stands only what is the study's own. The checks of ``collegium run``, the commented
-example of ``collegium init`` and its JSON Schema are made from these fields.
+example of ``collegium init --all-keys`` and its JSON Schema are made from these fields.
 """
 
 from __future__ import annotations

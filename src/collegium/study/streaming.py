@@ -51,6 +51,7 @@ from collegium.study.study_data import (
     OVERLAP_KEY,
     MarkedMissing,
     StudyData,
+    excluded,
     groups_of_test_records,
     known_owners,
     public_types,
@@ -213,7 +214,7 @@ def load_streamed_data(config: StudyConfig) -> StreamedStudyData:
         target=target,
         level=level,
         owner=config.data.owner,
-        exclude=tuple(config.data.exclude),
+        exclude=tuple(excluded(config, source.columns)),
         unwanted=None if marker is None else MarkedMissing(marker),
     )
     fingerprints = {"private": source.fingerprint()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from collegium.checks import listed, shown
 from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any, sha256_of
 from collegium.data.datasets.table_files import is_csv
+from collegium.data.headers import header_of
 from collegium.data.people import ask_about_people
 from collegium.data.public_is_public import refuse_other_scale, refuse_overlap, refuse_same_people
 from collegium.data.tables import (
@@ -358,7 +359,9 @@ def read_records(
             _ask_about_people(table, config)
         special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
-        strays = [c for c in config.data.exclude if c in table.columns or is_private]
+        strays = [c for c in config.data.exclude if c in table.columns]
+        if is_private:
+            strays = excluded(config, table.columns)
         records = _without(records, [*drop, *strays])
     blank = np.zeros(len(table), dtype=bool)
     if isinstance(table, pd.DataFrame) and table.shape[1] > 1:
@@ -371,6 +374,23 @@ def read_records(
             int(blanks[0]),
         )
     return left
+
+
+def excluded(config: StudyConfig, columns: Collection[str]) -> list[str]:
+    """List the columns to leave out of the private records, without those that only public or test ones have.
+
+    ``columns``: of the private records.
+    """
+    if set(config.data.exclude) <= set(columns):
+        return list(config.data.exclude)
+    paths = (config.path("data.public"), config.path("data.test"))
+    elsewhere = {
+        name
+        for path in paths
+        if path is not None
+        for name in header_of(path, config.data.separator).columns or ()
+    }
+    return [name for name in config.data.exclude if name in columns or name not in elsewhere]
 
 
 def known_owners(records: _Records) -> NDArray[Any]:

@@ -30,6 +30,16 @@ IDX_TYPES: dict[int, np.dtype[Any]] = {
     0x0E: np.dtype(">f8"),
 }
 
+#: What NumPy raises on damaged headers and on declared sizes that do not exist.
+_BAD_NPY = (
+    ValueError,
+    TypeError,
+    OverflowError,
+    MemoryError,
+    SyntaxError,
+    tokenize.TokenError,
+)
+
 
 def is_idx_name(name: str) -> bool:
     """Tell whether a file name is one that IDX files have.
@@ -61,18 +71,7 @@ def parse_idx(stream: BinaryIO, path: str | os.PathLike[str]) -> NDArray[Any]:
     ``path``: what errors call the file.
     Returns: the array, in the machine's byte order, with the shape that the file declares.
     """
-    magic = stream.read(4)
-    if not is_idx_magic(magic):
-        raise refusal(
-            path,
-            f"does not start as an IDX file does (bytes {magic.hex() or 'none'})",
-            "get the file again, or give it the ending of its real format",
-        )
-    dtype, dimensions = IDX_TYPES[magic[2]], magic[3]
-    header = stream.read(4 * dimensions)
-    if len(header) < 4 * dimensions:
-        raise refusal(path, "is truncated within its IDX header", "get the file again")
-    shape = struct.unpack(f">{dimensions}I", header)
+    shape, dtype = idx_header(stream, path)
     expected = math.prod(shape) * dtype.itemsize
     # In chunks: a damaged header may declare more than there is memory.
     chunks = bytearray()
@@ -87,6 +86,24 @@ def parse_idx(stream: BinaryIO, path: str | os.PathLike[str]) -> NDArray[Any]:
         )
     array: NDArray[Any] = np.frombuffer(chunks, dtype=dtype).reshape(shape)
     return array.astype(dtype.newbyteorder("="))
+
+
+def idx_header(
+    stream: BinaryIO, path: str | os.PathLike[str]
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read shape and type of what an IDX file holds, and nothing of its content."""
+    magic = stream.read(4)
+    if not is_idx_magic(magic):
+        raise refusal(
+            path,
+            f"does not start as an IDX file does (bytes {magic.hex() or 'none'})",
+            "get the file again, or give it the ending of its real format",
+        )
+    dtype, dimensions = IDX_TYPES[magic[2]], magic[3]
+    header = stream.read(4 * dimensions)
+    if len(header) < 4 * dimensions:
+        raise refusal(path, "is truncated within its IDX header", "get the file again")
+    return struct.unpack(f">{dimensions}I", header), dtype
 
 
 def idx_bytes(array: NDArray[np.uint8]) -> bytes:
@@ -114,14 +131,31 @@ def parse_npy(stream: BinaryIO, path: str | os.PathLike[str]) -> NDArray[Any]:
     try:
         array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
         trailing = stream.read(1)
-    # What NumPy raises on damaged headers and on declared sizes that do not exist.
-    except (ValueError, TypeError, OverflowError, MemoryError, SyntaxError) as error:
-        raise _bad_npy(path, error) from error
-    except tokenize.TokenError as error:
+    except _BAD_NPY as error:
         raise _bad_npy(path, error) from error
     if trailing:
         raise refusal(path, "has trailing bytes after its array", "save it again with numpy.save")
     return array
+
+
+def npy_header(
+    stream: BinaryIO, path: str | os.PathLike[str]
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Read shape and type of what a .npy file holds, and nothing of its content."""
+    read = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    try:
+        version = np.lib.format.read_magic(stream)
+        if version not in read:  # of arrays with named fields
+            raise ValueError(f"version {version[0]}.{version[1]} of the format")
+        shape, _, dtype = read[version](stream)
+    except _BAD_NPY as error:
+        raise _bad_npy(path, error) from error
+    if dtype.hasobject:
+        raise _bad_npy(path, ValueError("it holds Python objects"))
+    return shape, dtype
 
 
 def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:

@@ -146,9 +146,19 @@ def _read_csv(path: Path, separator: str | None, options: dict[str, Any]) -> pd.
 def separator_of(stream: BinaryIO) -> str:
     """Find what separates the names of the columns: a comma, unless only one other character does."""
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-    header = next((line for line in text if line.strip()), "")
-    splits = [mark for mark in SEPARATORS if _splits(header, mark)]
+    splits = marks_in(next((line for line in text if line.strip()), ""))
     return splits[0] if len(splits) == 1 else ","
+
+
+def marks_in(header: str) -> tuple[str, ...]:
+    """Find every character that could separate the names of the columns.
+
+    Examples
+    --------
+    >>> marks_in("age;weight, kg")
+    (',', ';')
+    """
+    return tuple(mark for mark in SEPARATORS if _splits(header, mark))
 
 
 def _splits(header: str, mark: str) -> bool:
@@ -163,6 +173,23 @@ def _shape_problem(stream: BinaryIO, separator: str) -> str | None:
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     rows = csv.reader(text, delimiter=separator, strict=True)
     header = next((row for row in rows if row), None)
+    problem = header_problem(header, separator)
+    if header is None or problem is not None:
+        return problem
+    for row in rows:
+        if row and len(row) != len(header):
+            return (
+                f"is not a rectangular CSV table (the record that ends in line {rows.line_num} "
+                f"has {len(row)} cells, the header {len(header)})"
+            )
+    return None
+
+
+def header_problem(header: Sequence[str] | None, separator: str) -> str | None:
+    """Say what is wrong with the names of the columns; None where nothing is.
+
+    ``header``: None: there is none.
+    """
     if header is None:
         return "is empty"
     if len(header) > MOST_COLUMNS:
@@ -179,12 +206,6 @@ def _shape_problem(stream: BinaryIO, separator: str) -> str | None:
     repeated = sorted(column for column, times in Counter(named).items() if times > 1)
     if repeated:
         return f"has more than one column named {', '.join(map(repr, repeated[:5]))}"
-    for row in rows:
-        if row and len(row) != len(header):
-            return (
-                f"is not a rectangular CSV table (the record that ends in line {rows.line_num} "
-                f"has {len(row)} cells, the header {len(header)})"
-            )
     return None
 
 

@@ -1,0 +1,92 @@
+"""A study's file in about ten lines: whose records, what to predict, and what people granted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from collegium.study.sections import Data, Privacy, Study
+from collegium.study.toml_text import toml_text
+
+CLASSES_LEFT_OUT = (
+    '# classes = ["no", "yes"]  # left out: read off private labels, which no guarantee covers'
+)
+_MEANINGS = {
+    "data.public": "the same features of others, whom nothing protects",
+    "data.target": "what is predicted",
+    "data.owner": "whose record it is: one budget for all records of a person",
+    "privacy.levels": "the epsilon of each: smaller protects more",
+    "privacy.column": "epsilon itself",
+    "privacy.delta": "well below 1 / number of people",
+}
+
+
+@dataclass(frozen=True)
+class ShortStudy:
+    """What has to be said of a study; everything else is chosen.
+
+    ``title``: of the report.
+    ``data``, ``privacy``: keys of these sections.
+    ``remarks``: lines below the section ``data``.
+    """
+
+    title: str
+    data: Mapping[str, Any]
+    privacy: Mapping[str, Any]
+    remarks: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        Study(name=self.title)
+        Data(**self.data)
+        Privacy(**self.privacy)
+
+    def as_toml(self, schema: str | None = None) -> str:
+        """Write the file.
+
+        ``schema``: name of a JSON Schema beside it.
+        """
+        return "\n".join(
+            [
+                *([f"#:schema {schema}"] if schema else []),
+                "# A Collegium study: `collegium plan` shows what it would cost, `collegium run` runs it.",
+                "# What is not said here is chosen. An example of every key: `collegium init --all-keys`.",
+                "[study]",
+                f"name = {toml_text(self.title)}",
+                "",
+                "[data]",
+                *self._lines("data", self.data),
+                *self.remarks,
+                "",
+                "[privacy]",
+                *self._lines("privacy", self.privacy),
+                "",
+            ]
+        )
+
+    def _lines(self, section: str, keys: Mapping[str, Any]) -> list[str]:
+        lines = []
+        for name, value in keys.items():
+            meaning = _MEANINGS.get(f"{section}.{name}", "")
+            if name == "column" and "levels" in self.privacy:
+                meaning = ""
+            lines.append(f"{name} = {toml_text(value)}" + (f"  # {meaning}" if meaning else ""))
+        return lines
+
+
+TEMPLATE = ShortStudy(
+    title="Predicting income",
+    data={
+        "private": "private.csv",
+        "public": "public.csv",
+        "target": "income",
+        "owner": "person_id",
+        "classes": ["low", "high"],
+    },
+    privacy={
+        "column": "privacy",
+        "levels": {"high": 1.0, "average": 2.0, "low": 3.0},
+        "delta": 1e-5,
+    },
+)
+"""To be filled in by hand."""

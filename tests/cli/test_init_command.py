@@ -1,0 +1,570 @@
+"""The init command: what it looks at, guesses, asks and writes, and one line for everything that is wrong."""
+
+import io
+import json
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+
+from collegium.cli import init as command
+from collegium.data.datasets.array_files import idx_bytes
+from collegium.study.config import check_names, read_config
+from collegium.study.json_schema import study_schema
+from collegium.study.sections import SECTIONS
+
+LEVELS = "high=1,average=2,low=3"
+SAID = ("--owner", "person_id", "--levels", LEVELS, "--classes", "no,yes")
+
+
+def people(n, seed, *, private=False, labels=False):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "work": rng.choice(["sea", "field", "office"], n),
+            "height": rng.normal(170, 10, n).round(1),
+        }
+    )
+    if private or labels:
+        table["sick"] = rng.choice(["no", "yes"], n)
+    if private:
+        table["person_id"] = [f"p{row // 2}" for row in range(n)]
+        table["privacy"] = np.array(["high", "average", "low"])[np.arange(n) // 2 % 3]
+    return table
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people(120, 1, private=True).to_csv("private.csv", index=False)
+    people(60, 2).to_csv("public.csv", index=False)
+    people(60, 3, labels=True).to_csv("test.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def init(collegium, folder):
+    """Begin a study; return what it says, and what was printed."""
+
+    def call(*arguments, private="private.csv", public="public.csv"):
+        path = folder / "study.toml"
+        path.unlink(missing_ok=True)
+        code, said, errors = collegium(
+            "init", path, "--from", private, "--public", public, *arguments
+        )
+        assert code == 0, errors
+        text = path.read_text(encoding="utf-8")
+        study = tomllib.loads(text)
+        assert list(study) == ["study", "data", "privacy"]
+        for section, keys in study.items():
+            check_names(section, keys)
+            SECTIONS[section](**keys)
+        assert len([line for line in text.splitlines() if "=" in line]) < 15
+        return study, said
+
+    return call
+
+
+@pytest.fixture
+def refused(collegium, folder):
+    def call(*arguments):
+        code, said, errors = collegium("init", *arguments)
+        lines = [line for line in errors.splitlines() if not line.startswith("warning: ")]
+        assert (code, said, len(lines)) == (2, "", 1), (said, errors)
+        assert lines[0].startswith("error: ") and not (folder / "a.toml").exists()
+        return lines[0]
+
+    return call
+
+
+@pytest.fixture
+def answering(monkeypatch):
+    """Sit down at a terminal with answers; returns the questions, which grow as they are asked."""
+
+    def call(*answers):
+        asked, prompt = [], typer.prompt
+        monkeypatch.setattr(command, "somebody_is_there", lambda: True)
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{one}\n" for one in answers)))
+        monkeypatch.setattr(
+            typer, "prompt", lambda text, **options: asked.append(text) or prompt(text, **options)
+        )
+        return asked
+
+    return call
+
+
+def guesses(said):
+    return {
+        key: rest
+        for line in said.splitlines()
+        if line.startswith("• ")
+        for key, _, rest in [line.removeprefix("• ").partition(": ")]
+    }
+
+
+# A template, and every key
+
+
+def test_without_files_a_template_is_written_and_never_over_anything(collegium, refused, folder):
+    path = folder / "mine.toml"
+    code, said, _ = collegium("init", path)
+    assert code == 0 and said.startswith(f"wrote {path}")
+    given = tomllib.loads(path.read_text(encoding="utf-8"))
+    assert list(given) == ["study", "data", "privacy"]
+    for section, keys in given.items():
+        check_names(section, keys)
+    path.write_text("my own work", encoding="utf-8")
+    for arguments in (
+        (),
+        ("--all-keys",),
+        ("--from", "private.csv", "--public", "public.csv", *SAID),
+    ):
+        code, _, errors = collegium("init", path, *arguments)
+        assert code == 2 and "exists already and is left as it is" in errors
+    assert path.read_text(encoding="utf-8") == "my own work"
+    path.unlink()
+    assert "cannot be written" in refused(folder / "no" / "folder.toml")
+
+
+def test_all_keys_writes_the_example_of_every_key(collegium, folder):
+    path = folder / "mine.toml"
+    assert collegium("init", path, "--all-keys")[0] == 0
+    assert read_config(path)["study.name"] == "mine"
+    assert set(tomllib.loads(path.read_text(encoding="utf-8"))) == set(SECTIONS)
+
+
+@pytest.mark.parametrize("all_keys", [[], ["--all-keys"]])
+def test_a_schema_for_editors_is_written_and_never_over_other_files(collegium, folder, all_keys):
+    path, schema = folder / "mine.toml", folder / "mine.schema.json"
+    assert collegium("init", path, "--schema", *all_keys)[0] == 0
+    assert path.read_text(encoding="utf-8").startswith("#:schema mine.schema.json\n")
+    assert json.loads(schema.read_text(encoding="utf-8")) == study_schema()
+    path.write_text("my own work", encoding="utf-8")
+    schema.unlink()
+    for _ in range(2):  # the second time ours is there, and written anew
+        _, said, _ = collegium("init", path, "--schema", *all_keys)
+        assert "#:schema mine.schema.json" in said.splitlines()
+    assert path.read_text(encoding="utf-8") == "my own work" and schema.exists()
+    schema.write_text("my own schema", encoding="utf-8")
+    code, _, errors = collegium("init", path, "--schema", *all_keys)
+    assert code == 2 and "exists already and is left as it is" in errors
+    assert schema.read_text(encoding="utf-8") == "my own schema"
+
+
+# What is written
+
+
+def test_a_study_of_ten_lines_says_what_was_guessed_and_from_what(init):
+    study, said = init(*SAID)
+    assert study == {
+        "study": {"name": "Predicting sick"},
+        "data": {
+            "private": "private.csv",
+            "public": "public.csv",
+            "target": "sick",
+            "owner": "person_id",
+            "classes": ["no", "yes"],
+        },
+        "privacy": {
+            "column": "privacy",
+            "levels": {"high": 1.0, "average": 2.0, "low": 3.0},
+            "delta": 1e-5,
+        },
+    }
+    assert guesses(said) == {
+        "privacy.column": "'privacy'; by its name",
+        "data.target": "'sick'; private.csv has it and public.csv lacks it",
+        "features": "2 of numbers (age, height); 1 of text (work); as public.csv shows",
+    }
+
+
+def test_what_is_said_stands_in_the_file(init):
+    study, _ = init(
+        "--target=work", "--no-owner", "--levels=high=1,average=inf,low=0", "--delta=1e-7",
+        "--exclude=age,sick", "--classes=sea,field,office", "--privacy=privacy",
+    )  # fmt: skip
+    assert study["data"]["target"] == "work" and "owner" not in study["data"]
+    assert study["data"]["exclude"] == ["age", "sick", "person_id"]
+    assert study["privacy"]["levels"] == {"high": 1.0, "average": np.inf, "low": 0.0}
+    assert study["privacy"]["delta"] == 1e-7
+
+
+def test_public_labels_give_the_classes_in_whatever_order_columns_stand(init, folder):
+    public = people(60, 4, labels=True).assign(sick=lambda t: t["sick"].map({"no": 0, "yes": 1}))
+    public[["sick", "height", "age", "work"]].to_csv("labelled.csv", index=False)
+    study, said = init(
+        "--owner=person_id", f"--levels={LEVELS}", "--target=sick", public="labelled.csv"
+    )
+    assert study["data"]["classes"] == [0, 1]
+    assert guesses(said)["data.classes"] == "0, 1; from column 'sick' of labelled.csv"
+    study, _ = init("--owner=person_id", f"--levels={LEVELS}", "--test=test.csv")
+    assert study["data"]["classes"] == ["no", "yes"] and study["data"]["test"] == "test.csv"
+
+
+def test_the_target_may_be_what_test_records_have_too(init):
+    people(120, 1, private=True).assign(note=1, extra=2).to_csv("more.csv", index=False)
+    study, _ = init(*SAID, "--test=test.csv", private="more.csv")
+    assert study["data"]["target"] == "sick" and study["data"]["exclude"] == ["note", "extra"]
+
+
+def test_without_public_labels_the_list_of_classes_is_left_out_and_that_is_said(init, folder):
+    study, said = init("--owner=person_id", f"--levels={LEVELS}")
+    assert "classes" not in study["data"]
+    assert "which the guarantee does not cover" in guesses(said)["data.classes"]
+    assert "# classes = " in (folder / "study.toml").read_text(encoding="utf-8")
+
+
+def test_a_german_table_is_read_as_it_is(init):
+    rng = np.random.default_rng(0)
+    private = pd.DataFrame(
+        {"Alter": rng.integers(18, 90, 90), "Größe": rng.normal(1.7, 0.1, 90).round(2)}
+    )
+    private.sample(frac=1, random_state=1).to_csv("offen.csv", index=False, sep=";", decimal=",")
+    private["krank"], private["Datenschutzstufe"], private["Kundennummer"] = "ja", "hoch", range(90)
+    private.to_csv("privat.csv", index=False, sep=";", decimal=",")
+    study, said = init(
+        "--owner=Kundennummer", "--levels=hoch=1,niedrig=3", "--classes=ja,nein",
+        private="privat.csv", public="offen.csv",
+    )  # fmt: skip
+    assert study["data"]["target"] == "krank" and study["privacy"]["column"] == "Datenschutzstufe"
+    assert study["data"]["decimal"] == "," and "separator" not in study["data"]
+    assert "decimals behind a comma; 2 of numbers (Alter, Größe)" in guesses(said)["features"]
+
+
+def test_a_column_of_numbers_is_epsilon_itself(init):
+    table = people(120, 1, private=True).drop(columns=["privacy", "person_id"]).assign(epsilon=0.5)
+    table.to_parquet("private.parquet")
+    people(60, 2).to_parquet("public.parquet")
+    study, said = init(private="private.parquet", public="public.parquet")
+    assert study["privacy"] == {"column": "epsilon", "delta": 1e-5}
+    assert "as another person's" in guesses(said)["data.owner"]
+    study, _ = init("--owner=person_id", "--privacy=privacy", "--numeric-levels")
+    assert study["privacy"] == {"column": "privacy", "delta": 1e-5}
+
+
+def test_classes_are_text_where_private_labels_are(init):
+    for kind, classes in ((str, ["0", "1"]), (int, [0, 1])):
+        table = people(120, 1, private=True).assign(sick=np.arange(120) % 2)
+        table.astype({"sick": kind}).to_parquet("private.parquet")
+        study, _ = init(*SAID[:4], "--classes=0,1", private="private.parquet")
+        assert study["data"]["classes"] == classes
+
+
+def test_images_and_their_files_beside_them(init, folder):
+    images = np.zeros((30, 28, 28), np.uint8)
+    np.save("X_private.npy", images)
+    np.save("y_private.npy", np.arange(30) % 10)
+    (folder / "public-images-idx3-ubyte").write_bytes(idx_bytes(images[:20]))
+    (folder / "public-labels-idx1-ubyte").write_bytes(idx_bytes(np.arange(20, dtype=np.uint8) % 10))
+    pd.DataFrame({"level": ["a", "b"] * 15}).to_csv("privacy.csv", index=False)
+    study, said = init(
+        "--levels=a=1,b=2", private="X_private.npy", public="public-images-idx3-ubyte"
+    )
+    assert study["data"] == {
+        "private": "X_private.npy",
+        "private_labels": "y_private.npy",
+        "public": "public-images-idx3-ubyte",
+        "public_labels": "public-labels-idx1-ubyte",
+        "classes": list(range(10)),
+    }
+    assert study["privacy"] == {
+        "file": "privacy.csv",
+        "levels": {"a": 1.0, "b": 2.0},
+        "delta": 1e-5,
+    }
+    assert "images of 28 × 28: 30 in X_private.npy" in said
+
+
+def test_features_that_teach_nothing_or_are_nowhere_else_are_left_out(init):
+    def with_more(table, seed):
+        rows = np.arange(len(table))
+        table.insert(0, "", rows)
+        return table.assign(
+            encounter_id=1000 * seed + rows,
+            remark=[f"seen on day {row}" for row in rows],
+            income=np.where(rows % 9, rows, "?"),
+        )
+
+    with_more(people(120, 1, private=True), 1).assign(mine=1).to_csv("more.csv", index=False)
+    with_more(people(60, 2), 2).assign(theirs=1).to_csv("open.csv", index=False)
+    study, said = init(*SAID, "--target=sick", private="more.csv", public="open.csv")
+    assert study["data"]["exclude"] == ["Unnamed: 0", "mine", "theirs", "encounter_id", "remark"]
+    assert study["data"]["types"] == {"income": "number"}
+    assert "'?' marks missing ones" in guesses(said)["data.types"]
+
+
+def test_a_separator_that_headers_leave_open_is_the_one_that_fits_all_records(init, folder):
+    for name, table in (("a", people(40, 1, private=True)), ("b", people(20, 2))):
+        table.rename(columns={"height": "height, cm"}).to_csv(f"{name}.csv", index=False, sep=";")
+    study, _ = init(*SAID, private="a.csv", public="b.csv")
+    assert study["data"]["separator"] == ";" and study["data"]["target"] == "sick"
+
+
+def test_paths_are_those_from_the_studys_folder(collegium, folder):
+    (folder / "studies").mkdir()
+    collegium(
+        "init", "studies/a.toml", "--from", "private.csv", "--public", folder / "public.csv", *SAID
+    )
+    data = tomllib.loads((folder / "studies/a.toml").read_text(encoding="utf-8"))["data"]
+    assert (
+        data["private"] == "../private.csv" and data["public"] == (folder / "public.csv").as_posix()
+    )
+
+
+# What is looked at
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "npy"])
+def test_no_private_value_decides_on_anything(init, folder, form):
+    outcomes = []
+    for seed in (1, 2):
+        private = people(120, seed, private=True)
+        if form == "parquet":
+            private.assign(privacy=f"other {seed}").to_parquet("private.parquet")
+            outcomes.append(init(*SAID, private="private.parquet"))
+        elif form == "csv":
+            header = (folder / "private.csv").read_bytes().splitlines()[0]
+            (folder / "p.csv").write_bytes(header + b"\n" + seed * b'\xff;"\0,,\r')
+            outcomes.append(init(*SAID, private="p.csv"))
+        else:
+            np.save("p.npy", np.full((30, 8), seed))
+            np.save("p-labels.npy", np.full(30, seed))
+            np.save("public.npy", np.zeros((20, 8)))
+            (folder / "privacy.csv").write_bytes(b"level\n" + b"\xff\n" * seed)
+            said = ("--levels=a=1,b=2", "--classes=0,1")
+            outcomes.append(init(*said, private="p.npy", public="public.npy"))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_names_of_levels_are_read_only_if_that_is_allowed(init, refused):
+    _, said = init(*SAID, "--look-at-levels")
+    assert guesses(said)["levels"] == "average, high, low; read from private.csv"
+    asked = ("--from", "private.csv", "--public", "public.csv", "--owner", "person_id")
+    assert "average=…,high=…,low=…" in refused("a.toml", *asked, "--look-at-levels")
+    assert "average=…" not in refused("a.toml", *asked)
+    misspelt = ("--levels", "hihg=1,average=2,low=3")
+    assert "holds average, high, low" in refused("a.toml", *asked, *misspelt, "--look-at-levels")
+    assert "no numbers" in refused("a.toml", *asked, "--numeric-levels", "--look-at-levels")
+    people(60, 1, private=True).to_parquet("private.parquet")
+    _, said = init(*SAID, "--look-at-levels", private="private.parquet")
+    assert guesses(said)["levels"].startswith("average, high, low")
+
+
+# What is asked
+
+
+def test_a_terminal_asks_only_what_nobody_could_guess(collegium, folder, answering):
+    asked = answering("", LEVELS, "no,yes")
+    code, _, _ = collegium("init", "--from", "private.csv", "--public", "public.csv")
+    study = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
+    assert code == 0
+    assert [question.split(" (")[0] for question in asked] == [
+        "? Which column says whose record it is",
+        "? What does each level in 'privacy' mean, as epsilon",
+        "? What are the classes? For instance no,yes. Enter leaves them out: they are then read off the "
+        "labels of private.csv, which the guarantee does not cover",
+    ]
+    assert study["data"]["owner"] == "person_id" and study["data"]["classes"] == ["no", "yes"]
+    assert study["privacy"]["levels"] == {"high": 1.0, "average": 2.0, "low": 3.0}
+
+
+def test_what_was_said_is_not_asked(init, answering):
+    asked = answering()
+    init(*SAID)
+    assert not asked
+
+
+def test_an_answer_that_means_nothing_is_asked_for_again(collegium, folder, answering):
+    answering("nobody", "none", "high", "look", "high=1", LEVELS, "")
+    code, said, asked = collegium("init", "--from", "private.csv", "--public", "public.csv")
+    study = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
+    assert code == 0 and asked.count("error: ") == 3
+    assert "levels: average, high, low" in said and "owner" not in study["data"]
+    assert study["data"]["exclude"] == ["person_id"] and "classes" not in study["data"]
+
+
+def test_nothing_is_asked_for_a_file_that_is_there_already(collegium, folder, answering):
+    (folder / "study.toml").write_text("my own work", encoding="utf-8")
+    asked = answering("", LEVELS, "no,yes")
+    code, said, errors = collegium("init", "--from", "private.csv", "--public", "public.csv")
+    assert (code, said, asked) == (2, "", []) and "exists already" in errors
+
+
+def test_who_ends_the_questions_gets_no_file(collegium, folder, answering):
+    answering()
+    code, _, _ = collegium("init", "--from", "private.csv", "--public", "public.csv")
+    assert code == 130 and not (folder / "study.toml").exists()
+
+
+def test_without_a_terminal_one_line_names_every_option_that_is_missing(refused):
+    people(60, 1, private=True).rename(columns={"privacy": "stufe"}).to_csv("p.csv", index=False)
+    said = refused("a.toml", "--from", "p.csv", "--public", "public.csv")
+    assert all(
+        flag in said
+        for flag in ("--privacy COLUMN", "--target", "--owner", "--no-owner", "--levels")
+    )
+    np.save("p.npy", np.zeros((9, 4)))
+    np.save("q.npy", np.zeros((8, 4)))
+    said = refused("a.toml", "--from", "p.npy", "--public", "q.npy", "--test", "q.npy")
+    assert all(flag in said for flag in ("--labels", "--test-labels", "--privacy-file", "--levels"))
+
+
+@pytest.mark.parametrize(
+    ("column", "proposal"),
+    [("patient_nbr", "patient_nbr"), ("CustomerID", "CustomerID"), ("hospital", "hospital")],
+)
+def test_a_column_that_may_name_people_is_never_decided_on(refused, column, proposal):
+    table = people(120, 1, private=True).rename(columns={"person_id": column})
+    table.to_csv("p.csv", index=False)
+    said = refused(
+        "a.toml",
+        "--from",
+        "p.csv",
+        "--public",
+        "public.csv",
+        "--target",
+        "sick",
+        "--levels",
+        LEVELS,
+    )
+    assert f"--owner COLUMN or --no-owner (does one of '{proposal}'" in said
+
+
+def hospital(n, seed, **more):
+    """Stays in hospitals, as registries publish them: with numbers of stay and patient, and labels last."""
+    rng = np.random.default_rng(seed)
+    return people(n, seed).assign(
+        encounter_id=rng.permutation(10 * n)[:n],
+        patient_nbr=rng.permutation(10 * n)[:n],
+        admission_type_id=rng.integers(1, 5, n),
+        seen=rng.integers(0, 2, n),
+        readmitted=rng.choice(["<30", ">30", "NO"], n),
+        **more,
+    )
+
+
+def test_of_labelled_public_records_the_last_column_of_classes_is_proposed(init, answering):
+    hospital(400, 1, privacy="high").to_csv("stays.csv", index=False)
+    hospital(300, 2).to_csv("open.csv", index=False)
+    asked = answering("", "")
+    study, _ = init("--levels=high=1", private="stays.csv", public="open.csv")
+    assert "(readmitted, seen, work)" in asked[0]
+    assert "('patient_nbr', 'encounter_id')" in asked[1] and len(asked) == 2
+    assert study["data"]["target"] == "readmitted" and study["data"]["owner"] == "patient_nbr"
+    assert study["data"]["exclude"] == ["encounter_id"]
+    assert study["data"]["classes"] == ["<30", ">30", "NO"]
+
+
+def test_of_public_values_that_repeat_as_names_do_it_is_asked_in_passing(init, folder):
+    for seed, name in ((1, "private.csv"), (2, "public.csv")):
+        town = 100 * seed + np.random.default_rng(seed).integers(0, 150, 300)
+        people(300, seed, private=name == "private.csv").assign(town=town).to_csv(name, index=False)
+    table = pd.read_csv("private.csv").drop(columns="person_id")
+    table.to_csv("private.csv", index=False)
+    study, said = init(*SAID[2:])
+    assert "'town' repeats as names do: is it a person?" in guesses(said)["data.owner"]
+    assert "owner" not in study["data"] and "exclude" not in study["data"]
+
+
+# What is wrong
+
+FILES = {
+    "empty.csv": b"",
+    "header.csv": b"age,work,height\n",
+    "other.csv": b"a,b\n1,2\n",
+    "values.csv": b"39,sea,170.2\n40,field,168\n",
+    "twice.csv": b"age,age,work\n1,2,3\n",
+    "latin.csv": "Größe,age\n1,2\n".encode("latin1"),
+    "text.txt": b"hello",
+    "Age.csv": b"Age,work,height\n1,sea,3\n",
+    "one.csv": b"age,work,height,sick\n1,sea,3,no\n2,sea,3,no\n",
+    "amounts.csv": b"age,work,height,sick\n1,sea,3,1.5\n2,sea,3,2.5\n",
+    "thousand.csv": b'age,work,height\n"1,234",sea,3\n"2,345",sea,3\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--from", "none.csv"], "'none.csv' does not exist"),
+        (["--public", "none.csv"], "'none.csv' does not exist"),
+        (["--public", "empty.csv"], "is empty"),
+        (["--from", "empty.csv"], "is empty"),
+        (["--public", "header.csv"], "has no record"),
+        (["--public", "other.csv"], "no column in common"),
+        (["--public", "values.csv"], "first line of values.csv seems to be a record"),
+        (["--from", "values.csv"], "first line of values.csv seems to be a record"),
+        (["--public", "twice.csv"], "more than one column named 'age'"),
+        (["--from", "twice.csv"], "more than one column named 'age'"),
+        (["--public", "latin.csv"], "is not UTF-8 text"),
+        (["--public", "text.txt"], "unknown format"),
+        (["--public", "Age.csv"], "called 'age' in private.csv and 'Age' in Age.csv"),
+        (["--public", "private.csv"], "given as private and as public"),
+        (["--public", "one.csv", "--target", "sick"], "one class only, 'no'"),
+        (["--public", "amounts.csv", "--target", "sick"], "continuous"),
+        (["--public", "thousand.csv"], "--decimal , or --decimal ."),
+        (["--public", "thousand.csv", "--decimal", "x"], "--decimal must be"),
+        (["--target", "none"], "--target: private.csv has no column 'none'"),
+        (["--target", "sick", "--exclude", "sick"], "'sick' is also in --exclude"),
+        (["--target", "privacy", "--privacy", "privacy"], "'privacy' holds the privacy levels"),
+        (["--owner", "sick", "--target", "sick"], "'sick' is to be predicted"),
+        (["--owner", "none at all"], "has no column 'none at all'"),
+        (["--no-owner"], "--owner and --no-owner contradict"),
+        (["--exclude", "shoes"], "no file has a column 'shoes'"),
+        (["--exclude", "age,work,height"], "no column is left to learn from"),
+        (["--levels", "high=1,average"], "'average' is not NAME=EPSILON"),
+        (["--levels", "high=-1"], "'high'"),
+        (["--levels", "high=1,high=2"], "'high' twice"),
+        (["--levels", "high=1e400"], "larger than any number"),
+        (["--levels", ""], "--levels is empty"),
+        (["--numeric-levels"], "--levels and --numeric-levels contradict"),
+        (["--delta", "2"], "delta must lie strictly between 0 and 1"),
+        (["--classes", "no"], "at least two different classes"),
+        (["--public", "test.csv", "--target", "sick", "--classes", "0,1"], "holds 'no', 'yes'"),
+        (["--test", "public.csv"], "public.csv has no column 'sick'"),
+        (["--separator", "ab"], "--separator must be one character"),
+        (["--labels", "none.npy"], "there is no file none.npy"),
+        (["--privacy-file", "none.csv"], "there is no file none.csv"),
+        (["--test-labels", "test.csv"], "labels of no records"),
+        (["--all-keys"], "looks at no file"),
+    ],
+)
+def test_what_is_wrong_is_one_line(refused, folder, arguments, says):
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+    said = dict(zip(SAID[::2], SAID[1::2], strict=True))
+    if {"one.csv", "amounts.csv"} & set(arguments):
+        said.pop("--classes")
+    given = {"--from": "private.csv", "--public": "public.csv", **said}
+    options = [
+        part for flag, value in given.items() if flag not in arguments for part in (flag, value)
+    ]
+    assert says in refused("a.toml", *options, *arguments)
+
+
+def test_a_first_line_that_is_a_record_is_not_shown(refused, folder):
+    (folder / "values.csv").write_bytes(b"39,Oslo,170.2\n40,Rome,168\n")
+    assert "Oslo" not in refused("a.toml", "--from", "values.csv", "--public", "public.csv")
+    (folder / "names.csv").write_bytes(b"Ada,Oslo\nBo,Rome\n")
+    assert "Oslo" not in refused("a.toml", "--from", "names.csv", "--public", "public.csv")
+
+
+def test_public_records_are_needed_and_options_need_files(refused):
+    assert "--public FILE is missing" in refused("a.toml", "--from", "private.csv")
+    assert "add --from" in refused("a.toml", "--target", "sick")
+
+
+def test_arrays_of_other_shapes_and_columns_of_arrays_are_refused(refused):
+    for name, shape in {"p": (9, 4), "q": (8, 4), "other": (8, 5), "l": (7,), "m": (6,)}.items():
+        np.save(f"{name}.npy", np.zeros(shape))
+    given = ("a.toml", "--from", "p.npy", "--public")
+    assert "shape (5,) in other.npy" in refused(*given, "other.npy")
+    assert "array without column names" in refused(*given, "public.csv")
+    assert "7 labels" in refused(*given, "q.npy", "--labels", "l.npy")
+    assert "--owner names a column" in refused(*given, "q.npy", "--owner", "x")
+    assert "not 6 columns" in refused(*given, "q.npy", "--privacy-file", "private.csv")
+    assert "not shape (4,)" in refused(*given, "q.npy", "--labels", "q.npy")
+    assert "one number for each record" in refused("a.toml", "--from", "l.npy", "--public", "m.npy")
