@@ -393,6 +393,19 @@ def test_nothing_is_asked_for_a_file_that_is_there_already(collegium, folder, an
     assert (code, said, asked) == (2, "", []) and "exists already" in errors
 
 
+def test_no_name_of_a_column_gives_orders_to_a_terminal(collegium, folder, answering):
+    table = people(60, 1, private=True).rename(
+        columns={"sick": "a\x1b[31m\nb", "height": "c\x1b[2J"}
+    )
+    table.to_csv("p.csv", index=False)
+    people(60, 2).to_csv("q.csv", index=False)
+    asked = answering("c\x1b[2J", "none", "no,yes")
+    _, said, errors = collegium("init", "--from", "p.csv", "--public", "q.csv", "--levels", LEVELS)
+    assert len(asked) == 3 and "[31m" in asked[0]
+    assert "\x1b[31m" not in said + errors and "\x1b[2J" not in said + errors
+    assert all("\n" not in question for question in asked)
+
+
 def test_who_ends_the_questions_gets_no_file(collegium, folder, answering):
     answering()
     code, _, _ = collegium("init", "--from", "private.csv", "--public", "public.csv")
@@ -456,6 +469,31 @@ def test_of_labelled_public_records_the_last_column_of_classes_is_proposed(init,
     assert study["data"]["target"] == "readmitted" and study["data"]["owner"] == "patient_nbr"
     assert study["data"]["exclude"] == ["encounter_id"]
     assert study["data"]["classes"] == ["<30", ">30", "NO"]
+
+
+def test_a_column_that_only_private_records_have_is_not_taken_for_the_one_called_target(refused):
+    for name, private in (("p.csv", True), ("q.csv", False)):
+        table = people(60, 1, private=private, labels=True).rename(columns={"sick": "target"})
+        (table.assign(ward=1) if private else table).to_csv(name, index=False)
+    said = refused("a.toml", "--from", "p.csv", "--public", "q.csv", *SAID[:4])
+    assert "which column is to be predicted: ward, target, work?" in said
+    said = refused("a.toml", "--from", "p.csv", "--public", "q.csv", "--target=target", *SAID[2:4])
+    assert "does one of 'person_id', 'ward' say whose record it is?" in said
+
+
+def test_labels_and_levels_of_a_table_may_be_in_files_of_their_own(init, refused):
+    table = people(120, 1, private=True)
+    for name in ("sick", "privacy"):
+        table[[name]].to_csv(f"{name}.csv", index=False)
+    table.drop(columns=["sick", "privacy"]).to_csv("bare.csv", index=False)
+    files = ("--labels=sick.csv", "--privacy-file=privacy.csv")
+    study, _ = init(*SAID, *files, private="bare.csv")
+    assert study["data"]["private_labels"] == "sick.csv" and "target" not in study["data"]
+    assert study["privacy"]["file"] == "privacy.csv" and study["data"]["owner"] == "person_id"
+    given = ("a.toml", "--from", "bare.csv", "--public", "public.csv", *files)
+    assert "does one of 'person_id' say" in refused(*given, *SAID[2:])
+    assert "give one of them" in refused(*given, *SAID, "--target", "age")
+    assert "give one of them" in refused(*given, *SAID, "--privacy", "age")
 
 
 def test_of_public_values_that_repeat_as_names_do_it_is_asked_in_passing(init, folder):
@@ -524,7 +562,7 @@ FILES = {
         (["--delta", "2"], "delta must lie strictly between 0 and 1"),
         (["--classes", "no"], "at least two different classes"),
         (["--public", "test.csv", "--target", "sick", "--classes", "0,1"], "holds 'no', 'yes'"),
-        (["--test", "public.csv"], "public.csv has no column 'sick'"),
+        (["--test", "public.csv", "--target", "sick"], "public.csv has no column 'sick'"),
         (["--separator", "ab"], "--separator must be one character"),
         (["--labels", "none.npy"], "there is no file none.npy"),
         (["--privacy-file", "none.csv"], "there is no file none.csv"),

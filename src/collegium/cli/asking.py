@@ -9,6 +9,7 @@ import typer
 
 from collegium.cli.console import out, say
 from collegium.errors import InputError
+from collegium.plain_text import harmless
 
 if TYPE_CHECKING:
     from collegium.study.first_steps.talk import Question
@@ -28,13 +29,11 @@ class Terminal:
 
     def ask(self, question: Question) -> Any:
         """Return the answer."""
+        proposal = question.proposal
+        text = f"? {question.text}" + f" [{proposal}]" * bool(proposal)
+        shown = " ".join(harmless(text).split())
         while True:
-            answer = typer.prompt(
-                f"? {question.text}",
-                default=question.proposal,
-                show_default=bool(question.proposal),
-                err=True,
-            )
+            answer = typer.prompt(shown, default=proposal, show_default=False, err=True)
             try:
                 return question.read(str(answer).strip())
             except InputError as error:

@@ -201,8 +201,9 @@ def init(
 ) -> None:
     """Begin a study: look at public records, ask what only you know, and write its file in ten lines.
 
-    Of the private file only the header is read. What is guessed is said, and may be said otherwise. Without
-    --from, a template is written.
+    Of the private file only the header is read. What is guessed is said, and may be said otherwise.
+
+    Without --from, a template is written.
 
     Example: collegium init --from private.csv --public public.csv --levels high=1,average=2,low=3
 

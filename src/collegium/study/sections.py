@@ -135,7 +135,9 @@ class Data(Settings):
         example='["postcode"]',
         items=("text",),
     )
-    exclude: Sequence[str] = setting([], "Columns that are not features.", items=("text",))
+    exclude: Sequence[str] = setting(
+        [], "Columns that are not features, in whichever of the files they are.", items=("text",)
+    )
     classes: Sequence[Any] | None = setting(
         None,
         "The public list of classes. Left out: those of the labels of public and test records; without "

@@ -126,33 +126,31 @@ def _target(begun: Begun, column: str | None) -> str | None:
     if wanted.target is not None:
         return read(wanted.target)
     taken = {column, wanted.owner, *wanted.exclude}
-    may_be = [name for name in look.columns(PRIVATE) if name not in taken and not is_unnamed(name)]
+    free = [name for name in look.columns(PRIVATE) if name not in taken and not is_unnamed(name)]
+    may_be = [name for name in free if not guesses.names_people(name)]
+    if TEST in look.headers:  # by that column of theirs a student is judged
+        may_be = [name for name in may_be if name in look.columns(TEST)]
     mine = [name for name in may_be if name in look.private_only]
-    mine = [name for name in mine if not guesses.names_people(name)]
-    if TEST in look.headers:  # by its column the student is judged
-        mine = [name for name in mine if name in look.columns(TEST)] or mine
-    called = guesses.class_columns(mine or may_be)
-    if len(mine) == 1 and (column is not None or begun.files.levels is not None):
-        found = read(mine[0])
+    called = guesses.class_columns(may_be)
+    settled = column is not None or begun.files.levels is not None
+    if settled and len(mine) == 1 and called in ([], mine):
         begun.talk.tell(
-            f"data.target: {found!r}; {begun.name(PRIVATE)} has it and {begun.name(PUBLIC)} lacks it"
+            f"data.target: {mine[0]!r}; {begun.name(PRIVATE)} has it and {begun.name(PUBLIC)} lacks it"
         )
-        return found
-    if len(called) == 1:
+        return mine[0]
+    if len(called) == 1 and (not mine or called[0] in mine):
         begun.talk.tell(f"data.target: {called[0]!r}; by its name")
         return called[0]
     # What both files have is usually the last column, and has values that repeat.
-    both = [
-        n for n in may_be[::-1] if n in look.common and guesses.may_hold_classes(look.public[n])
-    ]
-    likely = mine or [name for name in both if not guesses.names_people(name)]
-    shown = listed(likely or may_be, _SHOWN)
+    both = [name for name in may_be[::-1] if name in look.common]
+    both = [name for name in both if guesses.may_hold_classes(look.public[name])]
+    shown = listed([*mine, *both] or free, _SHOWN)
     answer: str | None = begun.talk.ask(
         Question(
             f"Which column is to be predicted ({shown})?",
             f"--target COLUMN (which column is to be predicted: {shown}?)",
             read,
-            proposal=likely[0] if likely and not mine else None,
+            proposal=both[0] if both and not mine else None,
         )
     )
     return answer
@@ -176,7 +174,10 @@ def _owner(begun: Begun, column: str | None, target: str | None) -> str | None:
     else:
         taken = {column, target, *wanted.exclude}
         mine = [name for name in look.private_only if name not in taken and not is_unnamed(name)]
-        if target is None or column is None:  # these may be what is still to be said
+        settled = target is not None or PRIVATE in begun.files.labels
+        if not settled or (
+            column is None and begun.files.levels is None
+        ):  # any may be meant by these
             mine = [name for name in mine if guesses.names_people(name)]
         common = [name for name in look.common if name not in taken]
         found = guesses.owner_columns(mine, common, look.public)
