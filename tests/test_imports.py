@@ -9,8 +9,8 @@ import collegium
 
 ROOT = Path(collegium.__file__).parent
 ORDER = [
-    "cli", "study", "report", "attacks", "planner", "sgd", "pate", "models", "data", "ledger", "personalisation",
-    "noise", "accounting",
+    "cli", "study", "report", "attacks", "planner", "sgd", "pate", "models", "data", "ledger",
+    "personalisation", "noise", "accounting",
 ]  # fmt: skip
 FACES = {"collegium", "collegium.accounting", "collegium.ledger"} | {
     f"collegium.{name}" for name in ("datasets", "features", "students", "teachers")

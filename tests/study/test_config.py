@@ -343,7 +343,7 @@ def test_the_schema_refuses_it_too(sections):
 def test_the_schema_is_one_and_takes_every_example():
     Draft202012Validator.check_schema(study_schema())
     files = [*(ROOT / "examples").glob("*.toml"), ROOT / "src/collegium/study/demo.toml"]
-    assert len(files) == 7
+    assert len(files) == 8
     texts = [*(path.read_text(encoding="utf-8") for path in files), example_config()]
     for text in texts:
         SCHEMA.validate(tomllib.loads(text))

@@ -29,6 +29,7 @@ class StandIns:
 
     ``X``: the records, as they are.
     ``codes`` (n,): class numbers; -1 where nobody knows.
+    ``most``: to learn from at once: no more than there are private records.
     ``synthetic``: whether too few classes are known to learn from, so that clusters must do.
     """
 
@@ -36,6 +37,7 @@ class StandIns:
     codes: NDArray[np.intp]
     synthetic: bool
     seed: int
+    most: int
 
     @cached_property
     def labelled(self) -> NDArray[np.intp]:
@@ -47,7 +49,8 @@ class StandIns:
         dealt = np.random.default_rng([self.seed, 6]).permutation(self.labelled)
         for fold in range(_FOLDS):
             judged = dealt[fold::_FOLDS]
-            yield np.setdiff1d(dealt, judged), judged
+            learn = dealt[~np.isin(dealt, judged)]
+            yield np.sort(learn[: self.most]), judged
 
 
 def stand_ins(facts: Facts) -> StandIns:
@@ -60,7 +63,9 @@ def stand_ins(facts: Facts) -> StandIns:
         order = np.concatenate([order[is_known][: 2 * MOST // 3], order[~is_known]])
     rows = np.sort(order[:MOST])
     codes = facts.known[rows] if enough else np.full(len(rows), -1, dtype=np.intp)
-    return StandIns(take_rows(facts.X_public, rows), codes, not enough, facts.seed)
+    return StandIns(
+        take_rows(facts.X_public, rows), codes, not enough, facts.seed, max(2, facts.n_records)
+    )
 
 
 def public_model(seen: Floats, codes: NDArray[np.intp]) -> Any:

@@ -50,6 +50,21 @@ def plan(study: str | Path) -> Recommendation:
     ------
     InputError
         If the file says how it is learnt: then there is nothing to choose.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> size = np.random.default_rng(0).normal(size=300)
+    >>> table = pd.DataFrame({"size": size, "large": np.where(size > 0.2, "yes", "no")})
+    >>> table[:200].assign(epsilon=1.0).to_csv(folder / "private.csv", index=False)
+    >>> table[200:].to_csv(folder / "public.csv", index=False)
+    >>> text = '[data]\\nprivate = "private.csv"\\npublic = "public.csv"\\ntarget = "large"'
+    >>> _ = (folder / "study.toml").write_text(text + '\\n[privacy]\\ncolumn = "epsilon"\\n')
+    >>> found = plan(folder / "study.toml")
+    >>> found.method, found.expected.measure
+    ('direct training', 'accuracy')
     """
     config = read_config(study)
     if not config.is_open:

@@ -17,6 +17,7 @@ _SHOWN = {
     "privacy.column": '"privacy"',
     "privacy.levels": "{ high = 1.0, average = 2.0, low = 3.0 }",
     "privacy.delta": "1e-5",
+    "method.kind": '"pate"',
     "preprocessing.kind": '"tabular"',
     "teachers.model": '"random-forest"',
     "teachers.n_teachers": str(Teachers.n_teachers),
