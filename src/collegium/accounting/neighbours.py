@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
+
+from collegium.checks import shown
+from collegium.errors import InputError
 
 
 class Neighbours(Enum):
@@ -20,6 +24,23 @@ class Neighbours(Enum):
     REPLACE = "replace"
     #: Either.
     ANY_CHANGE = "any change"
+
+    @classmethod
+    def checked(cls, name: str, value: Any) -> Neighbours:
+        """Return what is one of these; ``name`` is what the message calls it.
+
+        Examples
+        --------
+        >>> Neighbours.checked("neighbours", "replaced")
+        Traceback (most recent call last):
+        collegium.errors.InputError: neighbours must be Neighbours.ADD_OR_REMOVE, .REPLACE or .ANY_CHANGE ...
+        """
+        if not isinstance(value, cls):
+            raise InputError(
+                f"{name} must be Neighbours.{', .'.join(one.name for one in list(cls)[:-1])} or "
+                f".{list(cls)[-1].name} (of collegium.accounting), got {shown(value)}"
+            )
+        return value
 
     def include(self, others: Neighbours) -> bool:
         """Whether what holds about these neighbours holds about ``others``: about any change, about all."""

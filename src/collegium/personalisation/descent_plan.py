@@ -8,7 +8,7 @@ neighbouring data sets share it. Derivations: ``docs/descent.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -155,6 +155,22 @@ class DescentPlan:
         return dict(zip(self.groups, spent.tolist(), strict=True))
 
     @property
+    def mu_spent(self) -> NDArray[np.float64]:
+        """What everybody in every step costs each group's owners in μ, rounded up, in the groups' order."""
+        return np.asarray(np.sqrt(self.event().mu_squared) * (1 + 2.0**-50))
+
+    @property
+    def over_budget(self) -> tuple[str, ...]:
+        """Groups whose owners would spend more than they granted; none of a plan that was found by rule."""
+        budgets = [group.budget for group in self.groups.values()]
+        if self.accountant == "gaussian":  # ε is over budget exactly if μ is
+            within = self.mu_spent <= granted_mu(budgets)
+        else:
+            spent = self.epsilon().values()
+            within = np.array([e <= b.epsilon for e, b in zip(spent, budgets, strict=True)])
+        return tuple(name for name, kept in zip(self.groups, within, strict=True) if not kept)
+
+    @property
     def signal_to_noise(self) -> float:
         """How far a step goes, if all clipped gradients agree, in standard deviations of one coordinate."""
         return self.divisor / self.noise
@@ -227,3 +243,13 @@ def _restored(values: dict[str, Any]) -> DescentPlan:
 def reach(neighbours: Neighbours) -> int:
     """How many clips an owner moves a sum by: what was there goes, and with replacement another comes."""
     return 1 if neighbours is Neighbours.ADD_OR_REMOVE else 2
+
+
+def granted_mu(budgets: Sequence[Budget]) -> NDArray[np.float64]:
+    """Find the μ that each budget buys, rounded down; ``inf`` where it is unlimited."""
+    epsilon = np.array([budget.epsilon for budget in budgets])
+    delta = np.array([budget.delta for budget in budgets])
+    mu = np.empty_like(epsilon)
+    for one in np.unique(delta):
+        mu[delta == one] = gdp_mu(epsilon[delta == one], float(one))
+    return mu
