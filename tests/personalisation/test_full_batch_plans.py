@@ -135,7 +135,7 @@ def test_what_cannot_be_planned_is_said_in_one_line(change, message):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"groups": [Budget(1.0)]}, r"groups must be of type Mapping, got one of type list: .*budgets.groups"),
+        ({"groups": [Budget(1.0)]}, r"groups must be of type Mapping, got one of type list: .*groups"),
         ({"groups": None}, "groups must be of type Mapping, got None"),
         ({"groups": {"high": 1.0}}, r"budget of group 'high' must be of type Budget.*write Budget"),
         ({"sizes": [54, 37, 9]}, r"sizes must be of type Mapping.*public_sizes"),

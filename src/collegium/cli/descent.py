@@ -18,11 +18,15 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
     """Show what everybody would pay and give, and how long it would take. Spends nothing."""
     from collegium.cli.progress import NoteObserver
     from collegium.report.descent_page import signal_to_noise
+    from collegium.sgd.by_rule import mostly_noise
     from collegium.study.descent_stages import plan_descent
     from collegium.study.step_time import seconds_of
 
     planned = plan_descent(config, observer=NoteObserver())
     run, data, ledger = planned.run, planned.data, planned.ledger
+    too_little = mostly_noise(run.plan, run.loss)
+    if too_little:
+        run.observer.note(too_little)
     plan, clip_norm = run.plan, run.recipe.descent.clip_norm
     columns = data.inputs.get("columns", [])
     n_features = planned.n_features

@@ -19,7 +19,7 @@ from collegium.pate.observer import Observer
 from collegium.pate.records import Records
 from collegium.report.descent_page import render_descent
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.by_rule import NOISE_IN_A_LOGIT
+from collegium.sgd.by_rule import mostly_noise
 from collegium.sgd.face import start_from_public
 from collegium.sgd.ledgered import DescentSpending, allow, relation_of
 from collegium.sgd.optimiser import State
@@ -150,7 +150,8 @@ def run_descent_study(
     with folder.locked():
         claim(folder, config, data)
         rate = run.learning_rate
-        _tell(run, too_large_for_noise(run.recipe.descent, run.plan, rate, NOISE_IN_A_LOGIT))
+        _tell(run, mostly_noise(run.plan, run.loss))
+        _tell(run, too_large_for_noise(run.recipe.descent, run.plan, rate, run.loss))
         run.memory = memory = FolderDescentMemory(folder, run.recipe.descent.taken)
         ledger = planned.ledger
         if ledger is not None:
@@ -195,7 +196,7 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
         if summands is None:
             remove_feature_shards(folder.vault / _SHARDS)  # of a run that ended before it could
             return _as_kept(run, memory)
-        steadiness = Steadiness(run.recipe.descent, run.plan)
+        steadiness = Steadiness(run.recipe.descent, run.plan, run.loss)
 
         def watch(state: State) -> bool:
             steadiness.look(state)
