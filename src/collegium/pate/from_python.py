@@ -132,9 +132,8 @@ def given_records(
         refuse_other_scale(private, public)
     if public is not None and not public_may_overlap:
         refuse_overlap(private, public, key="public_may_overlap=True in fit")
-    if isinstance(X, pd.DataFrame):
-        owners = granted.owners[granted.record_owner] if granted.named else None
-        ask_about_people(X, owners, (), _about_people, stacklevel=frames_to_user() + 1)
+    if isinstance(X, pd.DataFrame) and not granted.named:
+        ask_about_people(X, (), _about_people, stacklevel=frames_to_user() + 1)
     if private_classes:
         Warner().note(PRIVATE_CLASSES.format("classes=[…], a public list"))
     arrangement = Arrangement(

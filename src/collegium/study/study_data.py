@@ -354,7 +354,7 @@ def read_records(
     if y is not None and are_characters:
         records = replace(records, y=labels_of(y, config.data.classes))
     if isinstance(table, pd.DataFrame):
-        if is_private:
+        if is_private and config.data.owner is None:
             _ask_about_people(table, config)
         special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
@@ -383,8 +383,7 @@ def _ask_about_people(table: pd.DataFrame, config: StudyConfig) -> None:
     data = config.data
     ask_about_people(
         table,
-        table.get(data.owner),
-        {data.target, data.owner, *(data.not_people or ())},
+        {data.target, *(data.not_people or ())},
         lambda asked: (
             f"Then set data.owner = {shown(asked[0])}, so that one budget covers all records of a person; if "
             f"not, data.not_people = {shown(asked[:5])}"
