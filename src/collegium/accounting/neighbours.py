@@ -88,6 +88,10 @@ GIVEN = (
     "People who chose {} let their records be published: the student learns from them as they are, and "
     "nothing is promised to them. They are in no group, and no teacher learns from them"
 )
+GIVEN_DIRECTLY = (
+    "People who chose {} let their records be published: what is learnt may start from them as they are, and "
+    "nothing is promised to them. They are in no group, and no noisy step is taken over them"
+)
 
 OWNER, ROW, TEACHER = "owner", "row", "teacher"
 _WHOSE = {
@@ -135,6 +139,8 @@ class Arrangement:
         one of them by another's presence.
     public_levels : tuple of str
         Levels whose people let their records be published, whether anybody chose them or not.
+    direct : bool
+        Whether it is learnt by noisy steps, and not from teachers.
 
     Examples
     --------
@@ -157,6 +163,7 @@ class Arrangement:
     blanked_only: bool = False
     seen_together: bool = False
     public_levels: tuple[str, ...] = ()
+    direct: bool = False
 
     @property
     def neighbours(self) -> Neighbours:
@@ -190,7 +197,7 @@ class Arrangement:
         said = {
             OVERLAP_ALLOWED: self.public_may_overlap,
             WHAT_IS_LEFT: self.what_is_left,
-            GIVEN.format(levels): bool(levels),
+            (GIVEN_DIRECTLY if self.direct else GIVEN).format(levels): bool(levels),
         }
         return tuple(sentence for sentence, holds in said.items() if holds)
 

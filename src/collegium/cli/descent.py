@@ -143,7 +143,10 @@ def _groups(plan: DescentPlan, clip_norm: float) -> dict[str, Any]:
 
 
 def _minutes(seconds: float) -> str:
-    return f"about {seconds / 60:.0f} minutes" if seconds >= 90 else f"about {seconds:.2g} seconds"
+    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 1.5 * length:
+            return f"about {seconds / length:,.0f} {unit}"
+    return f"about {seconds:.2g} seconds"
 
 
 def show_left(folder: Path, as_json: bool) -> None:

@@ -100,6 +100,7 @@ def given_records(
     private_classes: bool,
     public_may_overlap: bool,
     scales_may_differ: bool,
+    learner: str = "the student",
 ) -> Given:
     """Check what was given, and make it the records of a run; nothing is spent.
 
@@ -107,6 +108,7 @@ def given_records(
     ``X_public``: None where a method does without.
     ``delta``: of budgets that are numbers.
     ``private_classes``: whether the list is read off the private labels.
+    ``learner``: what learns from public records, in words.
     """
     refuse_other_order(private_records=X, labels=y, budgets=budgets)
     granted = as_budgets(budgets, delta, count_records(X))
@@ -122,7 +124,7 @@ def given_records(
                 f"{private.shape[0]} private records, but {length} {what}: give one per record"
             )
     names = np.asarray(X.columns, dtype=object) if hasattr(X, "columns") else None
-    parts, given = apart(granted, Warner().note), None
+    parts, given = apart(granted, Warner().note, learner), None
     made_public = granted.owners[np.unique(granted.record_owner[parts.public])]
     if parts.public.size:
         given = PublicRecords(take_rows(private, parts.public), codes[parts.public])

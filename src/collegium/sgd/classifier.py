@@ -268,6 +268,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
             private_classes=self.classes is None,
             public_may_overlap=public_may_overlap,
             scales_may_differ=scales_may_differ,
+            learner="the model",
         )
         known = self._codes_of_public(y_public, given.records)
         self.classes_ = given.records.classes

@@ -175,6 +175,7 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
             private_classes=False,
             public_may_overlap=public_may_overlap,
             scales_may_differ=scales_may_differ,
+            learner="the model",
         )
         if known is not None:
             known = one_each(

@@ -185,6 +185,7 @@ class DescentRun:
             records.arrangement,
             blanked_only=self.plan.neighbours is Neighbours.ADD_OR_REMOVE,
             seen_together=not _is_exact(recipe.preprocessing),
+            direct=True,
         )
         large = large_deltas(
             (name, group.owners, group.budget) for name, group in self.plan.groups.items()

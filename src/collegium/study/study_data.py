@@ -160,7 +160,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
     if types is not None:
         X, X_public = types.applied(X), types.applied(X_public, "public")
         X_test = None if X_test is None else types.applied(X_test, "test")
-    parts, given = apart(budgets), None
+    parts, given = apart(budgets, learner=config.learner), None
     becoming = [private.names[parts.public]]
     if config.data.public_records is not None:
         becoming += [one.names for one in (public, test) if one is not None]

@@ -86,6 +86,7 @@ def private_steps(
         blanked_only=plan.neighbours is Neighbours.ADD_OR_REMOVE,
         seen_together=True,
         public_levels=budgets.public_levels,
+        direct=True,
     )
     sums = OwnerSums(module, loss, max_grad_norm, micro_batch)
     return PrivateSteps(
