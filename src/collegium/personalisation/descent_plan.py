@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium.accounting.currency import GaussianBound
 from collegium.accounting.events import Composition, Event, Gaussian, PoissonGaussian
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
@@ -27,6 +28,7 @@ from collegium.checks import check_whole
 from collegium.errors import InputError
 
 FULL_BATCH = "full-batch"
+_LEAK = 0.1  # of δ, as δ₀ of bounds beside it
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,26 @@ class DescentPlan:
             spent[delta == one] = gdp_epsilon(mu[delta == one], float(one))
         return dict(zip(self.groups, spent.tolist(), strict=True))
 
+    @cached_property
+    def bounds(self) -> Mapping[str, GaussianBound]:
+        """What all steps of loss distributions cost each group as (μ, δ₀), with δ₀ a tenth of δ, where found.
+
+        It says of every test what (ε, δ) says of one.
+        """
+        found: dict[str, GaussianBound] = {}
+        known: dict[tuple[float, ...], GaussianBound | None] = {}
+        event = self.event()
+        for cohort, (name, group) in enumerate(self.groups.items()):
+            if self.accountant != "pld" or group.budget.is_unlimited:
+                continue
+            one = (group.rate, group.clip, group.budget.delta)
+            if one not in known:
+                known[one] = _bound_of(event, cohort, _LEAK * group.budget.delta)
+            bound = known[one]
+            if bound is not None:
+                found[name] = bound
+        return found
+
     @property
     def mu_spent(self) -> NDArray[np.float64]:
         """What everybody in every step costs each group's owners in μ, rounded up, in the groups' order."""
@@ -243,6 +265,13 @@ def _restored(values: dict[str, Any]) -> DescentPlan:
 def reach(neighbours: Neighbours) -> int:
     """How many clips an owner moves a sum by: what was there goes, and with replacement another comes."""
     return 1 if neighbours is Neighbours.ADD_OR_REMOVE else 2
+
+
+def _bound_of(event: Event, cohort: int, delta_0: float) -> GaussianBound | None:
+    try:
+        return event.bound(cohort, delta_0)
+    except InputError:  # δ₀ is too small for it, or what reckons it is not installed
+        return None
 
 
 def granted_mu(budgets: Sequence[Budget]) -> NDArray[np.float64]:
