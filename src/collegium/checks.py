@@ -179,6 +179,38 @@ def check_choice(
         raise error(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
 
 
+def check_is(
+    name: str,
+    value: Any,
+    kind: type,
+    advice: str,
+    error: type[CollegiumError] = InputError,
+) -> None:
+    """Refuse what is of another type; of the value nothing but its type is told.
+
+    ``advice``: where such a thing comes from.
+
+    Examples
+    --------
+    >>> check_is("budgets", [1.0, 3.0], dict, "give one by name")
+    Traceback (most recent call last):
+    collegium.errors.InputError: budgets must be of type dict, got one of type list: give one by name
+    """
+    if not isinstance(value, kind):
+        plain = value is None or isinstance(value, type)
+        given = shown(value) if plain else f"one of type {type(value).__name__}"
+        raise error(f"{name} must be of type {kind.__name__}, got {given}: {advice}")
+
+
+def check_callable(name: str, value: Any, advice: str) -> None:
+    """Refuse what cannot be called.
+
+    ``advice``: what it is called for.
+    """
+    if not callable(value):
+        raise InputError(f"{name} must be a function, got {shown(value)}: {advice}")
+
+
 def check_truth(name: str, value: Any, error: type[CollegiumError] = InputError) -> None:
     """Refuse what is neither true nor false."""
     if not isinstance(value, (bool, np.bool_)):

@@ -2,7 +2,8 @@
 
 Whoever loads records calls :func:`granting` before anything is learnt, encoded, split or counted, and goes on
 with what is left, as if the others were not in the table. Then :func:`apart` takes out the records that are
-public: the student gets them, and no teacher does. Their owners are in no group, and no account knows them.
+public: the student (or a model that is trained directly) gets them as they are, and no teacher does. Their
+owners are in no group, and no account knows them.
 
 A person whose records say both one and another level is refused, as everywhere (:class:`Budgets`).
 """
@@ -92,11 +93,12 @@ def tell_of_silent(n_owners: int, n_records: int, tell: Tell = _warn) -> None:
     )
 
 
-def apart(budgets: Budgets, tell: Tell = _warn) -> Apart:
+def apart(budgets: Budgets, tell: Tell = _warn, learner: str = "the student") -> Apart:
     """Tell the records whose owners let them be published from the private ones.
 
     ``budgets``: of people who all granted something: :func:`granting`. Returned as they are if nobody's
         records are public.
+    ``learner``: what learns from public records.
 
     Raises InputError if nobody's are private.
     """
@@ -112,7 +114,7 @@ def apart(budgets: Budgets, tell: Tell = _warn) -> Apart:
     if public.size:
         tell(
             f"{len(set(budgets.record_owner[public].tolist())):,} owner(s) let their records be published: "
-            f"the student learns from these {public.size:,} record(s) as they are, with NO PRIVACY"
+            f"{learner} learns from these {public.size:,} record(s) as they are, with NO PRIVACY"
         )
     return Apart(rows, public, part_of(budgets, rows))
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from collegium.accounting.accountants import GaussianAccountant, PureAccountant, RenyiAccountant
 from collegium.accounting.events import Gaussian, Laplace
@@ -218,3 +219,19 @@ def test_statements_of_accounts_know_which_curve_is_theirs():
     teachers = statement(gaussian_account(), {"a": 5}, budgets, "x", True, unit="teacher")
     assert "Each of the 5 teacher(s)" in " ".join(teachers.sentences())
     assert teachers.to_dict()["groups"][0]["teachers"] == 5
+
+
+# ---------------------------------------------------------------- mu-GDP but for a leak
+
+
+@pytest.mark.parametrize("delta_0", [1e-9, 1e-3, 0.2])
+def test_what_leaks_is_found_beside_what_noise_leaves(delta_0):
+    """The best test of "all is told with probability δ₀, or N(μ, 1)": if told, or else by a threshold."""
+    ample = TradeOff(Budget(50.0, 0.5), mu_beside=0.7, leak_beside=delta_0)
+    for threshold in (-3.0, 0.0, 1.0, 2.5):
+        alarms = (1 - delta_0) * float(ndtr(-threshold))
+        finds = delta_0 + (1 - delta_0) * float(ndtr(0.7 - threshold))
+        assert ample.most_found(alarms) == pytest.approx(finds, rel=1e-11)
+        assert ample.most_found(alarms) >= finds * (1 - 1e-15)
+    assert ample.most_found(1.0) == 1.0
+    assert TradeOff(Budget(0.01, 1e-9), mu_beside=0.7, leak_beside=0.1).most_found(0.1) < 0.102

@@ -32,7 +32,7 @@ GAP = TEXTS.index != 7
 def test_what_is_asked_about(column, asked):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        ask_about_people(pd.DataFrame({"x": column}), None, (), lambda names: f"Set {names}")
+        ask_about_people(pd.DataFrame({"x": column}), (), lambda names: f"Set {names}")
     assert len(told) == asked
     for warning in told:
         assert "different values of 'x': is it a person? Set ['x']" in str(warning.message)

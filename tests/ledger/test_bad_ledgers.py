@@ -140,6 +140,25 @@ def test_a_second_ledger_beside_another(used, tmp_path):
         Ledger.create(tmp_path / "more.ledger")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"neighbours": "replaced"},
+            r"neighbours must be Neighbours.ADD_OR_REMOVE, .*got 'replaced'",
+        ),
+        ({"neighbours": None}, "neighbours must be Neighbours"),
+        ({"place": 3}, "place must be the name of a file"),
+        ({"key": 3}, "key must be the name of a file"),
+        ({"delta_0_share": "much"}, "delta_0_share must be a number"),
+    ],
+)
+def test_what_is_of_another_type_makes_no_ledger(given, said, tmp_path):
+    with pytest.raises(InputError, match=said):
+        Ledger.create(**{"place": tmp_path / "people.ledger", **given})
+    assert not list(tmp_path.iterdir())
+
+
 def test_keys(used, tmp_path):
     key = Path(f"{used}.key")
     other = Ledger.create(tmp_path / "other.ledger")

@@ -130,3 +130,23 @@ def test_what_cannot_be_planned_is_said_in_one_line(change, message):
     with pytest.raises(InputError, match=message) as error:
         plan_descent(settings.pop("groups"), settings.pop("sizes"), **settings)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"groups": [Budget(1.0)]}, r"groups must be of type Mapping, got one of type list: .*groups"),
+        ({"groups": None}, "groups must be of type Mapping, got None"),
+        ({"groups": {"high": 1.0}}, r"budget of group 'high' must be of type Budget.*write Budget"),
+        ({"sizes": [54, 37, 9]}, r"sizes must be of type Mapping.*public_sizes"),
+        ({"sizes": {1: 54, "high": 5}}, "sizes must name the same groups"),
+        ({"sizes": {**SHARES, "low": "nine"}}, "size of group 'low' must be a whole number"),
+        ({"neighbours": "replaced"}, r"neighbours must be Neighbours\.ADD_OR_REMOVE"),
+        ({"kind": None}, "kind must be one of"),
+        ({"steps": "many"}, "steps must be a whole number"),
+    ],
+)  # fmt: skip
+def test_what_is_of_another_type_is_refused_in_one_line(given, said):
+    with pytest.raises(InputError, match=said) as refusal:
+        plan_descent(**{"groups": ONE_TWO_THREE, "sizes": SHARES, "steps": 5, **given})
+    assert "\n" not in str(refusal.value)

@@ -161,8 +161,8 @@ def test_a_group_of_one_alone_and_steps_not_yet_taken():
         ({"rate": 1.5}, "full-batch"),
         ({"rate": 0}, "above 0 and below 1"),
         ({"rate": "often"}, "rate must be a number"),
-        ({"neighbours": Neighbours.ANY_CHANGE}, "use full batch"),
-        ({"neighbours": Neighbours.REPLACE}, "use full batch"),
+        ({"neighbours": Neighbours.ANY_CHANGE}, "take everybody in every step"),
+        ({"neighbours": Neighbours.REPLACE}, "take everybody in every step"),
         ({"bins": 0}, "bins"),
     ],
 )

@@ -8,10 +8,12 @@ from html_checks import check
 
 from collegium.accounting.neighbours import ROW, Arrangement
 from collegium.budgets import Policy
+from collegium.errors import InputError
 from collegium.ledger.ledger import Ledger
 from collegium.report import in_plain_words as words
 from collegium.report.policy_page import explain
 from collegium.report.receipt import receipt_of
+from collegium.study.policy_file import read_policy
 
 POLICY = Policy({"high": 1.0, "low": 3.0, "<open>": math.inf})
 STUDY = """
@@ -84,6 +86,17 @@ def test_a_policy_is_read_from_a_study_or_alone(collegium, tmp_path, content, ri
     assert code == 0 and page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     code, _, error = collegium("policy", "explain", file, "--html", page)
     assert (code, error.count("\n")) == (2, 1) and "exists already" in error
+
+
+def test_what_a_study_of_direct_training_promises(tmp_path):
+    study, file = STUDY.format(data='owner = "p"', privacy="", aggregation=""), tmp_path / "s.toml"
+    method = '[method]\nkind = "sgd"\n[descent]\n'
+    for descent, neighbours in (("", "ADD_OR_REMOVE"), ('neighbours = "replaced"', "ANY_CHANGE")):
+        file.write_text(study.replace("[aggregation]", method + descent))
+        assert read_policy(file).arrangement.neighbours.name == neighbours
+    file.write_text(study.replace("[aggregation]", method + 'noise = "seeded"'))
+    with pytest.raises(InputError, match=r"nothing is promised .* descent\.noise = 'secure'"):
+        read_policy(file)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,13 @@ from sklearn.pipeline import make_pipeline
 
 from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Neighbours
-from collegium.budgets import Policy
+from collegium.accounting.tradeoff import TradeOff
+from collegium.budgets import Budgets, Policy
 from collegium.errors import BudgetExceededError, InputError
 from collegium.models.features.principal import PublicComponents
 from collegium.noise.sources import SeededNoise
 from collegium.pate.records import Records
+from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import LARGEST_STEP, signal
 from collegium.sgd.grid import UNIT
@@ -276,3 +278,31 @@ def test_steps_become_smaller_as_the_schedule_says(schedule, sizes):
     assert steps == pytest.approx(sizes, abs=1e-4)
     assert np.allclose(states[-1].model, (states[-1].parameters + states[-2].parameters) / 2)
     assert states[1].model is states[1].parameters
+
+
+def test_a_sampled_descents_statement_says_of_tests_what_the_pair_of_its_account_says():
+    """Beside the best test of the mechanism, drawn: its power is within five standard errors, or below."""
+    its = Budgets.from_epsilons(np.full(500, 3.0))
+    plan = plan_descent(
+        its.groups, its.public_sizes(), steps=40, kind="scale", rate=0.1, bound="clip"
+    )
+    account = DescentAccount(plan)
+    account.charge(40)
+    statement = account.statement("x", noise_is_private=True)
+    generator, runs = np.random.default_rng(3), 20_000
+    for row, told in zip(statement.groups, statement.to_dict()["groups"], strict=True):
+        group, bound = plan.groups[row.group], plan.bounds[row.group]
+        assert told["within"] == {"mu": bound.mu, "delta_0": pytest.approx(1e-6)}
+        found = told["found_at_most"]["0.05"]
+        assert found == statement.trade_off(row).most_found(0.05)
+        general = TradeOff(row.budget).most_found(0.05)
+        assert found < min(0.7 * general, TradeOff(row.budget, gaussian=True).most_found(0.051))
+        noise = generator.normal(0, plan.noise, (2, runs, 40))
+        noise[1] += group.clip * (generator.random((runs, 40)) < group.rate)
+        ratio = group.rate * np.expm1((noise - group.clip / 2) * group.clip / plan.noise**2)
+        without, there = np.log1p(ratio).sum(axis=2)
+        power = np.mean(there > np.quantile(without, 0.95))
+        assert 0.75 * found < power <= found + 5 * np.sqrt(2 * 0.2 / runs)
+    by_rdp = replace(plan, accountant="rdp")
+    assert not by_rdp.bounds
+    assert not plan_descent(its.groups, its.public_sizes(), steps=40).bounds

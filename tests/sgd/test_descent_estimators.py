@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -22,6 +24,7 @@ from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
 from collegium.pate.records import Records
 from collegium.personalisation.descent_plan import DescentPlan
+from collegium.sgd.by_rule import signal
 from collegium.sgd.face import usual_preprocessing
 from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.settings import Descent
@@ -121,6 +124,46 @@ def test_settings_can_be_searched():
     assert set(search.cv_results_["param_learning_rate"]) == {0.5, 2.0}
 
 
+MANY = [f"person {i}" for i in range(N)]
+
+
+def without_noise_seed(**settings):
+    return classifier(steps=2, noise_seed=None, **settings)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        lambda fit: GridSearchCV(
+            without_noise_seed(), {"learning_rate": [0.5, 2.0]}, cv=2, error_score="raise"
+        ).fit(X, Y, **fit),
+        lambda fit: cross_val_score(
+            without_noise_seed(), X, Y, cv=2, params=fit, error_score="raise"
+        ),
+        lambda fit: CalibratedClassifierCV(without_noise_seed(), cv=2).fit(X, Y, **fit),
+    ],
+)
+def test_a_search_with_a_ledger_spends_nothing(search, tmp_path):
+    """Its first fit would spend all that the others need."""
+    ledger = cg.Ledger.create(tmp_path / "people.ledger")
+    fit = {"budgets": POLICY.assign(LEVELS, owners=MANY), "ledger": ledger}
+    with pytest.raises(InputError, match="fits many times, and every fit with a ledger") as refusal:
+        search(fit)
+    assert "\n" not in str(refusal.value)
+    assert not ledger.standings()
+    make_pipeline(without_noise_seed()).fit(
+        X, Y, **{f"dpsgdclassifier__{name}": value for name, value in fit.items()}
+    )
+    assert ledger.standings()
+
+
+def test_each_fit_of_a_search_without_a_ledger_is_told_of():
+    with pytest.warns(PrivacyWarning, match="times in this process"):
+        GridSearchCV(without_noise_seed(), {"learning_rate": [0.5]}, cv=2).fit(
+            X, Y, budgets=POLICY.assign(LEVELS, owners=[f"searched {i}" for i in range(N)])
+        )
+
+
 def test_columns_go_by_name_and_by_what_public_records_show():
     table = pd.DataFrame(X[:, 2:8], columns=list("abcdef")).assign(kind=np.where(Y > 4, "x", "y"))
     public, private = table.iloc[:PUBLIC], table.iloc[PUBLIC:]
@@ -207,6 +250,45 @@ def test_missing_numbers_are_zero_and_say_nothing_about_others():
     assert (model.predict(broken[4:7]) == model.predict(zero[4:7])).all()
 
 
+@pytest.mark.parametrize("unit", [1e-320, 1e-200, 1e200, 1e306])
+def test_rows_of_any_length_count_alike(unit):
+    """Directions are what a model weighs: also of rows whose squares no float holds."""
+    digits = (X - 8.0) if unit == 1e-320 else X / 16.0
+    usual, far = fit(X=digits), fit(X=digits * unit)
+    assert far.score(X=digits * unit, y=Y) == pytest.approx(usual.score(digits, Y), abs=0.01)
+    assert np.allclose(bits(usual), bits(far), atol=0.02)
+    assert (fit(X=X / 16.0).model_[-1].coef_ == fit(X=np.ldexp(X, 900)).model_[-1].coef_).all()
+
+
+def test_public_records_that_32_bits_cannot_tell_apart_are_refused():
+    with pytest.raises(InputError, match="lost in 32 bits: give all records in another unit"):
+        fit(X=X * 1e-50, X_public=X_PUBLIC * 1e-50)
+
+
+@pytest.mark.parametrize("model", [cg.DPSGDClassifier, cg.DPSGDRegressor])
+def test_budgets_that_buy_noise_alone_are_told_in_public_numbers(model):
+    target = {"classes": [0, 1]} if model is cg.DPSGDClassifier else {"bounds": (0, 1)}
+    made, y = model(steps=5, noise_seed=1, **target), (Y > 4).astype(int)
+
+    def told(n, epsilon, **given):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made.fit(X[:n], y[:n], budgets=epsilon, **given)
+        said = [str(one.message) for one in caught]
+        return [line for line in said if line.startswith("these budgets buy")]
+
+    (line,) = told(1, 1.0)
+    found = signal(made.plan_)
+    assert (
+        f"all 1 people together, if they agreed, would move a model by {found:.2g} standard" in line
+    )
+    assert f"about {math.ceil(2 / found)} people with such budgets" in line
+    assert told(math.ceil(2 / found), 1.0) == []
+    assert told(N, 1.0) == [] and len(told(N, 1e-3)) == 1
+    (same,) = told(N, 1e-3, X_public=X_PUBLIC)  # nothing but budgets and classes
+    assert same == told(N, 1e-3)[0]
+
+
 def test_one_person_may_have_a_thousand_records_and_a_group_one_member():
     many = np.concatenate([np.repeat(X[:1], 1000, axis=0), X[1:]])
     y = np.concatenate([np.repeat(Y[:1], 1000), Y[1:]])
@@ -267,6 +349,41 @@ def test_each_step_is_told_with_what_is_spent_and_may_be_the_last():
     assert all(model.plan_.epsilon(6)[name] > spent for name, spent in told[-1][1].items())
 
 
+def test_who_keeps_what_was_told_keeps_no_record():
+    told = []
+    fit(X_public=X_PUBLIC, on_step=told.append)
+    kept = pickle.dumps(told)
+    again = pickle.loads(kept)[-1]
+    assert (again.model.predict(X_TEST) == told[-1].model.predict(X_TEST)).all()
+    assert len(kept) < 150_000  # 6 states; the records alone are as much
+    assert X.tobytes() not in kept and X[:1].tobytes() not in kept
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"y": "a"}, "300 test records, but an array of shape|must be one column of numbers"),
+        ({"y": Y_TEST[:5]}, "300 test records, but 5"),
+        ({"y": X_TEST}, "300 test records, but an array|one column"),
+        ({"sample_weight": "a"}, "an array of shape .. of weights"),
+        ({"sample_weight": [1.0]}, "300 test records, but 1 weights"),
+        ({"sample_weight": np.full(300, np.nan)}, "finite numbers of at least 0"),
+        ({"sample_weight": np.full(300, -1)}, "finite numbers of at least 0"),
+        ({"sample_weight": ["many"] * 300}, "finite numbers of at least 0"),
+        ({"X": None}, "new records are missing"),
+    ],
+)
+@pytest.mark.parametrize("numbers", [False, True])
+def test_what_cannot_be_scored_is_said_in_one_line(given, said, numbers):
+    model = cg.DPSGDRegressor(bounds=(0, 9), noise_seed=1, steps=2) if numbers else classifier()
+    model = fit(model)
+    with pytest.raises(InputError, match=said) as refusal:
+        model.score(**{"X": X_TEST, "y": Y_TEST, **given})
+    assert "\n" not in str(refusal.value)
+    weights = np.arange(300) / 7
+    assert model.score(X_TEST, Y_TEST, sample_weight=weights) != model.score(X_TEST, Y_TEST)
+
+
 def test_progress_is_written_with_the_time_left(capsys):
     fit(classifier(verbose=2))
     lines = capsys.readouterr().err.splitlines()
@@ -296,6 +413,11 @@ def test_progress_is_written_with_the_time_left(capsys):
         ({"noise_seed": -1}, {}, "noise_seed"),
         ({"verbose": "loud"}, {}, "verbose"),
         ({"clip_norm": 1e-9}, {}, "too small for exact sums"),
+        (
+            {"sampling": "sample", "rate": 0.1, "neighbours": "replaced"},
+            {},
+            "^neighbours = 'replaced' was given with sampling = 'sample'.*use sampling 'full-batch'",
+        ),
         ({}, {"y": None}, "labels are missing"),
         ({}, {"budgets": 0.0}, "everybody granted nothing"),
     ],

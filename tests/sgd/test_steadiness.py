@@ -7,12 +7,14 @@ import pytest
 
 import collegium as cg
 from collegium.errors import StudentWarning
+from collegium.sgd.losses import CrossEntropy
 from collegium.sgd.optimiser import State
 from collegium.sgd.settings import Descent
 from collegium.sgd.steadiness import Steadiness
 
 GENERATOR = np.random.default_rng(1)
 N = 1500
+TWO = CrossEntropy(2)
 Y = GENERATOR.integers(0, 2, N)
 X = GENERATOR.normal(size=(N, 6)) + 0.7 * Y[:, None]
 
@@ -45,7 +47,10 @@ def test_samples_that_differ_are_no_jumps(sampled):
     """Gradients that are new in each step turn by twice their square: as those of fresh samples do."""
     more = {"sampling": "sample", "rate": 0.02, "accountant": "rdp"} if sampled else {}
     plan = cg.DPSGDClassifier(steps=40, **more).plan(5.0, n_records=N)
-    steadiness, parameters = Steadiness(Descent(steps=40, momentum=0.0), plan), np.zeros((3, 1))
+    steadiness, parameters = (
+        Steadiness(Descent(steps=40, momentum=0.0), plan, TWO),
+        np.zeros((3, 1)),
+    )
     generator = np.random.default_rng(3)
     for step in range(40):
         gradient = generator.normal(size=(3, 1))
@@ -60,7 +65,7 @@ def test_more_noise_than_signal_is_told_before_anything_is_drawn():
 
 
 def test_numbers_that_run_away_are_noticed():
-    steadiness = Steadiness(Descent(steps=20), cg.DPSGDClassifier().plan(5.0, n_records=N))
+    steadiness = Steadiness(Descent(steps=20), cg.DPSGDClassifier().plan(5.0, n_records=N), TWO)
     gone = np.full((3, 1), np.inf)
     assert steadiness.look(State(1, gone, gone, gone)) and steadiness.is_lost
     assert "no number any more" in steadiness.complaint(1e6)
@@ -72,7 +77,7 @@ def test_private_records_say_nothing_where_nothing_is_released():
     plan = cg.DPSGDClassifier(steps=20).plan(5.0, n_records=N)
     said = []
     for _ in range(2):
-        steadiness, velocity = Steadiness(settings, plan), np.zeros((3, 1))
+        steadiness, velocity = Steadiness(settings, plan, TWO), np.zeros((3, 1))
         for step in range(20):
             velocity = 0.5 * velocity + (-1) ** step * np.ones((3, 1))
             steadiness.look(State(step + 1, velocity, velocity, velocity))
@@ -91,7 +96,7 @@ def test_false_alarms_of_noise_alone_are_rare():
     deviation = plan.noise * settings.clip_norm / plan.divisor
     generator = np.random.default_rng(2)
     for _ in range(1000):
-        steadiness, velocity = Steadiness(settings, plan), np.zeros((3, 1))
+        steadiness, velocity = Steadiness(settings, plan, TWO), np.zeros((3, 1))
         for step in range(20):
             velocity = 0.9 * velocity + deviation * generator.normal(size=(3, 1))
             steadiness.look(State(step + 1, velocity, velocity, velocity))

@@ -1,9 +1,12 @@
 """Studies that train directly, from the file to what is published."""
 
 import json
+import math
+import re
 import shutil
 import signal
 import threading
+import tomllib
 from pathlib import Path
 
 import jsonschema
@@ -16,6 +19,7 @@ from collegium.errors import (
     BudgetExceededError,
     InputError,
     LedgerError,
+    PrivacyWarning,
     StudyMismatchError,
 )
 from collegium.ledger.ledger import Ledger
@@ -171,16 +175,25 @@ def test_a_model_becomes_an_onnx_file(folder, collegium):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
+        ({"teachers": {"n_teachers": 20}}, "[teachers] means nothing to method.kind = 'sgd'"),
         (
-            {"teachers": {"n_teachers": 20}},
-            "teachers.n_teachers means nothing to method.kind = 'sgd'",
+            {
+                "aggregation": {"sigma": 20},
+                "teachers": {"n_teachers": 20},
+                "personalisation": {"method": "uniform"},
+                "student": {"targets": "noise"},
+                "privacy": {"price": "labels"},
+            },
+            "[aggregation], [teachers], [personalisation], privacy.price and student.targets mean nothing to "
+            "method.kind = 'sgd': remove them",
         ),
-        ({"aggregation": {"sigma": 20}}, "aggregation.sigma means nothing to method.kind = 'sgd'"),
-        ({"personalisation": {"method": "uniform"}}, "personalisation.method means nothing"),
         ({"privacy": {"price": "labels"}}, "privacy.price means nothing to method.kind = 'sgd'"),
         ({"privacy": {"guarantee": "data-dependent"}}, "would promise less: remove it"),
         ({"student": {"targets": "noise"}}, "student.targets means nothing"),
-        ({"method": {"kind": "pate"}}, "descent.steps means nothing to method.kind = 'pate'"),
+        (
+            {"method": {"kind": "pate"}},
+            "[descent] means nothing to method.kind = 'pate': remove it",
+        ),
         ({"method": {"kind": "SGD"}}, "method.kind must be one of auto, pate, sgd, got 'SGD'"),
         ({"descent": {"steps": 0}}, "descent.steps must be at least 1, got 0"),
         ({"descent": {"rate": 0.5}}, "rate goes with sampling"),
@@ -208,6 +221,72 @@ def test_the_example_names_every_key_and_teachers_need_none_of_them(folder):
     assert not {"method", "descent"} & set(pate.public()), "manifests of before would not fit"
     with pytest.raises(InputError, match="has no teachers"):
         plan_study(config)
+
+
+def test_an_example_becomes_one_of_direct_training_by_what_one_message_says(folder):
+    example = tomllib.loads(example_config())
+    example["method"] = {"kind": "sgd"}
+    with pytest.raises(InputError, match="mean nothing to method") as refusal:
+        config_from(example, folder)
+    for section in re.findall(r"\[(\w+)\]", str(refusal.value)):
+        del example[section]
+    assert config_from(example, folder).is_direct
+
+
+@pytest.mark.parametrize("kind", ["sgd", "pate"])
+@pytest.mark.parametrize(
+    ("student", "said"),
+    [
+        ({"model": "logistc-regression"}, "student.model: unknown model"),
+        ({"params": {"Cc": 1}}, "student"),
+        ({"class_shares": {"emu": 1.0}}, "student.class_shares must name every class once"),
+        ({"model": "svm", "class_shares": {"emu": 1.0}}, "student.*class.shares"),
+    ],
+)
+def test_a_student_that_cannot_be_made_is_told_by_the_plan(folder, student, said, kind):
+    given = settings(student=student)
+    if kind == "pate":
+        given = {**given, "teachers": {"n_teachers": 10}, "method": {"kind": "pate"}}
+        del given["descent"]
+    plan = plan_descent if kind == "sgd" else plan_study
+    with pytest.raises(InputError, match=said) as refusal:
+        plan(config_from(given, folder))
+    assert "\n" not in str(refusal.value)
+
+
+def test_numbers_are_no_classes(folder):
+    """Whatever the private target is: the public one shows it."""
+    for name in ("private", "public", "test"):
+        table = pd.read_csv(folder / f"{name}.csv").assign(amount=lambda t: t["a"] * 3)
+        table.to_csv(folder / f"{name}.csv", index=False)
+    given = settings(data={"target": "amount", "exclude": ["kind"]})
+    del given["data"]["classes"]
+    with pytest.raises(InputError, match=r"public labels are continuous numbers.*DPSGDRegressor"):
+        plan_descent(config_from(given, folder))
+
+
+def test_records_given_to_everybody_are_the_models_where_there_is_no_student(folder, collegium):
+    levels = {"high": math.inf, "low": 6.0}
+    config = study(folder, privacy={"levels": levels, "public": ["high"]})
+    with pytest.warns(PrivacyWarning, match=r"the model learns from these \d+ record.s. as they"):
+        result = run_descent_study(config, folder / "out")
+    (proviso,) = result.privacy.provisos
+    assert "no noisy step is taken over them" in proviso
+    for path in (folder / "out" / "release").iterdir():
+        content = path.read_bytes().replace(b"student.skops", b"").replace(b"load_student", b"")
+        assert path.suffix == ".skops" or b"teacher" not in content
+        assert path.suffix == ".skops" or b"the student" not in content, path
+
+
+def test_budgets_that_buy_noise_are_told_before_anything_is_spent(folder, collegium):
+    lines = ["[method]", 'kind = "sgd"', "[data]", 'private = "private.csv"', 'target = "kind"',
+             'public = "public.csv"', 'owner = "who"', "[privacy]", 'column = "level"',
+             "levels = { high = 0.002, low = 0.004 }", "[ledger]", 'url = "none"']  # fmt: skip
+    (folder / "s.toml").write_text("\n".join(lines))
+    code, output, errors = collegium("plan", folder / "s.toml")
+    assert not code and "these budgets buy mostly noise: all 200 people" in " ".join(errors.split())
+    code, output, errors = collegium("run", folder / "s.toml", "--json")
+    assert not code and "these budgets buy mostly noise" in json.loads(output)["notes"][0]
 
 
 def test_no_steps_are_affordable(folder):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
+
+from collegium.checks import shown
+from collegium.errors import InputError
 
 
 class Neighbours(Enum):
@@ -20,6 +24,23 @@ class Neighbours(Enum):
     REPLACE = "replace"
     #: Either.
     ANY_CHANGE = "any change"
+
+    @classmethod
+    def checked(cls, name: str, value: Any) -> Neighbours:
+        """Return what is one of these; ``name`` is what the message calls it.
+
+        Examples
+        --------
+        >>> Neighbours.checked("neighbours", "replaced")
+        Traceback (most recent call last):
+        collegium.errors.InputError: neighbours must be Neighbours.ADD_OR_REMOVE, .REPLACE or .ANY_CHANGE ...
+        """
+        if not isinstance(value, cls):
+            raise InputError(
+                f"{name} must be Neighbours.{', .'.join(one.name for one in list(cls)[:-1])} or "
+                f".{list(cls)[-1].name} (of collegium.accounting), got {shown(value)}"
+            )
+        return value
 
     def include(self, others: Neighbours) -> bool:
         """Whether what holds about these neighbours holds about ``others``: about any change, about all."""
@@ -66,6 +87,10 @@ WHAT_IS_LEFT = (
 GIVEN = (
     "People who chose {} let their records be published: the student learns from them as they are, and "
     "nothing is promised to them. They are in no group, and no teacher learns from them"
+)
+GIVEN_DIRECTLY = (
+    "People who chose {} let their records be published: what is learnt may start from them as they are, and "
+    "nothing is promised to them. They are in no group, and no noisy step is taken over them"
 )
 
 OWNER, ROW, TEACHER = "owner", "row", "teacher"
@@ -114,6 +139,8 @@ class Arrangement:
         one of them by another's presence.
     public_levels : tuple of str
         Levels whose people let their records be published, whether anybody chose them or not.
+    direct : bool
+        Whether it is learnt by noisy steps, and not from teachers.
 
     Examples
     --------
@@ -136,6 +163,7 @@ class Arrangement:
     blanked_only: bool = False
     seen_together: bool = False
     public_levels: tuple[str, ...] = ()
+    direct: bool = False
 
     @property
     def neighbours(self) -> Neighbours:
@@ -169,7 +197,7 @@ class Arrangement:
         said = {
             OVERLAP_ALLOWED: self.public_may_overlap,
             WHAT_IS_LEFT: self.what_is_left,
-            GIVEN.format(levels): bool(levels),
+            (GIVEN_DIRECTLY if self.direct else GIVEN).format(levels): bool(levels),
         }
         return tuple(sentence for sentence, holds in said.items() if holds)
 

@@ -95,6 +95,8 @@ class GroupSpending:
         a data-dependent guarantee.
     mu : float
         Within which μ of Gaussian DP everything stays as well; infinite where none is known but the budget's.
+    delta_0 : float
+        Probability but for which it does.
     """
 
     group: str
@@ -102,6 +104,7 @@ class GroupSpending:
     budget: Budget
     epsilon_spent: float
     mu: float = math.inf
+    delta_0: float = 0.0
 
     @property
     def share(self) -> float:
@@ -169,7 +172,7 @@ class PrivacyStatement:
     def trade_off(self, row: GroupSpending) -> TradeOff:
         """How well the best test can tell records of a group's member from others, within the budget."""
         one_way = not self.may_publish_spending
-        return TradeOff(row.budget, self.gaussian, one_way, row.mu)
+        return TradeOff(row.budget, self.gaussian, one_way, row.mu, row.delta_0)
 
     def found_of_100(self, row: GroupSpending, false_alarms: float) -> str:
         """Write how many of 100 owners the best test finds at most, with some false alarms."""
@@ -327,7 +330,7 @@ class PrivacyStatement:
                         f"{alarms:g}": self.trade_off(row).most_found(alarms)
                         for alarms in FALSE_ALARMS
                     },
-                    **({"mu": row.mu} if math.isfinite(row.mu) else {}),
+                    **_mu_of(row),
                     **(
                         {"epsilon_spent": number_as_json(row.epsilon_spent)}
                         if self.may_publish_spending
@@ -337,6 +340,12 @@ class PrivacyStatement:
                 for row in self.groups
             ],
         }
+
+
+def _mu_of(row: GroupSpending) -> dict[str, Any]:
+    if math.isinf(row.mu):
+        return {}
+    return {"within": {"mu": row.mu, "delta_0": row.delta_0}} if row.delta_0 else {"mu": row.mu}
 
 
 def statement(

@@ -111,8 +111,8 @@ def poisson_gaussian_epsilon(
 def _by_pld(rate: float, noise: float, steps: int, delta: float, interval: float) -> float:
     if delta <= 2 * _CONVOLUTION_ERROR:
         raise InputError(
-            f"delta must be above {2 * _CONVOLUTION_ERROR:g} for loss distributions, got {delta:g}: use the "
-            "account 'rdp', or rate 1"
+            f"delta must be above {2 * _CONVOLUTION_ERROR:g} for loss distributions, got {delta:g}: use "
+            "'rdp', or take everybody in every step"
         )
     losses = poisson_gaussian_losses(rate, noise, steps, interval)
     left = delta * (1 - 1e-12) - _CONVOLUTION_ERROR

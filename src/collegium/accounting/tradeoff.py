@@ -44,6 +44,9 @@ class TradeOff:
     mu_beside : float, optional
         Everything within the budget is also μ-GDP with this μ, which may be larger than the budget's: so if
         labels alone are charged (``docs/labels-cost-less.md``).
+    leak_beside : float, default=0
+        Probability δ₀ but for which that holds, as :class:`~collegium.accounting.GaussianBound` means it: so
+        if owners are sampled.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class TradeOff:
     gaussian: bool = False
     one_way: bool = False
     mu_beside: float = math.inf
+    leak_beside: float = 0.0
 
     @cached_property
     def mu(self) -> float:
@@ -75,7 +79,8 @@ class TradeOff:
         -------
         float
             1 − β(α), with β(α) = Φ(Φ⁻¹(1 − α) − μ), or max(0, 1 − δ − e^ε·α, e^−ε·(1 − δ − α)), or the larger
-            of both.
+            of both. But for δ₀, it is δ₀ + (1 − δ₀)·(1 − β(α/(1 − δ₀))): what leaks is told without a false
+            alarm, and leaves all of them to the rest, in which they are α/(1 − δ₀).
         """
         alpha = false_alarms
         if not 0 <= alpha <= 1:
@@ -90,7 +95,9 @@ class TradeOff:
             if not self.one_way:
                 found = min(found, 1 - math.exp(-epsilon) * (1 - delta - alpha))
             if math.isfinite(self.mu_beside):
-                found = min(found, float(ndtr(ndtri(alpha) + self.mu_beside)))
+                kept = 1 - self.leak_beside
+                rest = float(ndtr(ndtri(min(alpha / kept, 1.0)) + self.mu_beside))
+                found = min(found, self.leak_beside + kept * rest)
         upward = found * (1 + _ROUNDING) + (0.0 if found == 0 else 1e-300)
         return min(1.0, max(alpha, upward))  # whoever guesses finds a share α
 

@@ -18,11 +18,15 @@ def show_plan(config: StudyConfig, as_json: bool, choice: dict[str, Any] | None 
     """Show what everybody would pay and give, and how long it would take. Spends nothing."""
     from collegium.cli.progress import NoteObserver
     from collegium.report.descent_page import signal_to_noise
+    from collegium.sgd.by_rule import mostly_noise
     from collegium.study.descent_stages import plan_descent
     from collegium.study.step_time import seconds_of
 
     planned = plan_descent(config, observer=NoteObserver())
     run, data, ledger = planned.run, planned.data, planned.ledger
+    too_little = mostly_noise(run.plan, run.loss)
+    if too_little:
+        run.observer.note(too_little)
     plan, clip_norm = run.plan, run.recipe.descent.clip_norm
     columns = data.inputs.get("columns", [])
     n_features = planned.n_features
@@ -144,7 +148,10 @@ def _groups(plan: DescentPlan, clip_norm: float) -> dict[str, Any]:
 
 
 def _minutes(seconds: float) -> str:
-    return f"about {seconds / 60:.0f} minutes" if seconds >= 90 else f"about {seconds:.2g} seconds"
+    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 1.5 * length:
+            return f"about {seconds / length:,.0f} {unit}"
+    return f"about {seconds:.2g} seconds"
 
 
 def show_left(folder: Path, as_json: bool) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from collegium.checks import listed
 from collegium.data.column_types import numbers_of
@@ -22,24 +21,20 @@ _MOSTLY = 0.5  # numbers: then the others are gaps among them
 
 def ask_about_people(
     table: pd.DataFrame,
-    owners: ArrayLike | None,
     known: Collection[str | None],
     advice: Callable[[list[str]], str],
     stacklevel: int = 3,
 ) -> None:
-    """Warn of columns whose values repeat as those of a person's name do, and that are not the owner's.
+    """Warn of columns whose values repeat as those of a person's name do, where nobody said who a person is.
 
-    Each record of such a person would be protected by itself, and all of them together by nothing.
+    Each record of such a person would be protected by itself, and all of them together by nothing. Columns
+    that are no features are asked about as well: a name that was left out for that may be the owner's.
 
     ``table``: private records, as they were given.
-    ``owners`` (n_records,): whose they are, where that is known.
     ``known``: columns that are not asked about.
     ``advice``: what to do about such columns, and what if they are no people.
     """
-    whose = None if owners is None else pd.Series(np.asarray(owners), index=table.index)
-    found = [
-        name for name in table.columns if name not in known and may_be_a_person(table[name], whose)
-    ]
+    found = [name for name in table.columns if name not in known and may_be_a_person(table[name])]
     if found:
         values, asked = table[found[0]].nunique(), [str(name) for name in found]
         more = f" (and {listed(asked[1:], 5)})" if asked[1:] else ""
@@ -51,11 +46,8 @@ def ask_about_people(
         )
 
 
-def may_be_a_person(column: pd.Series, owner: pd.Series | None = None) -> bool:
-    """Tell whether values repeat as those of a person's name do.
-
-    ``owner``: whose the records are, where that is known.
-    """
+def may_be_a_person(column: pd.Series) -> bool:
+    """Tell whether values repeat as those of a person's name do."""
     values = column.dropna()
     if pd.api.types.is_bool_dtype(values.dtype) or not len(values):
         return False
@@ -74,11 +66,4 @@ def may_be_a_person(column: pd.Series, owner: pd.Series | None = None) -> bool:
         return False
     if numbers and (values != np.rint(values)).any():
         return False
-    if values.value_counts().iloc[0] > max(_MOST_RECORDS, _MOST_OFTEN * len(values)):
-        return False
-    if owner is None:
-        return True
-    pairs = pd.DataFrame({"owner": owner, "value": column}).drop_duplicates()
-    return bool(
-        len(pairs) > owner.nunique()
-    )  # one value for each owner: the owner's budget covers it
+    return bool(values.value_counts().iloc[0] <= max(_MOST_RECORDS, _MOST_OFTEN * len(values)))

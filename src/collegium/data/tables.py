@@ -198,10 +198,7 @@ def encode_classes(
         )
     if classes is None:
         if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
-            raise InputError(
-                "Unknown label type: labels are continuous numbers, but Collegium classifies: give "
-                "class names or whole numbers"
-            )
+            raise InputError(CONTINUOUS.format("labels"))
         try:
             known: NDArray[Any] = np.asarray(np.unique(labels))
         except TypeError:
@@ -237,6 +234,7 @@ def classes_of_public(*labels: NDArray[Any] | None) -> NDArray[Any] | None:
     """List the classes that occur in labels of public records; None where no public label is known.
 
     ``labels``: of the public records, and of the test records; None where a file has none.
+    Raises InputError if they are numbers to be predicted, and no classes.
 
     Examples
     --------
@@ -250,6 +248,8 @@ def classes_of_public(*labels: NDArray[Any] | None) -> NDArray[Any] | None:
         if column is None:
             continue
         known = column[~pd.isna(column)]
+        if known.dtype.kind == "f" and (known != known.round()).any():
+            raise InputError(CONTINUOUS.format("public labels"))
         if len(known) < len(column) and known.dtype.kind == "f" and (known == known.round()).all():
             known = known.astype(
                 np.int64
@@ -266,6 +266,11 @@ def classes_of_public(*labels: NDArray[Any] | None) -> NDArray[Any] | None:
         ) from None
 
 
+CONTINUOUS = (
+    "Unknown label type: {} are continuous numbers, but Collegium classifies: give class names or whole "
+    "numbers (numbers are predicted in Python, by DPSGDRegressor), or the public list of classes if they are "
+    "classes"
+)
 PRIVATE_CLASSES = (
     "the list of classes was read off the private labels, which the guarantee does not cover: a class that "
     "only one person has is visible in what is released; give {}"

@@ -16,7 +16,7 @@ from collegium.accounting.events import Event
 from collegium.accounting.export import uses_of
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
-from collegium.checks import check_share
+from collegium.checks import check_share, shown
 from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
 from collegium.ledger import books
 from collegium.ledger.admission import admit
@@ -170,6 +170,7 @@ class Ledger:
             If there is a ledger, or a key, already.
         """
         check_share("delta_0_share", delta_0_share)
+        Neighbours.checked("neighbours", neighbours)
         database, key_file, anchor = _where(place, key)
         _warn_of_neighbour(key_file)
         key_file.parent.mkdir(parents=True, exist_ok=True)
@@ -255,7 +256,7 @@ class Ledger:
         LedgerError
             If the ledger knows these people otherwise, or not at all, or the release already.
         """
-        if not neighbours.include(self.neighbours):
+        if not Neighbours.checked("neighbours", neighbours).include(self.neighbours):
             raise LedgerError(
                 f"the costs hold where {neighbours.in_words}, the ledger at {self} promises something where "
                 f"{self.neighbours.in_words}: nothing was released"
@@ -697,6 +698,9 @@ def _by_part_as_json(event: Event, n_parts: int) -> list[list[dict[str, Any]]]:
 
 
 def _where(place: str | Path, key: str | Path | None) -> tuple[Database, Path, Anchor]:
+    for name, given in (("place", place), ("key", key)):
+        if not isinstance(given, (str, Path)) and (name == "place" or given is not None):
+            raise InputError(f"{name} must be the name of a file (or server), got {shown(given)}")
     database = Database(place)
     if key is None and database.file is None:
         raise InputError(

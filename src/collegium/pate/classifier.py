@@ -214,8 +214,8 @@ class PATEClassifier(ClassifierFace):
     applied to ``X_public``: where that gives both another scale, ``fit`` refuses them. Searching
     parameters with ``GridSearchCV`` on private records is not accounted for, either: each fit is a release
     of its own (of a second one on most of the same records, in one process, a
-    :class:`~collegium.PrivacyWarning` tells, unless ``noise_seed`` is set). It also cuts whatever has as many
-    rows as ``X``: give it an ``X_public`` of another length.
+    :class:`~collegium.PrivacyWarning` tells, unless ``noise_seed`` is set; with a ``ledger`` it is refused).
+    It also cuts whatever has as many rows as ``X``: give it an ``X_public`` of another length.
 
     Examples
     --------

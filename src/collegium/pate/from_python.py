@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import NOTHING, Budget, Budgets, as_budgets
-from collegium.checks import shown
+from collegium.checks import exact_floats, shown
 from collegium.data.column_types import ColumnTypes
 from collegium.data.people import ask_about_people
 from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
@@ -43,6 +44,7 @@ from collegium.pate.spent_again import anything_before, fits_before, hashes_of, 
 from collegium.row_labels import refuse_other_order
 
 Encode = Callable[[Any], tuple[NDArray[Any], NDArray[Any]]]
+_FIT_OFTEN = ("sklearn.model_selection", "sklearn.calibration")
 NO_LIST = (
     "classes are missing: a list read off the private labels is no cost that a ledger could count; give "
     "classes=[…], a public list"
@@ -69,6 +71,22 @@ def check_ledger(ledger: Any) -> None:
         raise InputError(
             f"ledger must be a collegium.Ledger, got {shown(ledger)}: open it with Ledger(url)"
         )
+    if ledger is not None and _fits_often():
+        raise InputError(
+            "a search or cross-validation fits many times, and every fit with a ledger spends what people "
+            "have left there, for good: search without the ledger (on public records, or with noise_seed, "
+            "keeping what comes out to yourself), then fit once with it"
+        )
+
+
+def _fits_often() -> bool:
+    """Tell whether the fit that is going on was asked for by something that asks for many."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith(_FIT_OFTEN):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def given_records(
@@ -82,6 +100,7 @@ def given_records(
     private_classes: bool,
     public_may_overlap: bool,
     scales_may_differ: bool,
+    learner: str = "the student",
 ) -> Given:
     """Check what was given, and make it the records of a run; nothing is spent.
 
@@ -89,6 +108,7 @@ def given_records(
     ``X_public``: None where a method does without.
     ``delta``: of budgets that are numbers.
     ``private_classes``: whether the list is read off the private labels.
+    ``learner``: what learns from public records, in words.
     """
     refuse_other_order(private_records=X, labels=y, budgets=budgets)
     granted = as_budgets(budgets, delta, count_records(X))
@@ -104,7 +124,7 @@ def given_records(
                 f"{private.shape[0]} private records, but {length} {what}: give one per record"
             )
     names = np.asarray(X.columns, dtype=object) if hasattr(X, "columns") else None
-    parts, given = apart(granted, Warner().note), None
+    parts, given = apart(granted, Warner().note, learner), None
     made_public = granted.owners[np.unique(granted.record_owner[parts.public])]
     if parts.public.size:
         given = PublicRecords(take_rows(private, parts.public), codes[parts.public])
@@ -114,9 +134,8 @@ def given_records(
         refuse_other_scale(private, public)
     if public is not None and not public_may_overlap:
         refuse_overlap(private, public, key="public_may_overlap=True in fit")
-    if isinstance(X, pd.DataFrame):
-        owners = granted.owners[granted.record_owner] if granted.named else None
-        ask_about_people(X, owners, (), _about_people, stacklevel=frames_to_user() + 1)
+    if isinstance(X, pd.DataFrame) and not granted.named:
+        ask_about_people(X, (), _about_people, stacklevel=frames_to_user() + 1)
     if private_classes:
         Warner().note(PRIVATE_CLASSES.format("classes=[…], a public list"))
     arrangement = Arrangement(
@@ -226,21 +245,24 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If a class is missing, or pandas objects have the same index in two orders.
+            If a class is missing, there is not one class (and weight) for each record, or pandas objects
+            have the same index in two orders.
         """
         refuse_other_order(test_records=X, classes=y, sample_weight=sample_weight)
-        missing = int(np.count_nonzero(pd.isna(np.asarray(y))))
+        predicted = self.predict(X)
+        truth = one_each(y, len(predicted), "test records", "classes")
+        weights = checked_weights(sample_weight, len(truth))
+        missing = int(np.count_nonzero(pd.isna(truth)))
         if missing:
             raise InputError(
-                f"{missing:,} of {np.size(y):,} test records have no class: drop them, or ask quality(X, y), "
+                f"{missing:,} of {len(truth):,} test records have no class: drop them, or ask quality(X, y), "
                 "which leaves them out"
             )
-        predicted = self.predict(X)
         self._tell_of_other_classes(y)
         found = measure_quality(self.classes_, y, predicted)
         if found is not None and found.tone == "caution":
             warn_of_quality(self._worded(found))
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return float(accuracy_score(y, predicted, sample_weight=weights))
 
     def quality(self, X: Any, y: ArrayLike) -> Quality:
         """Judge the model by test records: beside always giving one answer.
@@ -338,6 +360,18 @@ def one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDArr
         have = str(len(column)) if column.ndim == 1 else f"an array of shape {column.shape} of"
         raise InputError(f"{n_records} {records}, but {have} {what}: give one per record")
     return column
+
+
+def checked_weights(sample_weight: Any, n_records: int) -> NDArray[np.float64] | None:
+    """Take one weight for each test record; None: they count alike."""
+    if sample_weight is None:
+        return None
+    weights = exact_floats(one_each(sample_weight, n_records, "test records", "weights"))
+    if weights is None or not (np.isfinite(weights).all() and weights.min() >= 0 < weights.max()):
+        raise InputError(
+            "sample_weight must be finite numbers of at least 0, not all of them 0: give one per record"
+        )
+    return weights
 
 
 def _granting(X: Any, y: Any, granted: Budgets) -> tuple[Any, Any, Budgets]:

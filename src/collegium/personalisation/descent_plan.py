@@ -8,7 +8,7 @@ neighbouring data sets share it. Derivations: ``docs/descent.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from collegium.accounting.currency import GaussianBound
 from collegium.accounting.events import Composition, Event, Gaussian, PoissonGaussian
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
@@ -27,6 +28,7 @@ from collegium.checks import check_whole
 from collegium.errors import InputError
 
 FULL_BATCH = "full-batch"
+_LEAK = 0.1  # of δ, as δ₀ of bounds beside it
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,42 @@ class DescentPlan:
             spent[delta == one] = gdp_epsilon(mu[delta == one], float(one))
         return dict(zip(self.groups, spent.tolist(), strict=True))
 
+    @cached_property
+    def bounds(self) -> Mapping[str, GaussianBound]:
+        """What all steps of loss distributions cost each group as (μ, δ₀), with δ₀ a tenth of δ, where found.
+
+        It says of every test what (ε, δ) says of one.
+        """
+        found: dict[str, GaussianBound] = {}
+        known: dict[tuple[float, ...], GaussianBound | None] = {}
+        event = self.event()
+        for cohort, (name, group) in enumerate(self.groups.items()):
+            if self.accountant != "pld" or group.budget.is_unlimited:
+                continue
+            one = (group.rate, group.clip, group.budget.delta)
+            if one not in known:
+                known[one] = _bound_of(event, cohort, _LEAK * group.budget.delta)
+            bound = known[one]
+            if bound is not None:
+                found[name] = bound
+        return found
+
+    @property
+    def mu_spent(self) -> NDArray[np.float64]:
+        """What everybody in every step costs each group's owners in μ, rounded up, in the groups' order."""
+        return np.asarray(np.sqrt(self.event().mu_squared) * (1 + 2.0**-50))
+
+    @property
+    def over_budget(self) -> tuple[str, ...]:
+        """Groups whose owners would spend more than they granted; none of a plan that was found by rule."""
+        budgets = [group.budget for group in self.groups.values()]
+        if self.accountant == "gaussian":  # ε is over budget exactly if μ is
+            within = self.mu_spent <= granted_mu(budgets)
+        else:
+            spent = self.epsilon().values()
+            within = np.array([e <= b.epsilon for e, b in zip(spent, budgets, strict=True)])
+        return tuple(name for name, kept in zip(self.groups, within, strict=True) if not kept)
+
     @property
     def signal_to_noise(self) -> float:
         """How far a step goes, if all clipped gradients agree, in standard deviations of one coordinate."""
@@ -227,3 +265,20 @@ def _restored(values: dict[str, Any]) -> DescentPlan:
 def reach(neighbours: Neighbours) -> int:
     """How many clips an owner moves a sum by: what was there goes, and with replacement another comes."""
     return 1 if neighbours is Neighbours.ADD_OR_REMOVE else 2
+
+
+def _bound_of(event: Event, cohort: int, delta_0: float) -> GaussianBound | None:
+    try:
+        return event.bound(cohort, delta_0)
+    except InputError:  # δ₀ is too small for it, or what reckons it is not installed
+        return None
+
+
+def granted_mu(budgets: Sequence[Budget]) -> NDArray[np.float64]:
+    """Find the μ that each budget buys, rounded down; ``inf`` where it is unlimited."""
+    epsilon = np.array([budget.epsilon for budget in budgets])
+    delta = np.array([budget.delta for budget in budgets])
+    mu = np.empty_like(epsilon)
+    for one in np.unique(delta):
+        mu[delta == one] = gdp_mu(epsilon[delta == one], float(one))
+    return mu

@@ -21,9 +21,15 @@ from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.subsampled import ACCOUNTS
 from collegium.budgets import Budget
-from collegium.checks import check_choice, check_number, check_whole, listed, shown
+from collegium.checks import check_choice, check_is, check_number, check_whole, listed, shown
 from collegium.errors import InputError
-from collegium.personalisation.descent_plan import FULL_BATCH, DescentPlan, GroupSteps, reach
+from collegium.personalisation.descent_plan import (
+    FULL_BATCH,
+    DescentPlan,
+    GroupSteps,
+    granted_mu,
+    reach,
+)
 
 Floats = NDArray[np.float64]
 
@@ -96,6 +102,7 @@ def plan_descent(
     (3.5548, {'high': 0.0673, 'average': 0.1273, 'low': 0.1839})
     """
     check_choice("kind", kind, KINDS)
+    Neighbours.checked("neighbours", neighbours)
     check_choice("bound", bound, BOUNDS)
     check_choice("accountant", accountant, ACCOUNTS)
     check_whole("steps", steps, most=MOST_CHARGES)
@@ -106,11 +113,11 @@ def plan_descent(
     _check_rate(kind, rate, sampled)
     if sampled and neighbours is not Neighbours.ADD_OR_REMOVE:
         raise InputError(
-            f"sampled owners are accounted for as there or not, not for {neighbours.value!r}: use "
-            "full batch, whose account covers replacement, or owners who are blanked"
+            f"samples of owners are accounted for where {Neighbours.ADD_OR_REMOVE.in_words}, and not where "
+            f"{neighbours.in_words}: take everybody in every step ({FULL_BATCH}), whose account covers that"
         )
     owners = np.array([sizes[name] for name in used], dtype=np.float64)
-    granted = _granted_mu(used)
+    granted = granted_mu(list(used.values()))
     _require_comparable(used, granted)
     chosen, which = _classes(used, granted, bins or (DEFAULT_BINS if sampled else None))
     shares = np.bincount(which, weights=owners) / owners.sum()
@@ -235,21 +242,20 @@ def _classes(
 
 def _verified(plan: DescentPlan, granted: Floats) -> DescentPlan:
     """Ask the plan's own account what each group spends, and keep what share of its budget (in μ) that is."""
-    if plan.accountant == "gaussian":  # ε is over budget exactly if μ is
-        spent = np.sqrt(plan.event().mu_squared) * (1 + 2.0**-50)
-        over = spent > granted
+    over = plan.over_budget
+    if plan.accountant == "gaussian":
+        spent = plan.mu_spent
     else:
         budgets = [group.budget for group in plan.groups.values()]
-        epsilons = list(plan.epsilon().values())
-        over = np.array([e > b.epsilon for e, b in zip(epsilons, budgets, strict=True)])
-        pairs = [(e, b.delta) for e, b in zip(epsilons, budgets, strict=True)]
+        pairs = [(e, b.delta) for e, b in zip(plan.epsilon().values(), budgets, strict=True)]
         known = {pair: gdp_mu(*pair) for pair in set(pairs)}
         spent = np.array([known[pair] for pair in pairs])
-    if over.any():
-        name = list(plan.groups)[int(np.argmax(over))]
+    if over:
+        name = over[0]
         raise InputError(
             f"no plan was found that keeps the budget of group {name!r} (ε = "
-            f"{plan.groups[name].budget.epsilon:g}): use another accountant, or kind={FULL_BATCH!r}"
+            f"{plan.groups[name].budget.epsilon:g}): use another accountant, or take everybody in every step "
+            f"({FULL_BATCH})"
         )
     shares = np.where(np.isinf(granted), 0.0, np.minimum(spent / granted, 1.0)).tolist()
     groups = {
@@ -281,8 +287,15 @@ def _check_rate(kind: str, rate: float | None, sampled: bool) -> None:
 
 
 def _with_owners(groups: Mapping[str, Budget], sizes: Mapping[str, int]) -> dict[str, Budget]:
+    for argument, given, method in (
+        ("groups", groups, "groups"),
+        ("sizes", sizes, "public_sizes()"),
+    ):
+        check_is(argument, given, Mapping, f"give budgets.{method}")
+    for name, budget in groups.items():
+        check_is(f"the budget of group {name!r}", budget, Budget, "write Budget(ε, δ)")
     if set(sizes) != set(groups):
-        odd = listed(sorted(set(sizes) ^ set(groups)), most=5)
+        odd = listed(sorted(map(str, set(sizes) ^ set(groups))), most=5)
         raise InputError(
             f"sizes must name the same groups as the budgets, and these are in one of them only: {odd}; give "
             "0 for a group without owners"
@@ -298,16 +311,6 @@ def _with_owners(groups: Mapping[str, Budget], sizes: Mapping[str, int]) -> dict
             "epsilon, or train without privacy"
         )
     return used
-
-
-def _granted_mu(used: Mapping[str, Budget]) -> Floats:
-    """μ that each budget buys, rounded down; ``inf`` where it is unlimited."""
-    epsilon = np.array([budget.epsilon for budget in used.values()])
-    delta = np.array([budget.delta for budget in used.values()])
-    mu = np.empty_like(epsilon)
-    for one in np.unique(delta):
-        mu[delta == one] = gdp_mu(epsilon[delta == one], float(one))
-    return mu
 
 
 def _require_comparable(used: Mapping[str, Budget], granted: Floats) -> None:

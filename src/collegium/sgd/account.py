@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+from collegium.accounting.currency import GaussianBound
 from collegium.accounting.events import Event
 from collegium.accounting.export import Use, uses_of
 from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import OWNER
 from collegium.accounting.statement import GroupSpending, PrivacyStatement
+from collegium.budgets import Budget
 from collegium.errors import BudgetExceededError
 from collegium.personalisation.descent_plan import DescentPlan
 
@@ -72,15 +75,23 @@ class DescentAccount:
         """Say what was promised, and what was spent."""
         spent = self.epsilon_spent()
         exact = self.plan.accountant == "gaussian"
+
+        def within(name: str, budget: Budget) -> GaussianBound:
+            if exact:
+                return GaussianBound(gdp_mu(budget.epsilon, budget.delta))
+            return self.plan.bounds.get(name, GaussianBound(math.inf))
+
         groups = tuple(
             GroupSpending(
                 name,
                 group.owners,
                 group.budget,
                 _all_or(spent[name], group.budget.epsilon),
-                gdp_mu(group.budget.epsilon, group.budget.delta) if exact else float("inf"),
+                bound.mu,
+                bound.delta_0,
             )
             for name, group in self.plan.groups.items()
+            for bound in (within(name, group.budget),)
         )
         return PrivacyStatement(
             "worst-case",

@@ -26,13 +26,13 @@ from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.linear_sums import CONSTANT
+from collegium.sgd.losses import Loss
 from collegium.sgd.settings import Descent
 
-NOISE_IN_A_LOGIT = 0.75
-"""Standard deviation, on rows of unit length."""
-NOISE_IN_A_SCORE = 0.25
-"""The same where numbers between −1 and 1 are predicted: an eighth of what lies between."""
+NOISE = 0.75
+"""Standard deviation that all steps leave in a score of a row of unit length, in the loss's units."""
 LARGEST_STEP = 40.0
+"""Where public records vary so little along any one direction that their curvature would allow more."""
 USUAL_VIEW = {IMAGES: "kernel", TABLE: "binned", ROWS: "components"}
 """What shows records to a linear model best, as `build_preprocessing` calls it."""
 MOST_CURVATURE = 1 + CONSTANT**2
@@ -62,21 +62,23 @@ def curvature(rows: NDArray[Any] | None) -> float:
     return float(linalg.eigvalsh(moment, subset_by_index=[len(moment) - 1] * 2)[0])
 
 
-def learning_rate(settings: Descent, plan: DescentPlan, curved: float = MOST_CURVATURE) -> float:
+def learning_rate(
+    settings: Descent, plan: DescentPlan, loss: Loss, curved: float = MOST_CURVATURE
+) -> float:
     """The step size that was asked for, or that of the rule.
 
-    The mean cross entropy bends by at most half of ``curved`` (:func:`curvature`), and heavy-ball descent is
-    stable up to 2·(1 + momentum) over that (Polyak 1964); half of it is allowed.
+    The mean loss bends by at most the loss's ``bend`` times ``curved`` (:func:`curvature`), and heavy-ball
+    descent is stable up to 2·(1 + momentum) over that (Polyak 1964); half of it is allowed.
     """
     if settings.learning_rate is not None:
         return settings.learning_rate
-    largest = min(LARGEST_STEP, 2 * (1 + settings.momentum) / curved)
-    return min(largest, by_noise(settings, plan, NOISE_IN_A_LOGIT))
+    largest = min(LARGEST_STEP, (1 + settings.momentum) / (loss.bend * curved))
+    return min(largest, by_noise(settings, plan, loss))
 
 
-def by_noise(settings: Descent, plan: DescentPlan, noise: float) -> float:
-    """Find the step size that leaves so much noise in a score of a row of unit length, after all steps."""
-    return noise / noise_of(settings, plan, 1.0)
+def by_noise(settings: Descent, plan: DescentPlan, loss: Loss) -> float:
+    """Find the step size that leaves as much noise as is allowed, after all steps."""
+    return NOISE * loss.unit / noise_of(settings, plan, 1.0)
 
 
 def noise_of(settings: Descent, plan: DescentPlan, rate: float) -> float:
@@ -87,14 +89,23 @@ def noise_of(settings: Descent, plan: DescentPlan, rate: float) -> float:
     return rate * settings.clip_norm * effective / signal(plan)
 
 
-def learning_rate_of_squares(
-    settings: Descent, plan: DescentPlan, curved: float = MOST_CURVATURE
-) -> float:
-    """As :func:`learning_rate`, for squared errors, which bend twice as much."""
-    if settings.learning_rate is not None:
-        return settings.learning_rate
-    largest = min(LARGEST_STEP, (1 + settings.momentum) / curved)
-    return min(largest, by_noise(settings, plan, NOISE_IN_A_SCORE))
+def mostly_noise(plan: DescentPlan, loss: Loss) -> str:
+    """Say so if no step size makes more of these budgets than noise, and what would; else empty.
+
+    All clipped gradients that agree move a score of a row of unit length as far as the signal times the
+    noise that all steps leave in it, whatever the step size. The people of one class are, on average, one of
+    as many parts of that as there are classes: with less than one for each, noise is louder than a class.
+    """
+    found, needed = signal(plan), loss.n_sides
+    if found >= needed:
+        return ""
+    people = sum(group.owners for group in plan.groups.values())
+    what = f"{needed} classes need" if needed > 2 else "two classes (or high and low) need"
+    return (
+        f"these budgets buy mostly noise: all {people:,} people together, if they agreed, would move a model "
+        f"by {found:.2g} standard deviations of its noise, and {what} at least {needed}: that "
+        f"takes about {math.ceil(people * needed / found):,} people with such budgets, or larger budgets"
+    )
 
 
 def with_components(

@@ -103,7 +103,8 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         Class labels.
     model_ : Pipeline
         What is published: a fitted scikit-learn pipeline that takes records as they are (without missing
-        values, unless its preprocessing fills them).
+        values, unless its preprocessing fills them; of numbers beyond 1e150, or all below 1e-150, it makes
+        nothing, where :meth:`predict` does).
     preprocessing_ : transformer or None
         As fitted to public records; the first step of ``model_``.
     privacy_ : PrivacyStatement
@@ -129,7 +130,10 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
     Notes
     -----
     Missing values, and what is no number, count as 0 once records are preprocessed. Each fit is a release of
-    its own: searching parameters on private records is not accounted for, unless a ``ledger`` is given.
+    its own. A search (``GridSearchCV``) or cross-validation on private records makes many: each spends the
+    budgets anew, which is warned of where noise is private, and no statement adds up. With a ``ledger`` it is
+    refused, since the first fit would spend what all of them need: search without one on public records, or
+    with ``noise_seed`` where nothing gets out, and fit once with the ledger.
 
     Examples
     --------
@@ -264,6 +268,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
             private_classes=self.classes is None,
             public_may_overlap=public_may_overlap,
             scales_may_differ=scales_may_differ,
+            learner="the model",
         )
         known = self._codes_of_public(y_public, given.records)
         self.classes_ = given.records.classes

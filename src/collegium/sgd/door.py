@@ -48,7 +48,8 @@ def individual_dpsgd(
     optimiser : torch.optim.Optimizer
         Of the module's parameters; any, since it sees noisy gradients only.
     dataset : pair of tensors, TensorDataset, or anything with positions and a length
-        **Private.** Pairs of record and target.
+        **Private.** Pairs of record and target. All are read once before the first step, to see whether
+        the loss takes every target.
     plan : DescentPlan
         From :func:`collegium.plan_descent`.
     budgets : Budgets
@@ -79,7 +80,8 @@ def individual_dpsgd(
     ModelError
         If PyTorch is not installed.
     InputError
-        If records meet in the network, the plan is for other groups, or a setting is not allowed.
+        If records meet in the network, the loss does not take a target, the plan is for other groups or
+        would cost somebody more than was granted, or a setting is not allowed.
 
     Notes
     -----

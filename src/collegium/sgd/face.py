@@ -6,6 +6,7 @@ import contextlib
 import os
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,15 +35,15 @@ from collegium.pate.from_python import (
 from collegium.pate.views import View
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.by_rule import NOISE_IN_A_LOGIT, NOISE_IN_A_SCORE, USUAL_VIEW, noise_of
-from collegium.sgd.linear_model import as_rows
+from collegium.sgd.by_rule import USUAL_VIEW, mostly_noise, noise_of
+from collegium.sgd.linear_model import as_rows, linear_model
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State
 from collegium.sgd.progress import Lines, OnStep, Watch
 from collegium.sgd.public_start import public_start
 from collegium.sgd.run import DescentRecipe, DescentRun, planned
 from collegium.sgd.settings import MOST_COMPONENTS, Descent
-from collegium.sgd.steadiness import FAR_IN_A_LOGIT, FAR_IN_A_SCORE, Steadiness, too_large_for_noise
+from collegium.sgd.steadiness import Steadiness, too_large_for_noise
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -167,17 +168,15 @@ class DescentFace(Face):
         run = DescentRun(recipe, records, memory, observer, relation, _threads(self.n_jobs))
         self.plan_ = run.plan
         self.preprocessing_ = run.view.transformer
-        allowed = NOISE_IN_A_LOGIT if recipe.bounds is None else NOISE_IN_A_SCORE
-        _warn(too_large_for_noise(recipe.descent, run.plan, run.learning_rate, allowed))
+        _warn(mostly_noise(run.plan, run.loss))
+        _warn(too_large_for_noise(recipe.descent, run.plan, run.learning_rate, run.loss))
         start = start_from_public(run, y_public)
         if start is not None:
             run.recipe = replace(run.recipe, start=start)
         if recipe.noise_seed is None:
             tell_of_fits_before(run.records, ledger is None)
-
-        def published(state: State) -> Any:
-            return run.view.published(run.model_at(state))
-
+        # Whoever keeps a told progress keeps this, too: of the run, only what is published is in it.
+        published = partial(_published, run.view, records.classes, recipe.bounds)
         if spending is not None and ledger is not None:
             spending.reserve(
                 ledger,
@@ -188,8 +187,7 @@ class DescentFace(Face):
                 newcomers=bool((left.cohort > 0).mean() >= 0.5),
             )
         try:
-            far = FAR_IN_A_LOGIT if recipe.bounds is None else FAR_IN_A_SCORE
-            steadiness = Steadiness(recipe.descent, run.plan, far)
+            steadiness = Steadiness(recipe.descent, run.plan, run.loss)
             watch = Watch(run.plan, published, on_step, steadiness, recipe.descent.taken)
             learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
         except BaseException:
@@ -235,6 +233,12 @@ def _on_ledger(
     relation = relation_of(ledger, recipe.descent)
     allowance = allow(left, recipe.descent, recipe.noise_seed, people, ledger.delta_0_share)
     return relation, DescentSpending(people, allowance)
+
+
+def _published(
+    view: View, classes: NDArray[Any], bounds: tuple[float, float] | None, state: State
+) -> Any:
+    return view.published(linear_model(state.model, classes, bounds))
 
 
 class _InProcess(DescentMemory):

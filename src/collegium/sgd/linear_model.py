@@ -15,6 +15,7 @@ from collegium.errors import InputError
 from collegium.sgd.linear_sums import CONSTANT
 
 Floats = NDArray[np.float64]
+_FAR = 400  # of the powers of two of a row's largest entry: squares end at 2^1024, and at 2^-1074
 
 
 def as_rows(seen: Any, what: str) -> Floats:
@@ -33,7 +34,30 @@ def as_rows(seen: Any, what: str) -> Floats:
             "of numbers: preprocessing=TabularEncoder() encodes categories, and flatten images"
         )
     array = np.where(np.isfinite(array), array, 0.0).astype(np.float64, copy=False)
-    return np.asarray(Normalizer().fit_transform(array))
+    return np.asarray(Normalizer().fit_transform(_within_reach(array)))
+
+
+def _within_reach(rows: Floats) -> Floats:
+    """Bring rows so long or short that their squares leave the range of floats near length 1, exactly.
+
+    Each by itself, by a power of two; a model weighs directions alone.
+    """
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    powers = np.frexp(largest)[1]
+    far = (np.abs(powers) > _FAR) & (largest > 0)
+    if far.any():
+        rows = rows.copy()
+        rows[far] = np.ldexp(rows[far], -powers[far, None])
+    return rows
+
+
+def linear_model(
+    parameters: Floats, classes: NDArray[Any], bounds: tuple[float, float] | None
+) -> Pipeline:
+    """Make a fitted model of what was learnt: of numbers between bounds, or else of classes."""
+    if bounds is None:
+        return linear_classifier(parameters, classes)
+    return linear_regressor(parameters, *bounds)
 
 
 def linear_classifier(parameters: Floats, classes: NDArray[Any]) -> Pipeline:

@@ -23,6 +23,21 @@ class Loss(Protocol):
         """Scores per record."""
         ...
 
+    @property
+    def n_sides(self) -> int:
+        """How many answers are told apart: classes, or high and low."""
+        ...
+
+    @property
+    def bend(self) -> float:
+        """Largest eigenvalue of a record's second derivative with respect to its scores, at most."""
+        ...
+
+    @property
+    def unit(self) -> float:
+        """A difference of scores that matters: noise is measured in it."""
+        ...
+
     def errors(self, scores: Floats, targets: NDArray[Any]) -> Floats:
         """Gradient of each record's loss with respect to its scores, shape (n_records, n_outputs)."""
         ...
@@ -36,6 +51,13 @@ class CrossEntropy:
     """
 
     n_classes: int
+    bend = 0.5
+    unit = 1.0  # a logit
+
+    @property
+    def n_sides(self) -> int:
+        """The classes."""
+        return self.n_classes
 
     @property
     def n_outputs(self) -> int:
@@ -62,6 +84,9 @@ class SquaredError:
     """Half the squared error of a score, and linear beyond an error of 1 (Huber); targets lie in [-1, 1]."""
 
     n_outputs: int = 1
+    n_sides = 2
+    bend = 1.0
+    unit = 1 / 3  # a sixth of what lies between the bounds
 
     def errors(self, scores: Floats, targets: NDArray[Any]) -> Floats:
         """Score less target, within [-1, 1]."""

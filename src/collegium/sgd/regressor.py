@@ -18,7 +18,7 @@ from sklearn.metrics import r2_score
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets
 from collegium.checks import check_truth, is_number, shown
 from collegium.errors import WHERE, InputError, RecordError
-from collegium.pate.from_python import frames_to_user, given_records, one_each
+from collegium.pate.from_python import checked_weights, frames_to_user, given_records, one_each
 from collegium.row_labels import refuse_other_order
 from collegium.sgd.face import AUTO, DescentFace
 from collegium.sgd.progress import OnStep
@@ -57,6 +57,10 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         What is published: a fitted scikit-learn pipeline that takes records as they are. It does not cut.
     preprocessing_, privacy_, plan_, steps_taken_, n_features_in_, feature_names_in_
         As of :class:`~collegium.DPSGDClassifier`.
+
+    Notes
+    -----
+    Searches and cross-validation: as of :class:`~collegium.DPSGDClassifier`.
 
     Examples
     --------
@@ -171,6 +175,7 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
             private_classes=False,
             public_may_overlap=public_may_overlap,
             scales_may_differ=scales_may_differ,
+            learner="the model",
         )
         if known is not None:
             known = one_each(
@@ -211,10 +216,14 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If a target is missing, or pandas objects have the same index in two orders.
+            If a target is missing, there is not one target (and weight) for each record, or pandas objects
+            have the same index in two orders.
         """
         refuse_other_order(test_records=X, targets=y, sample_weight=sample_weight)
-        return float(r2_score(_numbers(y), self.predict(X), sample_weight=sample_weight))
+        predicted = self.predict(X)
+        truth = one_each(_numbers(y), len(predicted), "test records", "targets")
+        weights = checked_weights(sample_weight, len(predicted))
+        return float(r2_score(truth, predicted, sample_weight=weights))
 
 
 _LEAST_WIDTH, _MOST_WIDTH = 1e-12, 1e12
@@ -247,7 +256,7 @@ def _numbers(y: Any) -> Floats:
         raise InputError("targets are missing: requires y to be passed, but the target y is None")
     try:
         targets = np.asarray(y)
-        if targets.dtype.kind in "cmM":
+        if targets.dtype.kind in "cmM" or not targets.ndim:
             raise TypeError
         if targets.dtype.kind not in "buif":
             targets = pd.to_numeric(pd.Series(targets.ravel()), errors="coerce").to_numpy(

@@ -31,15 +31,10 @@ from collegium.pate.views import View, fitted_view
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.by_rule import (
-    curvature,
-    learning_rate,
-    learning_rate_of_squares,
-    with_components,
-)
+from collegium.sgd.by_rule import curvature, learning_rate, with_components
 from collegium.sgd.filtered import Filtered
 from collegium.sgd.grid import MAX_NOISE, Integers, noisy
-from collegium.sgd.linear_model import as_rows, linear_classifier, linear_regressor
+from collegium.sgd.linear_model import as_rows, linear_model
 from collegium.sgd.linear_sums import InMemory, Terms, blocks_of, require_exact, to_features
 from collegium.sgd.losses import CrossEntropy, Loss, SquaredError
 from collegium.sgd.memory import DescentMemory
@@ -190,6 +185,7 @@ class DescentRun:
             records.arrangement,
             blanked_only=self.plan.neighbours is Neighbours.ADD_OR_REMOVE,
             seen_together=not _is_exact(recipe.preprocessing),
+            direct=True,
         )
         large = large_deltas(
             (name, group.owners, group.budget) for name, group in self.plan.groups.items()
@@ -203,8 +199,7 @@ class DescentRun:
         settings, rows = self.recipe.descent, None
         if settings.learning_rate is None and self.records.X_public is not None:
             rows = as_rows(self.X_seen, "public records")
-        by_rule = learning_rate if self.recipe.bounds is None else learning_rate_of_squares
-        return by_rule(settings, self.plan, curvature(rows))
+        return learning_rate(settings, self.plan, self.loss, curvature(rows))
 
     @cached_property
     def view(self) -> View:
@@ -212,8 +207,8 @@ class DescentRun:
         given, X_public = self.recipe.preprocessing, self.records.X_public
         if given is None:
             return View(None)
-        n_classes = 2 if self.recipe.bounds else len(self.records.classes)
-        given = with_components(given, self.recipe.descent, self.plan, X_public.shape[0], n_classes)
+        settings, n_sides = self.recipe.descent, self.loss.n_sides
+        given = with_components(given, settings, self.plan, X_public.shape[0], n_sides)
         return fitted_view(given, X_public, "preprocessing")
 
     @cached_property
@@ -330,13 +325,7 @@ class DescentRun:
 
     def model(self, learnt: Learnt) -> Any:
         """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""
-        return self.model_at(learnt.state)
-
-    def model_at(self, state: State) -> Any:
-        """Make the model of any step; as :meth:`model`."""
-        if self.recipe.bounds is not None:
-            return linear_regressor(state.model, *self.recipe.bounds)
-        return linear_classifier(state.model, self.records.classes)
+        return linear_model(learnt.state.model, self.records.classes, self.recipe.bounds)
 
 
 def _is_exact(preprocessing: Any) -> bool:

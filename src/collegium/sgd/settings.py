@@ -112,6 +112,11 @@ class Descent(Settings):
                 f"rate goes with sampling = {SAMPLE!r} or {SCALE!r}, got rate = {self.rate!r} with "
                 f"{self.sampling!r}: give both, or neither"
             )
+        if self.neighbours == "replaced" and self.sampling != FULL_BATCH:
+            raise InputError(
+                f"neighbours = 'replaced' was given with sampling = {self.sampling!r}, which is accounted "
+                f"for where records are there or blank: use sampling {FULL_BATCH!r}, or leave neighbours out"
+            )
         if self.filter is not None and self.sampling != FULL_BATCH:
             raise InputError(
                 f"filter = {self.filter:g} was given with sampling = {self.sampling!r}, for whose samples no "

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from collegium.personalisation.descent_plan import FULL_BATCH, DescentPlan
 from collegium.sgd.by_rule import by_noise
+from collegium.sgd.losses import Loss
 from collegium.sgd.optimiser import State
 from collegium.sgd.settings import Descent
 
-FAR_IN_A_LOGIT, FAR_IN_A_SCORE = 1.0, 1 / 3
 _LEAST_STEPS = 4
 _ABOVE_NOISE = 4.0
 _TURNS = 1.0
@@ -31,13 +31,12 @@ _TIMES_RULE = 8.0
 _ADVICE = "give a smaller one, or leave it out"
 
 
-def too_large_for_noise(settings: Descent, plan: DescentPlan, rate: float, noise: float) -> str:
+def too_large_for_noise(settings: Descent, plan: DescentPlan, rate: float, loss: Loss) -> str:
     """Say so if weights will be noise for the most part: known before anything is spent. Else empty.
 
     ``rate``: the learning rate, as asked for or by rule.
-    ``noise``: what the rule allows, in a score of a row of unit length.
     """
-    usual = by_noise(settings, plan, noise)
+    usual = by_noise(settings, plan, loss)
     if rate <= _TIMES_RULE * usual:
         return ""
     return (
@@ -50,12 +49,12 @@ def too_large_for_noise(settings: Descent, plan: DescentPlan, rate: float, noise
 class Steadiness:
     """Looks at each state of a descent: sees whether it jumps.
 
-    ``far``: how much a step must move the score of a row of unit length, to be told of.
+    ``loss``: of its unit, a step must move the score of a row of unit length by one to be told of.
     ``is_lost``: whether parameters are no finite numbers any more.
     """
 
-    def __init__(self, settings: Descent, plan: DescentPlan, far: float = FAR_IN_A_LOGIT) -> None:
-        self._far = far
+    def __init__(self, settings: Descent, plan: DescentPlan, loss: Loss) -> None:
+        self._far = loss.unit
         self._momentum, self._from = settings.momentum, settings.taken // 2
         self._variance = (plan.noise * settings.clip_norm / plan.divisor) ** 2
         by_rule = settings.learning_rate is None

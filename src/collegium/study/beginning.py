@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.from_settings import descent_recipe_of, recipe_of, settled
+from collegium.study.from_settings import (
+    descent_recipe_of,
+    recipe_of,
+    settled,
+    student_of,
+    student_preprocessing_of,
+)
 from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
@@ -18,6 +24,9 @@ def read_study(config: StudyConfig) -> tuple[StudyConfig, StudyData]:
     # Nobody should wait for records to be read to learn of a typo.
     if config.is_direct:
         descent_recipe_of(config)
+        if config.has_student:
+            student_of(config)
+            student_preprocessing_of(config)
     else:
         recipe_of(config)
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)

@@ -19,7 +19,7 @@ from collegium.pate.observer import Observer
 from collegium.pate.records import Records
 from collegium.report.descent_page import render_descent
 from collegium.sgd.account import DescentAccount
-from collegium.sgd.by_rule import NOISE_IN_A_LOGIT
+from collegium.sgd.by_rule import mostly_noise
 from collegium.sgd.face import start_from_public
 from collegium.sgd.ledgered import DescentSpending, allow, relation_of
 from collegium.sgd.optimiser import State
@@ -47,7 +47,7 @@ from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
 
 _SHARDS = "descent-shards"  # in the vault
-WITHOUT = "the statement is published"
+WITHOUT = "the statement is published, and no model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +57,14 @@ class PlannedDescent:
     ``config``: with a preprocessing that was left out.
     ``run``: its ``records`` are ``data``, or those of them that a ledger lets take part.
     ``ledger``: what remembers it, if anything does.
+    ``believer``: the student, if there is to be one.
     """
 
     config: StudyConfig
     data: StudyData
     run: DescentRun
     ledger: StudyLedger[DescentSpending] | None = None
+    believer: Believer | None = None
 
     @property
     def n_features(self) -> int:
@@ -102,7 +104,8 @@ def plan_descent(
     start = start_from_public(run, labelled)
     if start is not None:
         run.recipe = replace(run.recipe, start=start)
-    return PlannedDescent(config, data, run, ledger)
+    believer = Believer(config, run) if config.has_student else None
+    return PlannedDescent(config, data, run, ledger, believer)
 
 
 def _relation(
@@ -142,15 +145,17 @@ def run_descent_study(
     planned = plan_descent(config, folder, observer)
     config, data, run = planned.config, planned.data, planned.run
     run.observer = notes
-    believer = Believer(config, run) if config.has_student else None
-    rehearsed = _rehearse(planned, believer)
+    believer = planned.believer
+    rehearsed = _rehearse(planned)
     if not folder.voting_has_ended():
-        tell_if_unwritable(rehearsed, data, observer, f"{WITHOUT}, and no student")
+        may_change = "; student.model may change" if config.has_student else ""
+        tell_if_unwritable(rehearsed, data, observer, f"{WITHOUT}{may_change}")
     folder.open()
     with folder.locked():
         claim(folder, config, data)
         rate = run.learning_rate
-        _tell(run, too_large_for_noise(run.recipe.descent, run.plan, rate, NOISE_IN_A_LOGIT))
+        _tell(run, mostly_noise(run.plan, run.loss))
+        _tell(run, too_large_for_noise(run.recipe.descent, run.plan, rate, run.loss))
         run.memory = memory = FolderDescentMemory(folder, run.recipe.descent.taken)
         ledger = planned.ledger
         if ledger is not None:
@@ -195,7 +200,7 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
         if summands is None:
             remove_feature_shards(folder.vault / _SHARDS)  # of a run that ended before it could
             return _as_kept(run, memory)
-        steadiness = Steadiness(run.recipe.descent, run.plan)
+        steadiness = Steadiness(run.recipe.descent, run.plan, run.loss)
 
         def watch(state: State) -> bool:
             steadiness.look(state)
@@ -251,9 +256,9 @@ def _terms(run: DescentRun) -> DescentTerms:
     )
 
 
-def _rehearse(planned: PlannedDescent, believer: Believer | None) -> Any:
+def _rehearse(planned: PlannedDescent) -> Any:
     """Make, and ask, a model as it will be published: what fails must fail before anything is spent."""
-    data, run = planned.data, planned.run
+    data, run, believer = planned.data, planned.run, planned.believer
     untaught = run.start(planned.n_features)
     account = DescentAccount(run.plan)
     privacy = account.statement(run.arrangement.sentence, noise_is_private=False)

@@ -31,6 +31,10 @@ class Believer:
     def __init__(self, config: StudyConfig, run: DescentRun) -> None:
         self._config, self._run = config, run
         self._estimator = student_of(config)
+        shares, classes = config.student.class_shares, run.records.classes
+        self._shares = (
+            None if shares is None else as_class_shares(shares, classes, "student.class_shares")
+        )
 
     @cached_property
     def view(self) -> View:
@@ -46,12 +50,6 @@ class Believer:
             return self._run.X_seen
         with one_line_about(self.view.name, "applied to the public records"):
             return self.view.of(self._run.records.X_public, self._run.memory.folder)
-
-    @cached_property
-    def _shares(self) -> Any:
-        shares = self._config.student.class_shares
-        classes = self._run.records.classes
-        return None if shares is None else as_class_shares(shares, classes, "student.class_shares")
 
     def rehearsed(self) -> Any | None:
         """Train it on synthetic beliefs, as it would be published; None where there is nothing to try."""

@@ -58,10 +58,11 @@ def _alone(keys: Mapping[str, Any]) -> Policy:
 
 def _promised(config: StudyConfig) -> Policy:
     """Refuse a study that promises nothing in advance."""
-    if config.aggregation.noise == "seeded":
+    if config.noise_is_seeded:
+        section = "descent" if config.is_direct else "aggregation"
         raise ConfigError(
-            "the noise is drawn from a seed, so nothing is promised to anybody: set aggregation.noise = "
-            "'secure'"
+            "the noise is drawn from a seed, so nothing is promised to anybody: set "
+            f"{section}.noise = 'secure'"
         )
     return _named(config.privacy, config.policy())
 
@@ -88,4 +89,6 @@ def _arrangement(config: StudyConfig) -> Arrangement:
         assignment=config.teachers.assignment,
         split=config.data.public_records is not None,
         levels_by_lot=config.privacy.shares is not None,
+        blanked_only=config.is_direct and config.descent.neighbours != "replaced",
+        direct=config.is_direct,
     )

@@ -135,8 +135,8 @@ def notes_on_test_records(plan: Plan | DescentPlan, data: StudyData) -> list[str
         lines += [strange] if strange else []
     if data.n_tests_left_out:
         lines.append(
-            f"{data.n_tests_left_out} test record(s) without a class are left out: the student cannot be "
-            "judged by them"
+            f"{data.n_tests_left_out} test record(s) without a class are left out: nothing can be judged by "
+            "them"
         )
     return lines
 

@@ -108,7 +108,12 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
     config = settled(config, data.X_public)
     rehearsed = run.rehearse(data.X_test)
     if rehearsed is not None and not folder.voting_has_ended():
-        tell_if_unwritable(rehearsed, data, observer, "labels will be published, and no student")
+        tell_if_unwritable(
+            rehearsed,
+            data,
+            observer,
+            "labels will be published, and no student; student.model may change",
+        )
     folder.open()
     with folder.locked():
         claim(folder, config, data)

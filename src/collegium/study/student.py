@@ -35,7 +35,7 @@ class StudentStage:
 
     ``notes``: are told what the user should know, and how it gets on.
     ``make``: trains it on what was released; it takes records as they are.
-    ``without``: what is published where it cannot be written.
+    ``without``: what is published then, where it cannot be written.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class StudentStage:
         data: StudyData,
         notes: KeptNotes,
         make: Callable[[], Any],
-        without: str = "labels are published",
+        without: str = "labels are published, and no student",
     ) -> None:
         self._config = config
         self._folder = folder
@@ -94,17 +94,18 @@ class StudentStage:
         Returns: its content, or None if there can be no file of it; types that its readers have to name.
         """
         public = self._data.X_public
-        with one_line_about("student.model", "asked about public records"):
+        what = "student.model" if self._config.has_student else "the model"
+        with one_line_about(what, "asked about public records"):
             student.predict(take_rows(public, telling_rows(public)))
         try:
             content = student_bytes(student, self._data.inputs)
         except InputError as error:
-            self._notes.note(f"{error}: {self._without}, and no student")
+            self._notes.note(f"{error}: {self._without}")
             return None, []
         types = types_beyond(content)
         if types:
             self._notes.note(
-                f"the published student holds {', '.join(types)}: whoever loads it must have that installed, "
+                f"what is published holds {', '.join(types)}: whoever loads it must have that installed, "
                 "and name it (--trust)"
             )
         return content, types
@@ -140,4 +141,4 @@ def tell_if_unwritable(model: Any, data: StudyData, observer: Observer, conseque
     try:
         student_bytes(model, data.inputs)
     except InputError as error:
-        observer.note(f"{error}: {consequence}; student.model may change")
+        observer.note(f"{error}: {consequence}")

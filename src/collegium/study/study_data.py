@@ -161,7 +161,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
     if types is not None:
         X, X_public = types.applied(X), types.applied(X_public, "public")
         X_test = None if X_test is None else types.applied(X_test, "test")
-    parts, given = apart(budgets), None
+    parts, given = apart(budgets, learner=config.learner), None
     becoming = [private.names[parts.public]]
     if config.data.public_records is not None:
         becoming += [one.names for one in (public, test) if one is not None]
@@ -355,7 +355,7 @@ def read_records(
     if y is not None and are_characters:
         records = replace(records, y=labels_of(y, config.data.classes))
     if isinstance(table, pd.DataFrame):
-        if is_private:
+        if is_private and config.data.owner is None:
             _ask_about_people(table, config)
         special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
@@ -403,8 +403,7 @@ def _ask_about_people(table: pd.DataFrame, config: StudyConfig) -> None:
     data = config.data
     ask_about_people(
         table,
-        table.get(data.owner),
-        {data.target, data.owner, *(data.not_people or ())},
+        {data.target, *(data.not_people or ())},
         lambda asked: (
             f"Then set data.owner = {shown(asked[0])}, so that one budget covers all records of a person; if "
             f"not, data.not_people = {shown(asked[:5])}"

@@ -74,6 +74,11 @@ class StudyConfig:
         return self.method.kind == SGD
 
     @property
+    def learner(self) -> str:
+        """What learns from public records, in words."""
+        return "the model" if self.is_direct else "the student"
+
+    @property
     def noise_is_seeded(self) -> bool:
         """Whether its noise protects nobody."""
         return (self.descent if self.is_direct else self.aggregation).noise == "seeded"

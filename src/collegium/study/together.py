@@ -55,12 +55,14 @@ def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -
     """Refuse what belongs to another way to learn."""
     kind = config.method.kind
     unused = OF_OTHER_METHODS[kind]
-    for section, keys in given.items():
-        for key in keys:
-            if section in unused or f"{section}.{key}" in unused:
-                raise ConfigError(
-                    f"{section}.{key} means nothing to method.kind = {kind!r}: remove it"
-                )
+    sections = [f"[{section}]" for section, keys in given.items() if keys and section in unused]
+    keys = [f"{section}.{key}" for section in given for key in given[section]]
+    single = [key for key in keys if key in unused]
+    if sections or single:
+        mean, them = ("means", "it") if len(sections) + len(single) == 1 else ("mean", "them")
+        raise ConfigError(
+            f"{_and([*sections, *single])} {mean} nothing to method.kind = {kind!r}: remove {them}"
+        )
     if not config.is_direct:
         return
     if config.privacy.guarantee != "worst-case":
@@ -74,6 +76,10 @@ def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -
                 f"run.{key} means nothing to direct training on records in memory, which takes threads: set "
                 "run.streaming = true, or remove it"
             )
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _check_records(data: Data) -> None:

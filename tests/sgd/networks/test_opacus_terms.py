@@ -17,7 +17,7 @@ from collegium.sgd.opacus_terms import opacus_terms
 from collegium.sgd.sampling import Sample
 
 NORM = 0.4
-BUDGETS = cg.Policy({"high": 1.0, "low": 3.0}).assign(["high", "low", "high"] * 20)
+BUDGETS = cg.Policy({"high": 1e3, "low": 3e3}).assign(["high", "low", "high"] * 20)
 
 
 def plan(bound="clip", clips=(0.5, 2.0), rates=(0.3, 0.9)):

@@ -1,6 +1,9 @@
 """Private steps of a network: who is drawn, what is charged and when, what is divided by what."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -20,8 +23,12 @@ RATES = {"high": 0.05, "average": 0.2, "low": 0.6}
 CLIPS = {"high": 0.5, "average": 1.0, "low": 2.0}
 
 
-def budgets(owners=None, who=WHO, **options):
-    policy = cg.Policy({"high": 1.0, "average": 2.0, "low": 3.0})
+EPSILONS = {"high": 1.0, "average": 2.0, "low": 3.0}
+
+
+def budgets(owners=None, who=WHO, times=1e3, **options):
+    """Ample ones by default: most plans below are made by hand."""
+    policy = cg.Policy({name: times * epsilon for name, epsilon in EPSILONS.items()})
     return policy.assign(who, owners=owners, **options)
 
 
@@ -196,16 +203,16 @@ def test_a_charge_that_fails_draws_nothing_and_is_paid_for():
 
 
 def test_what_was_spent_is_known_at_any_step():
-    its = budgets()
+    its = budgets(times=1)
     plan = plan_descent(its.groups, its.public_sizes(), steps=4)
     steps, _ = private(its, plan)
     assert steps.epsilon_spent() == dict.fromkeys(RATES, 0.0)
     spent = [dict(steps.epsilon_spent()) for _ in steps]
     assert spent == [plan.epsilon(number) for number in (1, 2, 3, 4)]
-    assert spent[-1] == pytest.approx({"high": 1.0, "average": 2.0, "low": 3.0})
+    assert spent[-1] == pytest.approx(EPSILONS)
     assert steps.privacy.noise_is_private is False
     assert "left blank at its place" in steps.privacy.adjacency
-    named, _ = private(budgets([f"p{i}" for i in range(120)]), plan, seed=None)
+    named, _ = private(budgets([f"p{i}" for i in range(120)], times=1), plan, seed=None)
     assert (
         named.privacy.noise_is_private
         and "one owner are there or blanked" in named.privacy.adjacency
@@ -214,17 +221,17 @@ def test_what_was_spent_is_known_at_any_step():
 
 @pytest.mark.parametrize("kind", ["sample", "scale"])
 def test_a_plan_of_samples_is_spent_at_its_last_step_and_not_before(kind):
-    its = budgets()
+    its = budgets(times=1)
     plan = plan_descent(
         its.groups, its.public_sizes(), steps=3, kind=kind, rate=0.1, accountant="rdp"
     )
     steps, _ = private(its, plan)
     steps.step()
-    budget = {"high": 1.0, "average": 2.0, "low": 3.0}
-    assert all(0 < steps.epsilon_spent()[name] < 0.99 * epsilon for name, epsilon in budget.items())
+    first = steps.epsilon_spent()
+    assert all(0 < first[name] < 0.99 * epsilon for name, epsilon in EPSILONS.items())
     assert list(steps) == [2, 3]
-    assert all(steps.epsilon_spent()[name] <= epsilon for name, epsilon in budget.items())
-    assert steps.epsilon_spent() == pytest.approx(budget, rel=1e-6)
+    assert all(steps.epsilon_spent()[name] <= epsilon for name, epsilon in EPSILONS.items())
+    assert steps.epsilon_spent() == pytest.approx(EPSILONS, rel=1e-6)
 
 
 def test_a_resumed_run_goes_on_where_it_was_and_never_takes_a_step_twice():
@@ -335,12 +342,148 @@ def test_what_cannot_be_is_refused_in_one_line(changes, message):
 
 def test_a_failure_quotes_no_private_target():
     X, y = records()
-    made, _ = private(plan=plan_of(budgets(), rates=dict.fromkeys(RATES, 1.0)), dataset=(X, y + 70))
-    with pytest.raises(InputError, match="message is not shown") as failure:
+
+    def later(record):  # the first record is read before the first step, to see its shape
+        reads.append(1)
+        if len(reads) > 1:
+            raise KeyError(float(record[0]))
+        return record
+
+    reads = []
+    made, _ = private(dataset=(X, y), augment=later)
+    failures = []
+    with pytest.raises(
+        InputError, match="clipped sum of a step failed: KeyError, whose message is not"
+    ) as failure:
         made.step()
-    assert "7" not in str(failure.value)
-    assert failure.value.__cause__ is None
-    assert failure.value.__context__ is None
+    failures.append(failure)
+    with pytest.raises(InputError, match="reading the first record failed: KeyError") as failure:
+        private(dataset=(X, y), augment=later)
+    failures.append(failure)
+    for failure in failures:
+        assert "." not in str(failure.value).replace("...", "")
+        assert failure.value.__cause__ is None
+        assert failure.value.__context__ is None
+
+
+class Items:
+    """Records that are read one at a time; who reads an item of nobody learns of it."""
+
+    def __init__(self, X, y, forbidden=()):
+        self.X, self.y, self.forbidden = X, y, forbidden
+
+    def __len__(self):
+        return len(self.X)
+
+    def __getitem__(self, row):
+        assert row not in self.forbidden
+        return self.X[row], self.y[row]
+
+
+def labels(**wrong):
+    y = records()[1].clone()
+    for row, label in wrong.items():
+        y[int(row[3:])] = label
+    return y
+
+
+@pytest.mark.parametrize("items", [False, True])
+@pytest.mark.parametrize(
+    ("y", "loss", "said"),
+    [
+        (labels(row50=3), None, r"none of the 3 classes .*0 to 2.*record 51 "),
+        (labels(row50=-3), nn.CrossEntropyLoss(), "record 51 "),
+        (labels(row50=-100, row51=1), None, None),  # left out, as PyTorch does
+        (records()[1].float(), None, r"torch.float32: convert them.*\.long"),
+        (records()[1][:, None], None, r"shape \(1,\)"),
+        (F.one_hot(records()[1]).float(), None, None),  # probabilities
+        (
+            records()[1],
+            F.binary_cross_entropy_with_logits,
+            "shape .3,.. and a target .* failed: ValueError",
+        ),
+        (torch.zeros(120, 3), F.mse_loss, None),
+    ],
+)
+def test_every_target_is_looked_at_before_the_first_step(y, loss, said, items):
+    X, _ = records()
+    data = Items(X, y) if items else (X, y)
+    if said is None:
+        private(dataset=data, loss=loss)[0].step()
+        return
+    with pytest.raises(InputError, match=said) as refusal:
+        private(dataset=data, loss=loss)
+    assert "\n" not in str(refusal.value)
+
+
+def test_nothing_is_read_of_who_granted_nothing():
+    policy = cg.Policy({"none": 0, "some": 1e3})
+    its = policy.assign(["none", "some", "some"] * 40)
+    plan = plan_descent({"some": its.groups["some"]}, {"some": 80}, steps=1)
+    X, _ = records()
+    nobody = set(range(0, 120, 3))
+    private(its, plan, Items(X, labels(row0=9), nobody))[0].step()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"plan": {"high": 1.0}}, "plan must be of type DescentPlan, got one of type dict.*plan_descent"),
+        ({"its": [1.0] * 120}, "budgets must be of type Budgets, got one of type list"),
+        ({"network": "linear"}, "module must be of type Module"),
+        ({"optimiser": 0.1}, "optimiser must be of type Optimizer"),
+        ({"loss": "mse"}, "loss must be a function"),
+        ({"augment": "flip"}, "augment must be a function"),
+        ({"charge": 3}, "charge must be a function"),
+        ({"seed": "one"}, "noise_seed must be a whole number"),
+        ({"seed": -1}, "noise_seed must be a whole number"),
+        ({"dataset": 7}, "type int, has no positions"),
+        ({"dataset": pd.DataFrame(np.zeros((120, 5)))}, "type DataFrame, has no positions"),
+        ({"dataset": (records()[0], ["one"] * 120)}, "making a tensor failed: ValueError"),
+        ({"dataset": [(record, "one") for record in records()[0]]}, "numbers or tensors"),
+        ({"dataset": (records()[0].double(), records()[1])}, r"records are torch.float64.*X.float\(\)"),
+    ],
+)  # fmt: skip
+def test_what_is_of_another_type_is_refused_in_one_line(changes, message):
+    its = changes.get("its", budgets())
+    network = changes.get("network", nn.Linear(4, 3))
+    given = {
+        "module": network,
+        "optimiser": changes.get("optimiser", torch.optim.SGD(nn.Linear(4, 3).parameters(), 0.1)),
+        "dataset": changes.get("dataset", records()),
+        "plan": changes.get("plan", plan_of(budgets())),
+    }
+    if isinstance(network, nn.Module) and "optimiser" not in changes:
+        given["optimiser"] = torch.optim.SGD(network.parameters(), lr=0.1)
+    others = {name: changes[name] for name in ("loss", "augment", "charge") if name in changes}
+    with pytest.raises(InputError, match=message) as refusal:
+        cg.individual_dpsgd(
+            **given, budgets=its, max_grad_norm=0.5, noise_seed=changes.get("seed"), **others
+        )
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_plan_by_which_somebody_would_pay_more_than_granted_is_refused():
+    """Its budgets are those of the people, and its noise, clips or rates are not those of its budgets."""
+    its = budgets(times=1)
+    full = plan_descent(its.groups, its.public_sizes(), steps=20)
+    sampled = plan_descent(
+        its.groups, its.public_sizes(), steps=20, kind="scale", rate=0.2, accountant="rdp"
+    )
+    louder = {n: replace(g, clip=g.clip * 1.001) for n, g in full.groups.items()}
+    oftener = {n: replace(g, rate=0.25) for n, g in sampled.groups.items()}
+    for plan in (full, sampled):
+        assert not plan.over_budget
+        private(its, plan)
+    for plan in (
+        replace(full, noise=full.noise * 0.999),
+        replace(full, steps=21),
+        replace(full, groups=louder),
+        replace(sampled, groups=oftener),
+    ):
+        for use in (private, lambda its, plan: cg.opacus_terms(plan, its, 0.5)):
+            with pytest.raises(InputError, match="each owner of group 'high' would spend"):
+                use(its, plan)
 
 
 def test_a_plan_for_other_budgets_and_an_optimiser_of_another_module_are_refused():

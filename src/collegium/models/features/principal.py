@@ -17,6 +17,7 @@ from collegium.models.features.dense_tables import dense_table
 
 _ROWS = 1024  # records that are handled together
 _MANY_FEATURES = 1000
+_LEAST_SPREAD = float(np.finfo(np.float32).tiny)
 _POWER = 5  # iterations of the randomised solver
 
 
@@ -103,6 +104,11 @@ class PublicComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         table = dense_table(X if self.public is None else self.public, "public records")
         n, n_features = table.shape
+        if 0 < float((table.max(axis=0) - table.min(axis=0)).max()) < _LEAST_SPREAD:
+            raise InputError(
+                f"the public records differ by less than {_LEAST_SPREAD:.2g} in every column, which is lost "
+                "in 32 bits: give all records in another unit"
+            )
         check_share("whiten", self.whiten)
         kept = self.n_components
         if kept is not None:

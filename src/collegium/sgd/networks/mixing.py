@@ -20,7 +20,7 @@ _TOLERANCE = 1e-3
 _INSTEAD = "use nn.GroupNorm, which normalises each record by itself"
 
 
-def refuse_mixing(module: nn.Module, record: Tensor) -> None:
+def refuse_mixing(module: nn.Module, record: Tensor) -> Tensor:
     """Refuse a network whose output for one record depends on another.
 
     Layers that are known to do so are refused by their type; others are found by a probe, which looks
@@ -32,6 +32,11 @@ def refuse_mixing(module: nn.Module, record: Tensor) -> None:
         As it will be trained. Unchanged.
     record : Tensor
         One, for its shape and type; nothing else of it is used.
+
+    Returns
+    -------
+    Tensor
+        The output for one record of random numbers.
 
     Raises
     ------
@@ -50,10 +55,19 @@ def refuse_mixing(module: nn.Module, record: Tensor) -> None:
         raise InputError(
             "the network has layers whose shapes are not known yet: apply it to a public record once"
         )
-    _probe(module, record)
+    kept_in = next(module.parameters()).dtype
+    if record.is_floating_point() and kept_in.is_floating_point and record.dtype != kept_in:
+        try:
+            return _probe(module, record)
+        except InputError as error:
+            raise InputError(
+                f"{error}; records are {record.dtype} and the network's parameters {kept_in}: convert one of "
+                "both, for instance with X.float()"
+            ) from None
+    return _probe(module, record)
 
 
-def _probe(module: nn.Module, record: Tensor) -> None:
+def _probe(module: nn.Module, record: Tensor) -> Tensor:
     """Change one of several records, with the same random numbers inside, and look at the others."""
     device = next(module.parameters()).device
     kept = {name: buffer.clone() for name, buffer in module.named_buffers()}
@@ -77,6 +91,8 @@ def _probe(module: nn.Module, record: Tensor) -> None:
                 f"{_name(path, layer)} mixes the records of a batch: one changed another's output; "
                 "use layers that treat each record by itself (records are the first axis)"
             )
+    whole: Tensor = before[-1][2]
+    return whole[0]
 
 
 def _probes(record: Tensor) -> tuple[Tensor, Tensor]:

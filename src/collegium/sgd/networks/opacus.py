@@ -20,7 +20,7 @@ from collegium.budgets import Budgets
 from collegium.checks import check_positive
 from collegium.errors import InputError
 from collegium.personalisation.descent_plan import DescentPlan
-from collegium.sgd.networks.owned import groups_of
+from collegium.sgd.networks.owned import check_agreed, groups_of
 from collegium.sgd.sampling import Sample
 
 Floats = NDArray[np.float64]
@@ -109,6 +109,7 @@ class OpacusTerms:
 
 def terms_of(plan: DescentPlan, budgets: Budgets, max_grad_norm: float) -> OpacusTerms:
     """See :func:`collegium.opacus_terms`."""
+    check_agreed(plan, budgets)
     check_positive("max_grad_norm", max_grad_norm)
     if budgets.n_owners != len(budgets):
         raise InputError(

@@ -16,16 +16,18 @@ from torch.optim import Optimizer
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budgets
-from collegium.checks import check_number, check_whole
-from collegium.errors import CollegiumError, InputError
+from collegium.checks import check_callable, check_is, check_number, check_whole
+from collegium.errors import InputError
 from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.grid import MAX_NOISE, MOST_UNITS, UNIT, Integers, noisy
 from collegium.sgd.networks.errors import Loss
 from collegium.sgd.networks.mixing import refuse_mixing
-from collegium.sgd.networks.owned import Augment, Dataset, Owned
+from collegium.sgd.networks.owned import Augment, Dataset, Owned, check_agreed
 from collegium.sgd.networks.owner_sums import MICRO_BATCH, MOST_PARAMETERS, OwnerSums
+from collegium.sgd.networks.targets import refuse_targets
+from collegium.sgd.networks.unquoted import unquoted
 from collegium.sgd.sampling import Sample
 
 _MOST_CLIP = 2.0**10
@@ -49,6 +51,17 @@ def private_steps(
     noise_seed: int | None,
 ) -> PrivateSteps:
     """See :func:`collegium.sgd.door.individual_dpsgd`."""
+    check_is("module", module, nn.Module, "give a PyTorch network")
+    check_is("optimiser", optimiser, Optimizer, "give one of torch.optim")
+    check_agreed(plan, budgets)
+    loss = F.cross_entropy if loss is None else loss
+    check_callable("loss", loss, "it makes a loss of outputs and targets")
+    if augment is not None:
+        check_callable("augment", augment, "it makes a variant of a record")
+    if charge is not None:
+        check_callable("charge", charge, "it is told the number of each step")
+    if noise_seed is not None:
+        check_whole("noise_seed", noise_seed, least=0)
     check_number("max_grad_norm", max_grad_norm, least=_LEAST_NORM, below=math.inf)
     check_whole("augmentations", augmentations)
     trained = [p for p in module.parameters() if p.requires_grad]
@@ -65,15 +78,17 @@ def private_steps(
         micro_batch = max(1, min(MICRO_BATCH, _TOGETHER // size))
     check_whole("micro_batch", micro_batch)
     owned = Owned(dataset, budgets, plan, augment, augmentations)
-    refuse_mixing(module, owned.a_record)
+    output = refuse_mixing(module, owned.a_record)
+    refuse_targets(loss, output, owned.targets())
     arrangement = Arrangement(
         unit=OWNER if budgets.named else ROW,
         sizes_declared=budgets.declared_sizes is not None,
         blanked_only=plan.neighbours is Neighbours.ADD_OR_REMOVE,
         seen_together=True,
         public_levels=budgets.public_levels,
+        direct=True,
     )
-    sums = OwnerSums(module, loss or F.cross_entropy, max_grad_norm, micro_batch)
+    sums = OwnerSums(module, loss, max_grad_norm, micro_batch)
     return PrivateSteps(
         trained, optimiser, owned, sums, plan, max_grad_norm, arrangement, charge, noise_seed
     )
@@ -161,7 +176,11 @@ class PrivateSteps:
         InputError
             If the state belongs to another plan.
         """
-        if set(state) != {"steps", "plan"} or state["plan"] != self._digest():
+        if (
+            not isinstance(state, Mapping)
+            or set(state) != {"steps", "plan"}
+            or state["plan"] != self._digest()
+        ):
             raise InputError(
                 "the state belongs to another plan, or is not that of private steps: make the plan with the "
                 "settings and group sizes of before"
@@ -170,16 +189,10 @@ class PrivateSteps:
         self._account.charge(state["steps"])
 
     def _summed(self, sample: Sample) -> Integers:
-        """Sum who is drawn, and let no message of a failure out: it may quote private records."""
-        try:
-            return self._sums.clipped_sum(self._owned.draw(sample), self._owned.read)
-        except CollegiumError:
-            raise
-        except Exception as error:
-            failure = type(error).__name__
-        raise InputError(
-            f"the clipped sum of a step failed: {failure}, whose message is not shown because it may quote "
-            "private records; see whether network and loss take all that records and targets may be"
+        return unquoted(
+            lambda: self._sums.clipped_sum(self._owned.draw(sample), self._owned.read),
+            "the clipped sum of a step",
+            "see whether network and loss take all that records and targets may be",
         )
 
     def _sample(self, step: int) -> Sample:
