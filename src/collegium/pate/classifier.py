@@ -151,8 +151,8 @@ class PATEClassifier(ClassifierFace):
     goal : {"accuracy", "balanced", "auc"}
         What the student is to be good at (:mod:`collegium.pate.students.goal`): to be right as often as
         possible; to be right about each class alike, however frequent it is; or to put records in order. With
-        the last two each teacher votes as if the classes of its shard were equally frequent, and the student's
-        probabilities are of such classes, unless ``student_class_shares`` are given.
+        the last two each teacher votes as if the classes of its shard were equally frequent, and the
+        student's probabilities are of such classes, unless ``student_class_shares`` are given.
     assignment : {"hash", "balanced"}
         ``hash``: an owner's teachers follow from the owner's name alone. ``balanced``: shards of equal size,
         protecting against replacement only.

@@ -39,8 +39,8 @@ from collegium.ledger.places import NONE, VARIABLE, is_unwanted
 from collegium.pate.observer import Observer
 from collegium.pate.quality import Quality, beliefs_about, beside_the_list, measure_quality
 from collegium.pate.records import Records
-from collegium.pate.students.goal import AUC
 from collegium.pate.spent_again import anything_before, fits_before, hashes_of, note_fit
+from collegium.pate.students.goal import AUC
 from collegium.row_labels import refuse_other_order
 
 Encode = Callable[[Any], tuple[NDArray[Any], NDArray[Any]]]

@@ -16,12 +16,12 @@ A student is beside one that always answers X (the most frequent class of the re
   answers were dealt anew among the records (one-sided Fisher test for each class, at 2.5 % for all classes
   together). That alone may be a student which is seldom right.
 
-That is so where the goal is accuracy. A student with another goal (:mod:`collegium.pate.students.goal`) is judged
-by that, with its measure first, since always answering X has a balanced accuracy of 1/C, and puts no record before
-another. With goal ``balanced`` it is *better* if it tells classes apart. With goal ``auc`` it is *better* if the
-area under the ROC curve is at least a twentieth of the way from 1/2 to 1, and larger than if its probabilities were
-dealt anew among the records (one-sided Mann-Whitney test for each class, normal approximation, at 2.5 % for
-all classes together).
+That is so where the goal is accuracy. A student with another goal (:mod:`collegium.pate.students.goal`) is
+judged by that, with its measure first, since always answering X has a balanced accuracy of 1/C, and puts
+no record before another. With goal ``balanced`` it is *better* if it tells classes apart. With goal
+``auc`` it is *better* if the area under the ROC curve is at least a twentieth of the way from 1/2 to 1,
+and larger than if its probabilities were dealt anew among the records (one-sided Mann-Whitney test for
+each class, normal approximation, at 2.5 % for all classes together).
 """
 
 from __future__ import annotations
@@ -508,7 +508,9 @@ def _reasons(found: Quality) -> list[str]:
         f"right on {_percent(found.majority_share)}."
     )
     if found.goal == BALANCED and found.better and found.accuracy < found.majority_share:
-        sentences.append("To be right about each class alike costs right answers about the frequent one.")
+        sentences.append(
+            "To be right about each class alike costs right answers about the frequent one."
+        )
     if not found.tells_apart and found.accuracy > found.majority_share:
         sentences.append("So small a difference can be chance.")
     if found.tells_apart is False and found.auc is not None and found.auc >= _ORDERED:

@@ -234,7 +234,9 @@ def student_headlines(quality: Quality | None, model: str = "student") -> list[d
         }
         for name, (value, note) in beyond.items()
     }
-    first = measures.pop({BALANCED: "Balanced accuracy", AUC: "ROC AUC"}.get(quality.goal, ""), None)
+    first = measures.pop(
+        {BALANCED: "Balanced accuracy", AUC: "ROC AUC"}.get(quality.goal, ""), None
+    )
     return [*([] if first is None else [first]), *beside, *measures.values()]
 
 

@@ -98,9 +98,9 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         cover: ``privacy_`` says so, and a :class:`~collegium.PrivacyWarning` is given.
     goal : {"accuracy", "balanced", "auc"}
         What the model is to be good at (:mod:`collegium.pate.students.goal`): to be right as often as
-        possible; to be right about each class alike, however frequent it is (its probabilities are held against
-        the shares that it believes in over the public records, which it needs); or to put records in order.
-        Steps and probabilities are the same, and so is the cost.
+        possible; to be right about each class alike, however frequent it is (its probabilities are held
+        against the shares that it believes in over the public records, which it needs); or to put records
+        in order. Steps and probabilities are the same, and so is the cost.
     noise_seed : int, optional
         Seeded noise (and samples) for experiments: **the result is not private**. Default: from the
         operating system.

@@ -68,7 +68,9 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
         seen = sections["preprocessing"]
         if seen.kind in (None, "principal", "binned", "scattering", "kernel"):
             sections["preprocessing"] = replace(seen, components=MOST_COMPONENTS)
-    asked_for = set(given.get("student", {})) - {"goal"}  # without one, the goal is the direct model's
+    asked_for = set(given.get("student", {})) - {
+        "goal"
+    }  # without one, the goal is the direct model's
     has_student = sections["method"].kind == PATE or bool(asked_for)
     config = StudyConfig(**sections, folder=folder, has_student=has_student)
     check_together(config, given)

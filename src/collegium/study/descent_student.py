@@ -92,7 +92,7 @@ class Believer:
 
 
 def published_model(config: StudyConfig, run: DescentRun, model: Any) -> Any:
-    """Make of what was learnt directly what is published: it answers for the goal, and takes records as they are."""
+    """Let what was learnt directly answer for the goal, and take records as they are."""
     goal = config.student.goal
     seen = run.X_seen if goal == BALANCED else None
     return run.view.published(answering(goal, model, seen))

@@ -80,6 +80,7 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
     else:  # shares correct the student that is published, not the one that steers
         settings["student"].pop("class_shares", None)
         settings["student"].pop("goal", None)
-    if wants_balanced_votes(config.student.goal):  # which is why it cannot become, or be no longer, accuracy
+    # Teachers that voted for one goal cannot be asked for another.
+    if wants_balanced_votes(config.student.goal):
         settings["teachers"]["votes"] = f"balanced (student.goal is not {ACCURACY!r})"
     return settings

@@ -492,9 +492,9 @@ class StudentSection(Settings):
     )
     goal: str = setting(
         ACCURACY,
-        "What it is to be good at. accuracy: to be right as often as possible. balanced: to be right about each "
-        "class alike, however rare it is. auc: to put records in order. With the last two, teachers vote as if "
-        "the classes of their shards were equally frequent. Costs nobody anything.",
+        "What it is to be good at. accuracy: to be right as often as possible. balanced: to be right about "
+        "each class alike, however rare it is. auc: to put records in order. With the last two, teachers "
+        "vote as if the classes of their shards were equally frequent. Costs nobody anything.",
         choices=GOALS,
     )
     section: ClassVar[str] = "student"

@@ -1,20 +1,22 @@
 """What a student is to be good at, and what follows for its answers: the one rule.
 
 - ``accuracy``: to be right as often as possible: it names the class that it believes in most.
-- ``balanced``: to be right about each class alike (balanced accuracy, the mean over the classes of the share of
-  their records that it gets right). Of all answers made from the chances p(c | x), those that name the largest
-  p(c | x)/π_c have the largest balanced accuracy, π_c being the share of class c: the sum over c of
-  P(answer = c | c) is the integral of the p(c | x)/π_c of what is answered.
-- ``auc``: to put records in order. Which class is named changes no order, so answers stay those of ``accuracy``.
+- ``balanced``: to be right about each class alike (balanced accuracy, the mean over the classes of the
+  share of their records that it gets right). Of all answers made from the chances p(c | x), those that
+  name the largest p(c | x)/π_c have the largest balanced accuracy, π_c being the share of class c: the sum
+  over c of P(answer = c | c) is the integral of the p(c | x)/π_c of what is answered.
+- ``auc``: to put records in order. Which class is named changes no order, so answers stay those of
+  ``accuracy``.
 
-What it takes is public or was released, and so is what comes out: nobody pays for it. The shares are those that
-the student itself believes in, on average over the public records; where public shares are given, it was matched
-to these before (:mod:`collegium.pate.students.share_matching`). Nothing is ever counted in private records.
+What it takes is public or was released, and so is what comes out: nobody pays for it. The shares are those
+that the student itself believes in, on average over the public records; where public shares are given, it
+was matched to these before (:mod:`collegium.pate.students.share_matching`). Nothing is ever counted in
+private records.
 
 With teachers, ``balanced`` and ``auc`` ask for balanced votes, too (:mod:`collegium.pate.teachers.balanced`):
 where 12 % are of a class, teachers name it for next to no record, and what is released says nothing about it.
-What a student learns of such votes are chances among classes that are equally frequent: its answers are balanced
-as they are.
+What a student learns of such votes are chances among classes that are equally frequent: its answers are
+balanced as they are.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ class BalancedAnswers(FittedStudent):
     >>> rare = LogisticRegression().fit(X, X[:, 0] > 15)
     >>> student = BalancedAnswers(rare, believed_shares(rare.predict_proba(X)))
     >>> int(rare.predict(X).sum()), int(student.predict(X).sum())
-    (4, 6)
+    (4, 5)
     """
 
     def __init__(self, student: Any, shares: Floats) -> None:
@@ -147,6 +149,6 @@ def require_beliefs_for(goal: str, student: Any) -> None:
     """Refuse a student without ``predict_proba``, where a goal needs it."""
     if goal == BALANCED and not hasattr(student, "predict_proba"):
         raise InputError(
-            f"{type(student).__name__} has no predict_proba, which goal {BALANCED!r} weighs with the shares of "
-            "the classes: use a student that has, or another goal"
+            f"{type(student).__name__} has no predict_proba, which goal {BALANCED!r} weighs with the shares "
+            "of the classes: use a student that has, or another goal"
         )
