@@ -18,7 +18,6 @@ FORMER_DEFAULTS: dict[str, Any] = {
     "aggregation.release": LABELS,
     "aggregation.query_order": RANDOM,
     "student.preprocessing": "same",
-    "student.goal": ACCURACY,
 }
 
 

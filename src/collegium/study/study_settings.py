@@ -97,8 +97,10 @@ class StudyConfig:
             for section, cls in SECTIONS.items()
             if section not in outside
         }
-        if not self.has_student and self.student.goal != ACCURACY:
-            said[StudentSection.section] = {"goal": self.student.goal}
+        if self.student.goal != ACCURACY:  # also where what was learnt directly is published
+            said.setdefault(StudentSection.section, {})["goal"] = self.student.goal
+        else:  # releases of before there was a choice stay what they were
+            said.get(StudentSection.section, {}).pop("goal", None)
         return said
 
     def published(self) -> dict[str, dict[str, Any]]:
