@@ -96,7 +96,10 @@ def test_teachers_that_voted_for_one_goal_are_not_asked_for_another(folder):
     result = run_study(pate(goal="balanced"), folder / "out")
     assert result.quality.better and result.quality.goal == "balanced"
     assert 0.2 < (answers(folder) == "yes").mean() < 0.5
+    card = folder / "out" / "release" / "README.md"
+    assert "those of classes that are equally frequent" in card.read_text()
     shared = run_study(pate(goal="auc", class_shares={"no": 0.88, "yes": 0.12}), folder / "out")
     assert shared.quality.goal == "auc" and shared.quality.auc > 0.8
+    assert "equally frequent" not in card.read_text()
     with pytest.raises(StudyMismatchError, match=r"student\.goal"):
         run_study(pate(), folder / "out")

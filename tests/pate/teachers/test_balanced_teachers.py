@@ -43,6 +43,8 @@ def test_what_cannot_be_balanced_is_refused():
     for teacher, need in ((Silent(), "predict_proba"), (Batched(), "believe_shards")):
         with pytest.raises(InputError, match=f"cannot vote as if .* it needs {need}"):
             balanced(teacher)
+    for teacher in (balanced(GaussianNB()), balanced(RidgeTeachers())):
+        assert balanced(teacher) is teacher  # a recipe that is changed is made anew
     assert balanced(Perceptron()).fit(*shard(300, 1)).predict(shard(5, 2)[0]).shape == (5,)
 
 

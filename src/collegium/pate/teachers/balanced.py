@@ -231,10 +231,12 @@ class BalancedTeachers(BaseEstimator):  # type: ignore[misc]
 def balanced(teacher: Any, name: str = "teacher") -> Any:
     """Make of a teacher one whose votes are balanced.
 
-    ``teacher``: not changed.
+    ``teacher``: not changed; one that is balanced is returned as it is.
     ``name``: what messages call it.
     Raises InputError if it neither tells probabilities nor takes weights.
     """
+    if isinstance(teacher, BalancedTeacher | BalancedTeachers):
+        return teacher
     if isinstance(teacher, BatchedEstimator):
         if hasattr(teacher, "believe_shards"):
             return BalancedTeachers(teacher)
