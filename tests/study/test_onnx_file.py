@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from collegium.cli.main import main
 from collegium.data.tables import described
 from collegium.features import TabularEncoder
+from collegium.pate.students.goal import BalancedAnswers
 from collegium.study.student_file import student_bytes
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -70,3 +71,20 @@ def test_what_cannot_be_converted_is_refused_in_one_line(tmp_path, monkeypatch, 
     code, said = converted(tmp_path, model, table, monkeypatch, capsys)
     assert code == 2 and "columns of text (d)" in said
     assert not (tmp_path / "student.onnx").exists()
+
+
+@pytest.mark.parametrize("names", [["down", "up"], [0, 1]], ids=["text", "numbers"])
+@pytest.mark.parametrize("step", [[], [StandardScaler()]], ids=["alone", "behind a view"])
+def test_what_answers_for_a_goal_answers_alike(names, step, tmp_path, monkeypatch, capsys):
+    table, y = records()
+    y = np.array(names)[(table["a"] > 1.2).astype(int)]
+    plain = make_pipeline(*step, LogisticRegression()).fit(table, y)
+    model = make_pipeline(*step, BalancedAnswers(plain[-1], np.array([0.9, 0.1])))
+    code, said = converted(tmp_path, model, table, monkeypatch, capsys)
+    assert code == 0, said
+    session = onnxruntime.InferenceSession(str(tmp_path / "student.onnx"))
+    kind = np.float32 if session.get_inputs()[0].type == "tensor(float)" else np.float64
+    answers, beliefs = session.run(None, {"records": table.to_numpy(kind)})
+    assert (answers != model.predict(table)).sum() <= 2
+    assert (answers != plain.predict(table)).sum() > 10
+    assert np.allclose(beliefs, plain.predict_proba(table), atol=1e-4)

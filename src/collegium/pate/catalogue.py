@@ -19,6 +19,7 @@ from collegium.models.classifiers import check_classifier
 from collegium.models.features import Embeddings, PublicComponents, ScatteringTransform
 from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.preprocessing import BinnedTable, PixelScaler, PrincipalTable, TabularEncoder
+from collegium.pate.teachers.balanced import BalancedTeachers
 
 SHORT_NAMES = {
     "random-forest": "sklearn.ensemble.RandomForestClassifier",
@@ -144,6 +145,8 @@ def keep_checkpoints(model: Any, folder: Path) -> Any:
     Returns: a copy that writes there, or the model itself if it does not write, or writes
         elsewhere.
     """
+    if isinstance(model, BalancedTeachers):
+        return BalancedTeachers(keep_checkpoints(model.estimator, folder))
     if getattr(model, "checkpoint_folder", "none of its own") is not None:
         return model
     return clone(model).set_params(checkpoint_folder=folder)

@@ -59,6 +59,7 @@ from collegium.pate.quality import (
 )
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.settings import Account, Queries
+from collegium.pate.students.goal import ACCURACY
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.teachers.engines import Engine, running
 from collegium.pate.views import View
@@ -147,6 +148,11 @@ class PATEClassifier(ClassifierFace):
         teacher sees its own shard in these shares (:mod:`collegium.pate.teachers.class_balance`); with the
         second, the student is corrected until its mean belief in each class, over the public records,
         is the class's share (:mod:`collegium.pate.students.share_matching`).
+    goal : {"accuracy", "balanced", "auc"}
+        What the student is to be good at (:mod:`collegium.pate.students.goal`): to be right as often as
+        possible; to be right about each class alike, however frequent it is; or to put records in order. With
+        the last two each teacher votes as if the classes of its shard were equally frequent, and the
+        student's probabilities are of such classes, unless ``student_class_shares`` are given.
     assignment : {"hash", "balanced"}
         ``hash``: an owner's teachers follow from the owner's name alone. ``balanced``: shards of equal size,
         protecting against replacement only.
@@ -249,6 +255,7 @@ class PATEClassifier(ClassifierFace):
         classes: ArrayLike | None = None,
         teacher_class_shares: Mapping[Any, float] | ArrayLike | None = None,
         student_class_shares: Mapping[Any, float] | ArrayLike | None = None,
+        goal: str = ACCURACY,
         assignment: str = "hash",
         noise_seed: int | None = None,
         random_state: Any = None,
@@ -269,6 +276,7 @@ class PATEClassifier(ClassifierFace):
         self.classes = classes
         self.teacher_class_shares = teacher_class_shares
         self.student_class_shares = student_class_shares
+        self.goal = goal
         self.assignment = assignment
         self.noise_seed = noise_seed
         self.random_state = random_state
@@ -464,6 +472,7 @@ class PATEClassifier(ClassifierFace):
                 released.histograms,
                 student.predict(run.X_seen),
                 beliefs_about(student, run.X_seen, self.classes_),
+                self.goal,
             )
         except NothingReleasedError as error:
             raise NothingReleasedError(f"{error} ({ADVICE})") from None
@@ -496,6 +505,7 @@ class PATEClassifier(ClassifierFace):
             student_preprocessing=self.student_preprocessing,
             teacher_class_shares=self.teacher_class_shares,
             student_class_shares=self.student_class_shares,
+            goal=self.goal,
             seed=seed,
             noise_seed=self.noise_seed,
             **given,

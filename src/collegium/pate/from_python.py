@@ -41,6 +41,7 @@ from collegium.pate.observer import Observer
 from collegium.pate.quality import Quality, beliefs_about, beside_the_list, measure_quality
 from collegium.pate.records import Records
 from collegium.pate.spent_again import anything_before, fits_before, hashes_of, note_fit
+from collegium.pate.students.goal import AUC
 from collegium.row_labels import refuse_other_order
 
 Encode = Callable[[Any], tuple[NDArray[Any], NDArray[Any]]]
@@ -207,6 +208,7 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
     """A classifier that knows how good it is beside one that always gives the same answer."""
 
     classes_: NDArray[Any]
+    goal: str
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict classes.
@@ -249,7 +251,8 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
             have the same index in two orders.
         """
         refuse_other_order(test_records=X, classes=y, sample_weight=sample_weight)
-        predicted = self.predict(X)
+        model, prepared = self._ready(X)
+        predicted = np.asarray(model.predict(prepared))
         truth = one_each(y, len(predicted), "test records", "classes")
         weights = checked_weights(sample_weight, len(truth))
         missing = int(np.count_nonzero(pd.isna(truth)))
@@ -259,7 +262,8 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
                 "which leaves them out"
             )
         self._tell_of_other_classes(y)
-        found = measure_quality(self.classes_, y, predicted)
+        beliefs = beliefs_about(model, prepared, self.classes_) if self.goal == AUC else None
+        found = measure_quality(self.classes_, y, predicted, beliefs, goal=self.goal)
         if found is not None and found.tone == "caution":
             warn_of_quality(self._worded(found))
         return float(accuracy_score(y, predicted, sample_weight=weights))
@@ -291,7 +295,9 @@ class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
         model, prepared = self._ready(X)
         beliefs = beliefs_about(model, prepared, self.classes_)
         self._tell_of_other_classes(truth)
-        found = measure_quality(self.classes_, truth, model.predict(prepared), beliefs)
+        found = measure_quality(
+            self.classes_, truth, model.predict(prepared), beliefs, goal=self.goal
+        )
         if found is None:
             raise InputError("the class of every test record is missing: nothing can be measured")
         return self._worded(found)

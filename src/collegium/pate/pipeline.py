@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement, statement
-from collegium.data.tables import one_hot, stack_rows
+from collegium.data.tables import one_hot, stack_rows, take_rows
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import NoiseSource
@@ -31,9 +31,11 @@ from collegium.pate.recipe import Recipe
 from collegium.pate.records import LendWorkers, Records, Teaching
 from collegium.pate.rehearsal import rehearse_student, rehearse_teacher, try_student
 from collegium.pate.settings import Account, Queries
+from collegium.pate.students.goal import answering_as_voted, wants_balanced_votes
 from collegium.pate.students.share_matching import match_shares, require_probabilities
 from collegium.pate.students.supervised import RefittedStudent, fit_released
 from collegium.pate.students.targets import released_targets
+from collegium.pate.teachers.class_balance import rows_in_shares
 from collegium.pate.teachers.engines import Workers
 from collegium.pate.views import View, fitted_view
 from collegium.pate.voting.affordable import refuse_unaffordable
@@ -381,7 +383,7 @@ class PateRun:
         shares = recipe.class_shares("student", classes)
         if shares is not None:
             student = match_shares(student, self.X_seen, classes, shares)
-        return student
+        return answering_as_voted(recipe.goal, student)
 
     def _learnt_from(
         self, labels: Labels, targets: NDArray[np.float64]
@@ -397,11 +399,16 @@ class PateRun:
             return X, queries, codes, targets
         with one_line_about(self.student_view.name, "applied to the records of public levels"):
             seen = self.student_view.of(given.X, self.memory.folder)
+        known = given.codes
+        if wants_balanced_votes(self.recipe.goal):  # beside balanced votes, equally frequent
+            even = np.full(targets.shape[1], 1 / targets.shape[1])
+            rows = rows_in_shares(known, even, self.recipe.seed)
+            seen, known = take_rows(seen, rows), known[rows]
         return (
             stack_rows(X, seen),
-            np.concatenate([queries, np.arange(len(given.codes)) + X.shape[0]]),
-            np.concatenate([codes, given.codes]),
-            np.concatenate([targets, one_hot(given.codes, targets.shape[1])]),
+            np.concatenate([queries, np.arange(len(known)) + X.shape[0]]),
+            np.concatenate([codes, known]),
+            np.concatenate([targets, one_hot(known, targets.shape[1])]),
         )
 
     def try_student(self, student: Any) -> None:

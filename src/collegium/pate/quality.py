@@ -15,6 +15,13 @@ A student is beside one that always answers X (the most frequent class of the re
   of the way from chance, 1/C, to 1, and it names some class on records of that class more often than if its
   answers were dealt anew among the records (one-sided Fisher test for each class, at 2.5 % for all classes
   together). That alone may be a student which is seldom right.
+
+That is so where the goal is accuracy. A student with another goal (:mod:`collegium.pate.students.goal`) is
+judged by that, with its measure first, since always answering X has a balanced accuracy of 1/C, and puts
+no record before another. With goal ``balanced`` it is *better* if it tells classes apart. With goal
+``auc`` it is *better* if the area under the ROC curve is at least a twentieth of the way from 1/2 to 1,
+and larger than if its probabilities were dealt anew among the records (one-sided Mann-Whitney test for
+each class, normal approximation, at 2.5 % for all classes together).
 """
 
 from __future__ import annotations
@@ -26,10 +33,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom, hypergeom
+from scipy.stats import binom, hypergeom, norm
 
 from collegium.checks import listed
 from collegium.errors import InputError
+from collegium.pate.students.goal import ACCURACY, AUC, BALANCED
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.voting.histograms import NoisyHistograms
 
@@ -59,8 +67,8 @@ class Quality:
     """What a student is worth. Made by :func:`measure_quality`; nothing in it needs a budget.
 
     ``verdict``, ``reason``: for the user; a line, and a few sentences.
-    ``better``: whether it is more often right than always answering ``majority``; None where that cannot
-        be told.
+    ``better``: whether it is better than always answering ``majority``, by what it is to be good at (its
+        goal; by default, more often right); None where that cannot be told.
     ``tells_apart``: whether it tells classes apart, however often it is right; None where that cannot be
         told.
     ``measured_on``: "test records", "public records", "released answers", "public records it started from",
@@ -76,6 +84,7 @@ class Quality:
     ``calibration_error``: how far the probability of the most probable class is from how often that is right:
         mean absolute difference over ten bins, weighted with their records; None without probabilities.
     ``named``, ``n_named``, ``n_asked``: the class that it names most often, on how many of how many records.
+    ``goal``: what it is to be good at: "accuracy", "balanced" or "auc".
     """
 
     verdict: str
@@ -94,6 +103,7 @@ class Quality:
     named: str
     n_named: int
     n_asked: int
+    goal: str = ACCURACY
 
     @property
     def tone(self) -> str:
@@ -128,7 +138,8 @@ class Quality:
             balanced, chance = _percent(self.balanced_accuracy), _percent(self.chance)
             parts.append(f"balanced accuracy {balanced} (chance: {chance})")
         if self.auc is not None:
-            parts.append(f"ROC AUC {self.auc:.3f} (chance: 0.5)")
+            place = 0 if self.goal == AUC else len(parts)
+            parts.insert(place, f"ROC AUC {self.auc:.3f} (chance: 0.5)")
         if self.calibration_error is not None:
             parts.append(f"calibration error {self.calibration_error:.3f}")
         against = "" if self.truth_is_known else "against these answers, not the truth: "
@@ -145,6 +156,7 @@ def measure_quality(
     predicted: ArrayLike,
     beliefs: Floats | None = None,
     measured_on: str = TEST,
+    goal: str = ACCURACY,
 ) -> Quality | None:
     """Judge a student by records whose class is known.
 
@@ -153,6 +165,7 @@ def measure_quality(
         out.
     ``beliefs`` (n, n_classes): the student's probabilities, if it gives any.
     ``measured_on``: what these records are.
+    ``goal``: what it is to be good at.
     Returns: None where no class is known.
 
     Examples
@@ -183,8 +196,11 @@ def measure_quality(
             "same way"
         )
     shares[inside, actual[inside]] = 1.0
-    compared = (_is_more_often_right(actual, named), _tells_apart(actual, named))
-    return _quality(names, shares, named, beliefs, measured_on, compared, named)
+    apart = _tells_apart(actual, named)
+    better = _is_more_often_right(actual, named) if goal == ACCURACY else apart
+    if goal == AUC and apart is not None:
+        better = None if beliefs is None else _orders(actual, beliefs)
+    return _quality(names, shares, named, beliefs, measured_on, (better, apart), named, goal)
 
 
 def beside_the_list(classes: ArrayLike, truth: ArrayLike, measured_on: str = TEST) -> str:
@@ -220,6 +236,7 @@ def judge_by_answers(
     histograms: NoisyHistograms | None,
     predicted: ArrayLike,
     beliefs: Floats | None = None,
+    goal: str = ACCURACY,
 ) -> Quality:
     """Judge a student by what it learnt from: where no class of a public record is known.
 
@@ -232,6 +249,7 @@ def judge_by_answers(
     ``histograms``: what was released besides.
     ``predicted`` (n_public,): what the student says of all public records.
     ``beliefs`` (n_public, n_classes): its probabilities, if it gives any.
+    ``goal``: what it is to be good at.
     """
     names = np.asarray(classes)
     named = pd.Index(names).get_indexer(pd.Index(np.asarray(predicted)))
@@ -240,7 +258,7 @@ def judge_by_answers(
         shown = histograms.rows(histograms.labelled)
         shares[shown.answered] = (shown.counts / shown.totals[:, None])[shown.answered]
     believed = None if beliefs is None else beliefs[queries]
-    return _quality(names, shares, named[queries], believed, RELEASED, (None, None), named)
+    return _quality(names, shares, named[queries], believed, RELEASED, (None, None), named, goal)
 
 
 def judge_by_itself(classes: ArrayLike, predicted: ArrayLike) -> Quality:
@@ -339,6 +357,19 @@ def _tells_apart(actual: NDArray[np.intp], named: NDArray[np.intp]) -> bool | No
     return bool(apart >= _APART and dealt_anew.min() * len(codes) <= _LEVEL)
 
 
+def _orders(actual: NDArray[np.intp], beliefs: Floats) -> bool:
+    """Tell whether probabilities put records of some class before others.
+
+    Ties make the area vary less than assumed.
+    """
+    codes, records = np.unique(actual[actual >= 0], return_counts=True)
+    areas = np.array([_auc(beliefs[:, code], 1.0 * (actual == code)) for code in codes.tolist()])
+    others = len(actual) - records
+    sigmas = (areas - 0.5) / np.sqrt((len(actual) + 1) / (12 * records * others))
+    apart = (areas.mean() - 0.5) / 0.5
+    return bool(apart >= _APART and norm.sf(sigmas).min() * len(codes) <= _LEVEL)
+
+
 def _quality(
     names: NDArray[Any],
     shares: Floats,
@@ -347,6 +378,7 @@ def _quality(
     measured_on: str,
     compared: tuple[bool | None, bool | None],
     all_named: NDArray[np.intp],
+    goal: str,
 ) -> Quality:
     """Put figures and words together.
 
@@ -371,11 +403,13 @@ def _quality(
     majority, most = int(of_class.argmax()), int(answers.argmax())
     accuracy, majority_share = _within(hits.mean()), _within(of_class[majority] / n)
     better, apart = compared
+    if goal == ACCURACY:
+        better, apart = better or (apart and accuracy > majority_share), better or apart
     quality = Quality(
         verdict="",
         reason="",
-        better=better or (apart and accuracy > majority_share),
-        tells_apart=better or apart,
+        better=better,
+        tells_apart=apart,
         measured_on=measured_on,
         n=n,
         accuracy=accuracy,
@@ -388,6 +422,7 @@ def _quality(
         named=str(names[most]),
         n_named=int(answers[most]),
         n_asked=len(all_named),
+        goal=goal,
     )
     return replace(quality, verdict=_verdict(quality), reason=" ".join(_reasons(quality)))
 
@@ -417,6 +452,10 @@ def _within(share: Any) -> float:
 
 def _verdict(found: Quality) -> str:
     majority = f"“{found.majority}”"
+    if found.goal != ACCURACY and found.better is not None:
+        return _verdict_by_goal(found)
+    if found.goal == AUC and found.auc is None and found.tells_apart is not None:
+        return "Whether the student puts records in order cannot be told: it gives no probabilities"
     if found.better:
         return f"The student is better than always answering {majority}"
     if found.tells_apart:
@@ -436,6 +475,15 @@ def _verdict(found: Quality) -> str:
     return "How right the student is is not known: no public record has a known class"
 
 
+def _verdict_by_goal(found: Quality) -> str:
+    if found.goal == BALANCED:
+        than = "better than" if found.better else "no better than"
+        return f"The student is {than} always answering “{found.majority}”, by balanced accuracy"
+    if found.better:
+        return f"The student puts records in order, as always answering “{found.majority}” does not"
+    return "The student puts records in no better order than chance"
+
+
 def _reasons(found: Quality) -> list[str]:
     majority, sentences = f"“{found.majority}”", []
     if found.measured_on == NOTHING_KNOWN:
@@ -451,10 +499,18 @@ def _reasons(found: Quality) -> list[str]:
         sentences.append(
             f"It names “{found.named}” for {_of(found.n_named, found.n_asked)} records."
         )
+    by_goal = _by_goal(found, where)
+    if by_goal:
+        sentences.append(by_goal)
+        where = "them"
     sentences.append(
         f"It is right on {_percent(found.accuracy)} of {where}; always answering {majority} would be "
         f"right on {_percent(found.majority_share)}."
     )
+    if found.goal == BALANCED and found.better and found.accuracy < found.majority_share:
+        sentences.append(
+            "To be right about each class alike costs right answers about the frequent one."
+        )
     if not found.tells_apart and found.accuracy > found.majority_share:
         sentences.append("So small a difference can be chance.")
     if found.tells_apart is False and found.auc is not None and found.auc >= _ORDERED:
@@ -468,6 +524,21 @@ def _reasons(found: Quality) -> list[str]:
             "not take them for chances."
         )
     return sentences
+
+
+def _by_goal(found: Quality, where: str) -> str:
+    """Say the measure of another goal than accuracy, where it can be told."""
+    if found.goal == BALANCED and found.chance < 1:
+        return (
+            f"Its balanced accuracy is {_percent(found.balanced_accuracy)} on {where}; always answering "
+            f"“{found.majority}” would have {_percent(found.chance)}."
+        )
+    if found.goal == AUC and found.auc is not None:
+        return (
+            f"Of two of {where}, one of a class and one of another, its probabilities put the right one "
+            f"first in {_percent(found.auc)} of cases (ROC AUC); chance would in 50.0 %."
+        )
+    return ""
 
 
 def _of(some: int, n: int) -> str:

@@ -19,8 +19,10 @@ from collegium.models.classifiers import check_classifier
 from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.pate.settings import Account, Queries
 from collegium.pate.students.active_choice import require_beliefs
+from collegium.pate.students.goal import ACCURACY, check_goal, wants_balanced_votes
 from collegium.pate.students.selection import ACTIVE
 from collegium.pate.students.supervised import require_comparable
+from collegium.pate.teachers.balanced import balanced
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import check_choosing
 from collegium.pate.voting.price_choice import check_price
@@ -38,6 +40,7 @@ NAMES = {
         "student_preprocessing",
         "teacher_class_shares",
         "student_class_shares",
+        "goal",
         "test",
     )
 }
@@ -67,6 +70,9 @@ class Recipe:
         What teachers and student see of records; fitted on public ones only.
     teacher_class_shares, student_class_shares : mapping, array-like or None
         Public shares of the classes.
+    goal : {"accuracy", "balanced", "auc"}
+        What the student is to be good at: :mod:`collegium.pate.students.goal`. With ``balanced`` and ``auc``
+        :attr:`teacher` is made one whose votes are balanced.
     seed : int
         Public randomness: assignment of owners (keyed by its decimal digits), training (as it is), order
         of the questions (``default_rng([seed, 3])``), participation, splits. Never used for noise.
@@ -93,6 +99,7 @@ class Recipe:
     student_preprocessing: Any = SAME
     teacher_class_shares: Mapping[Any, float] | ArrayLike | None = None
     student_class_shares: Mapping[Any, float] | ArrayLike | None = None
+    goal: str = ACCURACY
     seed: int = 0
     noise_seed: int | None = None
     names: Mapping[str, str] = field(default_factory=lambda: NAMES)
@@ -108,6 +115,9 @@ class Recipe:
             require_comparable(self.student)
         for name in ("preprocessing", "student_preprocessing"):
             _check_transformer(self.names[name], getattr(self, name), name != "preprocessing")
+        check_goal(self.goal)
+        if wants_balanced_votes(self.goal):
+            object.__setattr__(self, "teacher", balanced(self.teacher, self.names["teacher"]))
         object.__setattr__(self, "student", seeded(self.student, self.seed))
 
     @property

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from collegium.data.record_kinds import IMAGES
-from collegium.planner.facts import Facts
+from collegium.planner.facts import LABELS, Facts
 from collegium.planner.rehearsal import Rehearsed
 
-MEASURES = {"accuracy": "accuracy", "balanced": "balanced accuracy", "auc": "ROC AUC"}
+MEASURES = {
+    "accuracy": "accuracy",
+    "balanced": "balanced accuracy",
+    "auc": "ROC AUC",
+    LABELS: "accuracy of a student of the labels",
+}
 _WIDE = 1.645
 """Standard errors on each side: nine in ten."""
 _DOUBT = 0.5

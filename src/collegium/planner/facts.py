@@ -14,10 +14,14 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.data.record_kinds import kind_of_records
 from collegium.errors import InputError
+from collegium.pate.students.goal import ACCURACY
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.by_rule import signal
 from collegium.sgd.settings import Descent
+
+LABELS = "labels"
+"""A goal that only votes reach."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +34,7 @@ class Facts:
     ``X_public``: public records.
     ``known`` (n_public,): class numbers of public records; -1 where nobody knows.
     ``n_records``: private records, counted as group sizes are.
-    ``goal``: what the model is for: "accuracy", "balanced" or "auc".
+    ``goal``: what is wanted: "accuracy", "balanced", "auc", or released "labels".
     ``neighbours``: whom the guarantee compares.
     ``class_shares`` (n_classes,): public shares of the classes, if given.
     ``seed``: of public randomness.
@@ -42,7 +46,7 @@ class Facts:
     X_public: Any
     known: NDArray[np.intp]
     n_records: int
-    goal: str = "accuracy"
+    goal: str = ACCURACY
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
     class_shares: NDArray[np.float64] | None = None
     seed: int = 0
@@ -59,6 +63,11 @@ class Facts:
     def of(cls, budgets: Budgets, **others: Any) -> Facts:
         """Take the public side of budgets."""
         return cls(dict(budgets.groups), budgets.public_sizes(), **others)
+
+    @property
+    def kept_goal(self) -> str:
+        """The goal of a student: where labels are wanted, to be right."""
+        return ACCURACY if self.goal == LABELS else self.goal
 
     @property
     def n_people(self) -> int:

@@ -19,9 +19,10 @@ from collegium.data.tables import as_records
 from collegium.errors import InputError
 from collegium.extremes import apart
 from collegium.pate.from_python import one_each
+from collegium.pate.students.goal import ACCURACY
 from collegium.planner.candidates import Candidate, Sections, direct
 from collegium.planner.expected import MEASURES, Expected, from_experience, from_labels
-from collegium.planner.facts import Facts
+from collegium.planner.facts import LABELS, Facts
 from collegium.planner.rehearsal import NO_NOISE, DescentRehearsal, Rehearsed
 from collegium.planner.stand_ins import ENOUGH, stand_ins
 from collegium.planner.votes import rehearse_votes, votes
@@ -104,7 +105,8 @@ class Recommendation:
         A student of its beliefs, where one was chosen (``sections["student"]``), learns afterwards:
         :meth:`~collegium.DPSGDClassifier.teach`.
         """
-        return DPSGDClassifier(**parameters)
+        goal = self.sections.get("student", {}).get("goal", ACCURACY)
+        return DPSGDClassifier(goal=goal, **parameters)
 
     def __str__(self) -> str:
         lines = [f"{self.method}; expected: {self.expected.in_words()}"]
@@ -154,8 +156,11 @@ def recommend_from(
     by_votes = votes(facts)
     tell(f"rehearsing {by_votes.name}")
     tried = {candidate.name: whole, by_votes.name: rehearse_votes(facts, rehearsal.found, by_votes)}
-    if _is_better(tried[by_votes.name], whole, rehearsal.found.synthetic):
+    if facts.goal == LABELS or _is_better(tried[by_votes.name], whole, rehearsal.found.synthetic):
         candidate = by_votes
+    sections = candidate.sections
+    if facts.kept_goal != ACCURACY:
+        sections = {**sections, "student": {**sections.get("student", {}), "goal": facts.goal}}
     notes = []
     if found.synthetic:
         expected = from_experience(facts)
@@ -178,7 +183,7 @@ def recommend_from(
     notes += _of_shape(facts)
     return Recommendation(
         candidate.name,
-        candidate.sections,
+        sections,
         candidate.reasons,
         expected,
         tried,
@@ -352,8 +357,8 @@ def recommend(
     y_public : array-like, shape (n_public,), optional
         Their classes, where somebody knows them; missing values (None, NaN) elsewhere. A few hundred make the
         prediction one.
-    goal : {"accuracy", "balanced", "auc"}
-        What the model is for.
+    goal : {"accuracy", "balanced", "auc", "labels"}
+        What the model is for; or labels of public records, which only votes release.
     neighbours : {"blanked", "replaced"}
         Whom the guarantee compares.
     class_shares : mapping of class to share, or array-like, optional

@@ -22,6 +22,7 @@ from collegium.budgets import Budgets
 from collegium.pate.quality import measure_quality
 from collegium.pate.records import Records
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
+from collegium.pate.students.goal import AUC, BALANCED, believed_shares
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.views import fitted_view
 from collegium.planner.facts import Facts
@@ -114,7 +115,7 @@ class DescentRehearsal:
             model = public_model(self.seen[some], codes)
             beliefs[np.ix_(judged, model.classes_)] = model.predict_proba(self.seen[judged])
         rows = self.known.labelled
-        return scored(self.facts, beliefs[rows], self.known.codes[rows], synthetic=False)
+        return scored(self.facts, beliefs[rows], self.known.codes[rows])
 
     def score(self, of_signal: float) -> Rehearsed:
         """Learn from three quarters of the stand-ins and judge by the last, four times.
@@ -130,11 +131,7 @@ class DescentRehearsal:
                 taught.append(is_student)
         rows = self.found.labelled
         return scored(
-            self.facts,
-            beliefs[rows],
-            self.found.codes[rows],
-            self.found.synthetic,
-            float(np.mean(taught)),
+            self.facts, beliefs[rows], self.found.codes[rows], by_student=float(np.mean(taught))
         )
 
     def _learn(self, rows: NDArray[np.intp], of_signal: float) -> tuple[Any, bool]:
@@ -171,25 +168,26 @@ class DescentRehearsal:
 
 
 def scored(
-    facts: Facts, beliefs: Floats, codes: NDArray[np.intp], synthetic: bool, by_student: float = 0.0
+    facts: Facts,
+    beliefs: Floats,
+    codes: NDArray[np.intp],
+    named: NDArray[np.intp] | None = None,
+    by_student: float = 0.0,
 ) -> Rehearsed:
-    """Judge beliefs by the goal's measure."""
+    """Judge by the goal's measure.
+
+    ``named`` (n,): class numbers; default: what the goal makes of the beliefs.
+    """
     classes = np.arange(beliefs.shape[1])
-    shares = None if synthetic else facts.shares
-    named = (beliefs if facts.goal == "accuracy" or shares is None else beliefs / shares).argmax(
-        axis=1
-    )
-    quality = measure_quality(classes, codes, classes[named], beliefs)
+    if named is None:
+        shares = believed_shares(beliefs) if facts.goal == BALANCED else 1.0
+        named = (beliefs / shares).argmax(axis=1)
+    quality = measure_quality(classes, codes, named, beliefs)
     assert quality is not None
-    score = {
-        "accuracy": quality.accuracy,
-        "balanced": quality.balanced_accuracy,
-        "auc": quality.auc if quality.auc is not None else math.nan,
-    }[facts.goal]
-    counts = np.bincount(codes, minlength=len(classes))
-    # Of a share among n records; balanced measures rest on the rarest class.
-    rare = (
-        len(codes) if facts.goal == "accuracy" else len(classes) * max(1, counts[counts > 0].min())
-    )
-    error = math.sqrt(max(score * (1 - score), 0.25 / max(len(codes), 1)) / rare)
+    score, n = quality.accuracy, len(codes)
+    if facts.goal in (BALANCED, AUC):  # rests on the rarest class
+        score = quality.balanced_accuracy if facts.goal == BALANCED else quality.auc or math.nan
+        counts = np.bincount(codes, minlength=len(classes))
+        n = len(classes) * int(counts[counts > 0].min())
+    error = math.sqrt(max(score * (1 - score), 0.25 / n) / n)
     return Rehearsed(float(score), error, float(quality.accuracy), len(codes), by_student)

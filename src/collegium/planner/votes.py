@@ -56,7 +56,7 @@ def votes(facts: Facts) -> Candidate:
     return Candidate(VOTES, sections, reasons)
 
 
-def recipe_of(candidate: Candidate, n_answers: int, seed: int) -> Recipe:
+def recipe_of(candidate: Candidate, n_answers: int, facts: Facts) -> Recipe:
     """Build a recipe for records that are seen already."""
     teachers, student = candidate.sections["teachers"], candidate.sections["student"]
     return Recipe(
@@ -67,8 +67,9 @@ def recipe_of(candidate: Candidate, n_answers: int, seed: int) -> Recipe:
         aggregator=GNMax(answers=n_answers),
         queries=Queries(release="histogram"),
         student_preprocessing=SAME,
-        seed=seed,
-        noise_seed=seed,
+        goal=facts.kept_goal,
+        seed=facts.seed,
+        noise_seed=facts.seed,
     )
 
 
@@ -91,10 +92,11 @@ def rehearse_votes(facts: Facts, found: StandIns, candidate: Candidate) -> Rehea
         classes=classes,
         X_public=take_rows(seen, asked),
     )
-    run = PateRun(recipe_of(candidate, len(asked), facts.seed), records)
+    run = PateRun(recipe_of(candidate, len(asked), facts), records)
     student = run.teach(run.release(run.votes()))
     beliefs = beliefs_of(student, records.X_public, classes)
-    return scored(facts, beliefs, found.codes[asked], found.synthetic)
+    named = np.asarray(student.predict(records.X_public), dtype=np.intp)
+    return scored(facts, beliefs, found.codes[asked], named)
 
 
 def _as_many(facts: Facts, random: np.random.Generator) -> Budgets:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from collegium.accounting.statement import FALSE_ALARMS, GroupSpending
 from collegium.errors import InputError
 from collegium.pate.quality import Quality
+from collegium.pate.students.goal import ACCURACY, AUC, BALANCED
 from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.report import words
 from collegium.report.effect_rows import as_context
@@ -215,24 +216,28 @@ def student_headlines(quality: Quality | None, model: str = "student") -> list[d
             f"{quality.calibration_error:.3f}",
             words.CALIBRATION.format(model),
         )
-    return [
+    beside = [
         right,
         {
             "name": f"Always answering “{quality.majority}”",
             "value": share(quality.majority_share),
             "note": f"{where}: what a {model} must be better than"
-            if known
+            if known and quality.goal == ACCURACY
             else f"{where}: the most frequent one",
         },
-        *(
-            {
-                "name": name if known else f"{name} against released answers",
-                "value": value,
-                "note": note,
-            }
-            for name, (value, note) in beyond.items()
-        ),
     ]
+    measures = {
+        name: {
+            "name": name if known else f"{name} against released answers",
+            "value": value,
+            "note": note,
+        }
+        for name, (value, note) in beyond.items()
+    }
+    first = measures.pop(
+        {BALANCED: "Balanced accuracy", AUC: "ROC AUC"}.get(quality.goal, ""), None
+    )
+    return [*([] if first is None else [first]), *beside, *measures.values()]
 
 
 def _answer_headlines(data: ReportData) -> list[dict[str, str]]:

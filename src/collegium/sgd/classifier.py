@@ -24,10 +24,19 @@ from collegium.pate.from_python import (
 from collegium.pate.quality import STARTED, Quality, judge_by_itself, measure_quality, of_a_model
 from collegium.pate.recipe import SAME
 from collegium.pate.records import Records
+from collegium.pate.students.goal import (
+    ACCURACY,
+    BALANCED,
+    answering,
+    check_goal,
+    without_goal,
+)
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.views import View, fitted_view
-from collegium.sgd.face import AUTO, DescentFace
+from collegium.sgd.face import AUTO, Answering, DescentFace
+from collegium.sgd.linear_model import as_rows
 from collegium.sgd.progress import OnStep
+from collegium.sgd.run import DescentRun
 from collegium.sgd.settings import Descent
 from collegium.sgd.together import Choice, choose, taught_by_beliefs
 
@@ -87,6 +96,11 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
     classes : array-like, optional
         The public list of classes. Default: those that occur in ``y``, which the guarantee then does not
         cover: ``privacy_`` says so, and a :class:`~collegium.PrivacyWarning` is given.
+    goal : {"accuracy", "balanced", "auc"}
+        What the model is to be good at (:mod:`collegium.pate.students.goal`): to be right as often as
+        possible; to be right about each class alike, however frequent it is (its probabilities are held
+        against the shares that it believes in over the public records, which it needs); or to put records
+        in order. Steps and probabilities are the same, and so is the cost.
     noise_seed : int, optional
         Seeded noise (and samples) for experiments: **the result is not private**. Default: from the
         operating system.
@@ -169,6 +183,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         delta: float = DEFAULT_DELTA,
         preprocessing: Any = AUTO,
         classes: ArrayLike | None = None,
+        goal: str = ACCURACY,
         noise_seed: int | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -190,6 +205,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         self.delta = delta
         self.preprocessing = preprocessing
         self.classes = classes
+        self.goal = goal
         self.noise_seed = noise_seed
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -255,6 +271,12 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         self._forget()
         check_truth("public_may_overlap", public_may_overlap)
         check_truth("scales_may_differ", scales_may_differ)
+        check_goal(self.goal)
+        if self.goal == BALANCED and X_public is None:
+            raise InputError(
+                f"goal {BALANCED!r} takes the shares of the classes from public records, and there are none: "
+                "give X_public, or another goal"
+            )
         if ledger is not None and self.classes is None:
             raise InputError(NO_LIST)
         recipe = self._recipe(X_public)
@@ -303,8 +325,13 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
             there = ~np.isnan(known)
             truth[there] = self.classes_[known[there].astype(np.intp)]
         beliefs = beliefs_of(model, prepared, self.classes_)
-        found = measure_quality(self.classes_, truth, predicted, beliefs, STARTED)
+        found = measure_quality(self.classes_, truth, predicted, beliefs, STARTED, self.goal)
         return self._worded(judge_by_itself(self.classes_, predicted) if found is None else found)
+
+    def _answering(self, run: DescentRun) -> Answering:
+        if self.goal != BALANCED:
+            return super()._answering(run)
+        return partial(answering, self.goal, X_public=as_rows(run.X_seen, "public records"))
 
     def _worded(self, found: Quality) -> Quality:
         return of_a_model(found)
@@ -342,7 +369,8 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
             If the records are not like those that the model was fitted to, or the student cannot learn from
             them.
         """
-        model, prepared = self._ready(X_public)
+        published, prepared = self._ready(X_public)
+        model = without_goal(published)
         records = self._like_fitted(X_public)
         if isinstance(preprocessing, str) and preprocessing == SAME:
             view = View(self.preprocessing_, "preprocessing")
@@ -353,7 +381,9 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         with one_line_about("student", "trained on what the model believes"):
             taught = taught_by_beliefs(student, seen, beliefs, self.classes_, _silent)
             choice = choose(self.noise_, model, taught, prepared, seen)
-        return (view.published(taught) if choice.student else self.model_), choice
+        if not choice.student:
+            return self.model_, choice
+        return view.published(answering(self.goal, taught, seen)), choice
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict probabilities, shape (n_records, n_classes)."""
@@ -361,7 +391,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         return beliefs_of(model, prepared, self.classes_)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score classes, as scikit-learn's LogisticRegression does."""
+        """Score classes, as scikit-learn's LogisticRegression does, whatever the goal is."""
         model, prepared = self._ready(X)
         return np.asarray(model.decision_function(prepared))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from collegium.sgd.ledgered import DescentSpending
 
 Floats = NDArray[np.float64]
+Answering = Callable[[Any], Any]
 AUTO = "auto"
 
 
@@ -176,7 +178,8 @@ class DescentFace(Face):
         if recipe.noise_seed is None:
             tell_of_fits_before(run.records, ledger is None)
         # Whoever keeps a told progress keeps this, too: of the run, only what is published is in it.
-        published = partial(_published, run.view, records.classes, recipe.bounds)
+        answering = self._answering(run)
+        published = partial(_published, run.view, records.classes, recipe.bounds, answering)
         if spending is not None and ledger is not None:
             spending.reserve(
                 ledger,
@@ -213,6 +216,10 @@ class DescentFace(Face):
         self.model_ = published(learnt.state)
         return run
 
+    def _answering(self, run: DescentRun) -> Answering:
+        """Tell how a model is to answer."""
+        return _as_it_is
+
     def _ready(self, X: Any) -> tuple[Any, Any]:
         """Give the linear model, and records as rows of numbers."""
         records = self._like_fitted(X)
@@ -236,9 +243,17 @@ def _on_ledger(
 
 
 def _published(
-    view: View, classes: NDArray[Any], bounds: tuple[float, float] | None, state: State
+    view: View,
+    classes: NDArray[Any],
+    bounds: tuple[float, float] | None,
+    answering: Answering,
+    state: State,
 ) -> Any:
-    return view.published(linear_model(state.model, classes, bounds))
+    return view.published(answering(linear_model(state.model, classes, bounds)))
+
+
+def _as_it_is(model: Any) -> Any:
+    return model
 
 
 class _InProcess(DescentMemory):

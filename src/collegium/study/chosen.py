@@ -109,7 +109,7 @@ def facts_of(config: StudyConfig, data: StudyData, goal: str | None = None) -> F
         X_public=data.X_public,
         known=known,
         n_records=len(data.X),
-        goal=getattr(config.student, "goal", "accuracy") if goal is None else goal,
+        goal=config.student.goal if goal is None else goal,
         neighbours=Neighbours.ADD_OR_REMOVE,
         class_shares=None if shares is None else as_class_shares(shares, data.classes),
         seed=config.study.seed,
@@ -148,6 +148,8 @@ def with_sections(config: StudyConfig, sections: Mapping[str, Mapping[str, Any]]
         name: {**sections.get(name, {}), **config.given.get(name, {})} for name in sorted(names)
     }
     merged["method"] = dict(sections["method"])
+    if "model" not in merged.get("student", {}):  # no student: shares have told what they can
+        merged.get("student", {}).pop("class_shares", None)
     made = config_from(merged, config.folder)
     return replace(made, run=config.run, ledger=config.ledger, privacy=config.privacy)
 

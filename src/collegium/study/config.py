@@ -80,7 +80,9 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
         seen = sections["preprocessing"]
         if seen.kind in (None, "principal", "binned", "scattering", "kernel", "components"):
             sections["preprocessing"] = replace(seen, components=MOST_COMPONENTS)
-    has_student = sections["method"].kind == PATE or bool(given.get("student"))
+    # Without a student, the goal is the direct model's.
+    asked_for = set(given.get("student", {})) - {"goal"}
+    has_student = sections["method"].kind == PATE or bool(asked_for)
     config = StudyConfig(**sections, folder=folder, has_student=has_student, given=given)
     check_together(config, given)
     return config

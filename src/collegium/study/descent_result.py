@@ -80,7 +80,8 @@ def measured(
             continue
         predicted = np.asarray(model.predict(X))
         beliefs = beliefs_about(model, X, data.classes)
-        quality = measure_quality(data.classes, y, predicted, beliefs, where)
+        goal = config.student.goal
+        quality = measure_quality(data.classes, y, predicted, beliefs, where, goal)
         if where == TEST:
             answers = StudentAnswers(y, predicted, data.test_groups)
     if quality is not None and not is_student:

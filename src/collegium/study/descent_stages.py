@@ -30,7 +30,7 @@ from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.descent_report import descent_report
 from collegium.study.descent_result import DescentResult, measured, unjudged
-from collegium.study.descent_student import Believer
+from collegium.study.descent_student import Believer, published_model
 from collegium.study.descent_terms import TERMS, DescentTerms, keep_descent_terms, read_descent
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.from_settings import descent_recipe_of
@@ -167,7 +167,7 @@ def run_descent_study(
             ledger.settle(folder, learnt.account)
         about = {"steps": learnt.account.steps, "steps_lost": memory.lost}
         stage = StudentStage(
-            config, folder, data, notes, lambda: _published(run, learnt, believer), WITHOUT
+            config, folder, data, notes, lambda: _published(config, run, learnt, believer), WITHOUT
         )
         told = {
             **learnt.privacy.to_dict(),
@@ -262,7 +262,7 @@ def _rehearse(planned: PlannedDescent) -> Any:
     untaught = run.start(planned.n_features)
     account = DescentAccount(run.plan)
     privacy = account.statement(run.arrangement.sentence, noise_is_private=False)
-    model = run.view.published(run.model(Learnt(untaught, privacy, account)))
+    model = published_model(planned.config, run, run.model(Learnt(untaught, privacy, account)))
     if believer is not None:
         model = believer.rehearsed() or model
     for X, name in ((data.X_public[:1], "public records"), (data.X_test, "data.test")):
@@ -272,10 +272,12 @@ def _rehearse(planned: PlannedDescent) -> Any:
     return model
 
 
-def _published(run: DescentRun, learnt: Learnt, believer: Believer | None) -> Any:
+def _published(
+    config: StudyConfig, run: DescentRun, learnt: Learnt, believer: Believer | None
+) -> Any:
     if believer is not None:
         return believer.taught(run.model(learnt))
-    return run.view.published(run.model(learnt))
+    return published_model(config, run, run.model(learnt))
 
 
 def _report(
@@ -290,7 +292,7 @@ def _report(
     run.observer.stage("report")
     asked = "test" if data.X_test is not None else "public"
     path = folder.release / STUDENT_FILE
-    direct = student_bytes(run.view.published(run.model(learnt)), data.inputs)
+    direct = student_bytes(published_model(config, run, run.model(learnt)), data.inputs)
     is_student = config.has_student and not (path.exists() and path.read_bytes() == direct)
     with one_line_about("the model", f"asked about the {asked} records"):
         effects, quality = measured(config, run.plan, data, model, is_student)

@@ -11,6 +11,7 @@ from collegium.data.class_shares import as_class_shares
 from collegium.data.tables import one_hot, stack_rows
 from collegium.models.trial import one_line_about
 from collegium.pate.rehearsal import rehearse_student
+from collegium.pate.students.goal import BALANCED, answering
 from collegium.pate.students.share_matching import match_shares
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.views import View, fitted_view
@@ -83,5 +84,13 @@ class Believer:
         choice = choose(noise, model, student, run.X_seen, self._seen, run.recipe.seed)
         self._run.observer.note(choice.in_words)
         if not choice.student:
-            return self._run.view.published(model)
-        return self.view.published(student)
+            return published_model(self._config, run, model)
+        goal = self._config.student.goal
+        return self.view.published(answering(goal, student, self._seen))
+
+
+def published_model(config: StudyConfig, run: DescentRun, model: Any) -> Any:
+    """Let what was learnt directly answer for the goal, and take records as they are."""
+    goal = config.student.goal
+    seen = run.X_seen if goal == BALANCED else None
+    return run.view.published(answering(goal, model, seen))

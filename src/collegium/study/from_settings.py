@@ -12,6 +12,7 @@ from collegium.errors import InputError
 from collegium.models.classifiers import check_classifier
 from collegium.pate.catalogue import build_model, build_preprocessing
 from collegium.pate.recipe import SAME, Recipe, seeded
+from collegium.pate.students.goal import require_beliefs_for
 from collegium.pate.students.share_matching import require_probabilities
 from collegium.sgd.run import DescentRecipe
 from collegium.sgd.settings import WHITENING
@@ -25,6 +26,7 @@ _NAMES = {
     "student_preprocessing": "student.preprocessing",
     "teacher_class_shares": "teachers.class_shares",
     "student_class_shares": "student.class_shares",
+    "goal": "student.goal",
     "test": "data.test",
 }
 
@@ -66,6 +68,7 @@ def recipe_of(config: StudyConfig) -> Recipe:
         student_preprocessing=_student_preprocessing(config),
         teacher_class_shares=teachers.class_shares,
         student_class_shares=student.class_shares,
+        goal=student.goal,
         seed=config.study.seed,
         noise_seed=aggregation.noise_seed if aggregation.noise == "seeded" else None,
         names=_NAMES,
@@ -91,6 +94,7 @@ def student_of(config: StudyConfig) -> Any:
     check_classifier(model, _NAMES["student"], learns_by=("fit", "fit_released"))
     if config.student.class_shares is not None:
         require_probabilities(model)
+    require_beliefs_for(config.student.goal, model)
     return seeded(model, config.study.seed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from collegium.pate.students.goal import ACCURACY, wants_balanced_votes
 from collegium.pate.students.selection import ACTIVE, RANDOM
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.release import LABELS
@@ -77,4 +78,8 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
         del settings["student"]
     else:  # shares correct the student that is published, not the one that steers
         settings["student"].pop("class_shares", None)
+        settings["student"].pop("goal", None)
+    # Teachers that voted for one goal cannot be asked for another.
+    if wants_balanced_votes(config.student.goal):
+        settings["teachers"]["votes"] = f"balanced (student.goal is not {ACCURACY!r})"
     return settings

@@ -9,6 +9,7 @@ import pandas as pd
 
 from collegium.data.tables import described
 from collegium.pate.quality import Quality
+from collegium.pate.students.goal import ACCURACY, BALANCED
 from collegium.report.numbers import clean, count
 from collegium.study.config import StudyConfig
 from collegium.study.descent_result import DescentResult
@@ -66,6 +67,7 @@ def _card(
         "## What goes in, what comes out",
         *_inputs(data),
         f"Classes: {_listed(data.classes.tolist())}.",
+        *(_answers(config) if has_model else ()),
         *(_use(data) if has_model else ()),
         "## How good it is",
         *quality,
@@ -136,6 +138,22 @@ def _inputs(data: StudyData) -> list[str]:
     columns = inputs["columns"]
     more = [f"… and {count(len(columns) - _SHOWN)} more."] if len(columns) > _SHOWN else []
     return ["A record has these columns:", _table(("column", "holds"), columns[:_SHOWN]), *more]
+
+
+def _answers(config: StudyConfig) -> list[str]:
+    """Say what its answers and probabilities mean, where that is not what one expects."""
+    goal, lines = config.student.goal, []
+    if goal == BALANCED:
+        lines.append(
+            "It is to be right about each class alike, however frequent that is: the class that it names "
+            "need not be the most probable one."
+        )
+    if not config.is_direct and goal != ACCURACY and config.student.class_shares is None:
+        lines.append(
+            "Its probabilities are those of classes that are equally frequent: they put records in order, "
+            "and are no chances."
+        )
+    return [" ".join(lines)] if lines else []
 
 
 def _use(data: StudyData) -> list[str]:

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from collegium.errors import InputError
+from collegium.pate.students.goal import BalancedAnswers
 from collegium.study.student_file import StoredStudent
 
 
@@ -68,15 +70,53 @@ def _converted(stored: StoredStudent, n_features: int, type_name: str) -> bytes:
     from skl2onnx import to_onnx
     from skl2onnx.common import data_types
 
+    student, balanced = _apart(stored.student)
     kind = getattr(data_types, type_name)
     model = to_onnx(
-        stored.student,
+        student,
         initial_types=[("records", kind([None, n_features]))],
-        options={"zipmap": False} if hasattr(stored.student, "predict_proba") else None,
+        options={"zipmap": False} if hasattr(student, "predict_proba") else None,
     )
+    if balanced is not None:
+        _answer_balanced(model, balanced)
     set_model_props(model, {"inputs": json.dumps(stored.inputs)})
     content: bytes = model.SerializeToString(deterministic=True)
     return content
+
+
+def _apart(student: Any) -> tuple[Any, BalancedAnswers | None]:
+    """Take what answers for a goal off the end of a student, which no converter knows."""
+    if isinstance(student, BalancedAnswers):
+        return student.student, student
+    last = student.steps[-1][1] if isinstance(student, Pipeline) else None
+    if isinstance(last, BalancedAnswers):
+        return Pipeline([*student.steps[:-1], (student.steps[-1][0], last.student)]), last
+    return student, None
+
+
+def _answer_balanced(model: Any, balanced: BalancedAnswers) -> None:
+    """Let a converted student name the class whose probability is largest beside its share."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph = model.graph
+    label, beliefs = graph.output[0], graph.output[1]
+    for node in graph.node:  # what it would have named stays inside
+        node.output[:] = [f"{name}_plain" if name == label.name else name for name in node.output]
+    is_double = beliefs.type.tensor_type.elem_type == TensorProto.DOUBLE
+    shares = np.asarray(balanced.shares, dtype=np.float64 if is_double else np.float32)
+    is_text = label.type.tensor_type.elem_type == TensorProto.STRING
+    names = balanced.classes_.astype(str).astype(object) if is_text else balanced.classes_
+    names = names if is_text else names.astype(np.int64)
+    graph.initializer.extend(
+        [numpy_helper.from_array(shares, "shares"), numpy_helper.from_array(names, "names")]
+    )
+    graph.node.extend(
+        [
+            helper.make_node("Div", [beliefs.name, "shares"], ["beside_shares"]),
+            helper.make_node("ArgMax", ["beside_shares"], ["number"], axis=1, keepdims=0),
+            helper.make_node("Gather", ["names", "number"], [label.name]),
+        ]
+    )
 
 
 def _asked(content: bytes, records: NDArray[Any]) -> NDArray[Any]:

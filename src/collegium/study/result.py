@@ -102,9 +102,9 @@ def measure(
         answers = StudentAnswers(data.y_test, predicted, data.test_groups)
         student_accuracy = float(np.mean(predicted == data.y_test))
         beliefs = beliefs_about(student, data.X_test, data.classes)
-        quality = measure_quality(data.classes, data.y_test, predicted, beliefs)
+        quality = measure_quality(data.classes, data.y_test, predicted, beliefs, goal=recipe.goal)
     if quality is None:
-        quality = _quality_on_public_records(data, released, student)
+        quality = _quality_on_public_records(data, released, student, recipe.goal)
     shares = recipe.class_shares("student", data.classes)
     if shares is None:
         shares = recipe.class_shares("teacher", data.classes)
@@ -112,18 +112,20 @@ def measure(
     return Measured(effects, label_accuracy, student_accuracy, quality)
 
 
-def _quality_on_public_records(data: StudyData, released: Released, student: Any) -> Quality:
+def _quality_on_public_records(
+    data: StudyData, released: Released, student: Any, goal: str
+) -> Quality:
     """Judge the student where there is no test set: by public classes, or else by what was released."""
     predicted = np.asarray(student.predict(data.X_public))
     beliefs = beliefs_about(student, data.X_public, data.classes)
     found = None
     if data.y_public is not None:
-        found = measure_quality(data.classes, data.y_public, predicted, beliefs, PUBLIC)
+        found = measure_quality(data.classes, data.y_public, predicted, beliefs, PUBLIC, goal)
     if found is not None:
         return found
     labels = released.labels
     return judge_by_answers(
-        data.classes, labels.queries, labels.labels, released.histograms, predicted, beliefs
+        data.classes, labels.queries, labels.labels, released.histograms, predicted, beliefs, goal
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from collegium.parameters import Setting, Settings, same_as, setting, settings_of
 from collegium.pate.settings import Account, Queries
+from collegium.pate.students.goal import ACCURACY, GOALS
 from collegium.pate.voting.aggregators import AGGREGATORS, InteractiveGNMax
 from collegium.personalisation import (
     PERSONALISATIONS,
@@ -467,7 +468,7 @@ class Aggregation(Settings):
 
 @dataclass(frozen=True)
 class StudentSection(Settings):
-    """The model that is published; with method sgd only if something stands here."""
+    """The model that is published; with method sgd only if something besides a goal stands here."""
 
     model: str = setting(
         "logistic-regression",
@@ -495,6 +496,13 @@ class StudentSection(Settings):
         kind="table",
         example='{ "<=50K" = 0.76, ">50K" = 0.24 }',
         items=("number",),
+    )
+    goal: str = setting(
+        ACCURACY,
+        "What it is to be good at. accuracy: to be right as often as possible. balanced: to be right about "
+        "each class alike, however rare it is. auc: to put records in order. With the last two, teachers "
+        "vote as if the classes of their shards were equally frequent. Costs nobody anything.",
+        choices=GOALS,
     )
     section: ClassVar[str] = "student"
 

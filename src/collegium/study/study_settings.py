@@ -11,6 +11,7 @@ from typing import Any
 from collegium.budgets import Policy
 from collegium.parameters import settings_of
 from collegium.pate.settings import Account, Queries
+from collegium.pate.students.goal import ACCURACY
 from collegium.pate.teachers.engines import Engine
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.study.sections import (
@@ -99,7 +100,7 @@ class StudyConfig:
             outside.add(Method.section)
         if not self.has_student:
             outside.add(StudentSection.section)
-        return {
+        said = {
             section: {
                 name: _plain(value)
                 for name in settings_of(cls)
@@ -109,6 +110,11 @@ class StudyConfig:
             for section, cls in SECTIONS.items()
             if section not in outside
         }
+        if self.student.goal != ACCURACY:  # also where what was learnt directly is published
+            said.setdefault(StudentSection.section, {})["goal"] = self.student.goal
+        else:  # releases of before there was a choice stay what they were
+            said.get(StudentSection.section, {}).pop("goal", None)
+        return said
 
     def published(self) -> dict[str, dict[str, Any]]:
         """The same for a release, which says of files what they are called, and not where they lie."""

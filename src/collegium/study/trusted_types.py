@@ -29,6 +29,7 @@ _OF_COLLEGIUM = (
     "pate.students.embedding.EvenScattering",
     "pate.students.embedding.PublicEmbedding",
     "pate.students.gaussian_process.GaussianProcessStudent",
+    "pate.students.goal.BalancedAnswers",
     "pate.students.graph.GraphStudent",
     "pate.students.neural_student.NeuralStudent",
     "pate.students.regression.RegressionStudent",

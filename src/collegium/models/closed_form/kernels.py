@@ -241,6 +241,17 @@ class KernelTeachers(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         squares = _squares(table, origin, None)
         return in_threads(lambda model: model.vote(model.radial_scores(squares, origin)), models)
 
+    def believe_shards(
+        self, models: Sequence[KernelModel], X_public: Any
+    ) -> list[NDArray[np.float64]]:
+        """Estimate the probabilities of the classes of each shard, shape (n_public, n_present) each."""
+        table = dense_table(X_public, "public records")
+        return in_threads(lambda model: self._beliefs(model.scores(table)), models)
+
+    @abstractmethod
+    def _beliefs(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Turn scores into probabilities, or estimates of them; rows add up to 1."""
+
     def _fit_one(self, shard: Shard) -> KernelModel:
         X, y = shard
         classes = np.unique(y)

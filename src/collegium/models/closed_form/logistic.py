@@ -98,7 +98,10 @@ class LogisticTeachers(KernelTeachers):
         ndarray, shape (n_records, n_classes)
             In the order of ``classes_``.
         """
-        return np.asarray(softmax(self._scores(X).astype(np.float64), axis=1))
+        return self._beliefs(self._scores(X))
+
+    def _beliefs(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
+        return np.asarray(softmax(scores.astype(np.float64), axis=1))
 
     def _solve(
         self, shard: ShardKernel, y: NDArray[np.intp], classes: NDArray[np.intp]

@@ -104,6 +104,9 @@ class RidgeTeachers(KernelTeachers):
         # Centring makes the constant an eigenvector with eigenvalue 0, up to rounding.
         return dual - dual.mean(axis=0), intercept
 
+    def _beliefs(self, scores: NDArray[np.float32]) -> NDArray[np.float64]:
+        return np.asarray((scores.astype(np.float64) + 1) / 2)  # of targets of 1 and −1
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.alpha is not None:

@@ -245,6 +245,11 @@ class TabularTeachers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         records = _matrix(X_public, "the public records")
         return in_threads(lambda model: model.predict(records), models)
 
+    def believe_shards(self, models: Sequence[TabularModel], X_public: Any) -> list[Floats]:
+        """Estimate the probabilities of the classes of each shard, shape (n_public, n_present) each."""
+        records = _matrix(X_public, "the public records")
+        return in_threads(lambda model: model.scores(records), models)
+
     def _check_settings(self) -> None:
         check_choice("scale", self.scale, ("given", "shard"), ModelError)
         for name in ("powers", "widths", "amplitudes"):

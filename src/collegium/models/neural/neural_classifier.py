@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -312,6 +313,16 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         machine = find_machine(self.device, self.n_threads)
         return [logits.argmax(axis=1) for logits in ask_networks(models, X_public, machine)]
+
+    def believe_shards(
+        self, models: Sequence[TrainedNetwork], X_public: Any
+    ) -> list[NDArray[np.float64]]:
+        """Tell the probabilities of all classes, shape (n_public, n_classes) for each network."""
+        from collegium.models.neural.predicting import ask_networks
+
+        machine = find_machine(self.device, self.n_threads)
+        logits = ask_networks(models, X_public, machine)
+        return [np.asarray(softmax(own.astype(np.float64), axis=1)) for own in logits]
 
     def _kind(self) -> tuple[Callable[..., Any], bool, TrainingRecipe]:
         """Return the factory, whether it takes images, and its recipe."""
