@@ -27,7 +27,9 @@ AggregatorName = Annotated[
 ]
 Method = Annotated[
     str,
-    typer.Option("--personalisation", help="uniform, upsampling, weighting, vanishing or bagging."),
+    typer.Option(
+        "--personalisation", help="uniform, upsampling, weighting, vanishing, bagging or hybrid."
+    ),
 ]
 PriceName = Annotated[
     str | None,

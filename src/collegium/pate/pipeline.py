@@ -46,6 +46,7 @@ from collegium.pate.voting.pricing import LabelPricing, pricing_for
 from collegium.pate.voting.release import HISTOGRAM
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.assignment import check_assignment
+from collegium.personalisation.bins import said_of
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 
@@ -105,6 +106,8 @@ class PateRun:
 
     Attributes
     ----------
+    granted : Budgets
+        What people granted; those of the records are in few groups.
     plan : Plan
         From public numbers only.
     aggregator : Aggregator
@@ -130,9 +133,16 @@ class PateRun:
         verbose: int = 0,
     ) -> None:
         self.recipe = recipe
+        self.granted = records.budgets
+        if not records.arrangement.on_ledger:  # whose groups are those that are reserved for
+            few = recipe.personalisation.few_budgets(self.granted, recipe.n_teachers)
+            records = records if few is self.granted else replace(records, budgets=few)
         self.records = records
         self.memory = Memory() if memory is None else memory
         self.observer = Observer() if observer is None else observer
+        said = said_of(self.granted, records.budgets)
+        if said:
+            self.observer.note(said)
         self._lend_workers = lend_workers
         self._verbose = verbose
         self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
