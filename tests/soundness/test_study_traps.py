@@ -115,7 +115,9 @@ def test_publishing_the_statement_depends_on_private_data_through_outcomes_alone
     paths = [study(tmp_path / name, guarantee, s) for name, s in (("a", 0), ("b", 0.9))]
     for path in paths:  # few enough queries for either, or the other's outcomes would be refused
         text = path.read_text().replace("sigma = 5\n", "sigma = 5\nmax_queries = 9\n")
-        path.write_text(text.replace("threshold = 12", "threshold = -10"))  # some are answered: but for 2e-15
+        path.write_text(
+            text.replace("threshold = 12", "threshold = -10")
+        )  # some are answered: but for 2e-15
     first = run(paths[0])
     spent = []
     for path in paths:

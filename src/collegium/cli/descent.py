@@ -86,7 +86,7 @@ def descent_table(plan: DescentPlan, clip_norm: float) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from collegium.accounting.statement import budget_and_cost
+    from collegium.accounting.statement import budget_and_cost, left_out, some_of
 
     sampled = any(group.rate < 1 for group in plan.groups.values())
     table = Table(title=f"Plan: {plan.kind}", title_justify="left", box=SIMPLE_HEAD)
@@ -97,7 +97,7 @@ def descent_table(plan: DescentPlan, clip_norm: float) -> Table:
         if shown:
             table.add_column(name, justify="left" if name == "level" else "right")
     spent = plan.epsilon()
-    for name, group in plan.groups.items():
+    for name, group in some_of(list(plan.groups.items()), lambda item: item[1].budget):
         granted, paid = budget_and_cost(group.budget.epsilon, spent[name])
         bound = group.clip * (1.0 if plan.bound == "weight" else clip_norm)
         table.add_row(
@@ -115,6 +115,7 @@ def descent_table(plan: DescentPlan, clip_norm: float) -> Table:
         if plan.bound == "weight"
         else "clip: greatest length of a person's gradient",
         "used: share of the budget (in μ) that all steps spend",
+        *filter(None, [left_out(len(plan.groups))]),
     ]
     table.caption = "; ".join(legend)
     table.caption_justify = "left"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -47,10 +47,11 @@ class Hybrid(Personalisation):
     max_duplicates : int, default=6
         Most teachers for one owner. Duplicates are made only where they save more than 2 % of all budgets
         for each doubling of the training time.
-    noise_to_votes : float, default=20.0
+    noise_to_votes : float, optional
         Variance of the noise over that of the votes' own chance, for which weights are best. Very unequal
-        weights cost votes: above a bound that follows from this number no weight rises any more. With the
-        default, that takes budgets some twenty times the mean (in μ). 1e9: weights are never bounded.
+        weights cost votes: above a bound that follows from this number no weight rises any more. Default: a
+        tenth of the number of teachers, as with the usual noise (σ = 0.16·k) and votes of which 85 % agree;
+        with 250 teachers, that takes budgets some thirty times the mean (in μ). 1e9: weights are not bounded.
 
     Notes
     -----
@@ -67,18 +68,20 @@ class Hybrid(Personalisation):
     >>> plan.pools
     (('one',), ('many',), ('some', 'few'))
     >>> [(g.teachers, round(g.weight, 2), g.duplicates) for g in plan.groups.values()]
-    [(1, 0.12, 1), (45, 0.95, 1), (5, 1.77, 1), (5, 1.77, 1)]
+    [(1, 0.11, 1), (45, 0.94, 1), (5, 1.75, 1), (5, 1.75, 1)]
     >>> round(plan.efficiency, 3)
-    0.997
+    0.999
     """
 
     max_duplicates: int = same_as(Upsampling, "max_duplicates")
-    noise_to_votes: float = setting(
-        20.0,
+    noise_to_votes: float | None = setting(
+        None,
         "hybrid: variance of the noise over that of the votes' own chance, for which weights are best: the "
-        "smaller, the less do weights differ. 1e9: budgets alone decide.",
+        "smaller, the less do weights differ; 1e9: budgets alone decide. Left out: a tenth of the teachers.",
+        kind="number",
         least=0,
         most=1e9,
+        example="20.0",
     )
     name: ClassVar[str] = "hybrid"
     rules: ClassVar[tuple[str, ...]] = ("exact",)
@@ -88,7 +91,8 @@ class Hybrid(Personalisation):
         if not too_many(budgets):
             return budgets
         groups, sizes = budgets.groups, budgets.public_sizes()
-        plan = self.plan(groups, sizes, n_teachers)
+        unbounded = replace(self, noise_to_votes=1e9)  # bounds follow from what is granted: once is enough
+        plan = unbounded.plan(groups, sizes, n_teachers)
         first = {name: ends[0] for name, ends in plan.teacher_ranges().items()}
         say_of = {
             name: (first[name], group.duplicates, group.budget.delta)
@@ -105,7 +109,8 @@ class Hybrid(Personalisation):
         names = sorted(used, key=lambda group: (influence[group], group))
         owners = np.array([sizes[name] for name in names], dtype=np.float64)
         granted = np.array([influence[name] for name in names])
-        says = np.minimum(granted, best_bound(granted, owners, self.noise_to_votes))
+        noise = n_teachers / 10 if self.noise_to_votes is None else self.noise_to_votes
+        says = np.minimum(granted, best_bound(granted, owners, noise))
         starts = equal_waste(says, owners, _MOST_BLOCKS)
         lowest, per_block = says[starts], np.add.reduceat(owners, starts)
         block_of = np.repeat(np.arange(len(starts)), np.diff([*starts.tolist(), len(names)]))
@@ -117,7 +122,9 @@ class Hybrid(Personalisation):
             for pool in range(len(units))
         }
         # Names of pools are numbers of equal length, so that ties are broken by what people granted.
-        total = max(round(sum(quotas.values())), len(units))
+        # A pool that does not fill its one teacher takes none away from the others.
+        full = [quota for quota in quotas.values() if quota >= 1]
+        total = max(round(sum(full)), len(full)) + len(quotas) - len(full)
         given = whole_teachers({f"{pool:06}": quota for pool, quota in quotas.items()}, total)
         teachers = np.array(list(given.values()))
         weights = units * total / float(teachers @ units)
@@ -167,7 +174,7 @@ def best_bound(influence: Floats, owners: Floats, noise_to_votes: float) -> floa
     >>> import numpy as np
     >>> mu, owners = np.array([1.0, 100.0]), np.array([99.0, 1.0])
     >>> best_bound(mu, owners, 100.0), round(best_bound(mu, owners, 1.0), 3)
-    (inf, 4.98)
+    (inf, 5.0)
     """
     people = float(owners.sum())
     noise = noise_to_votes * float(owners @ influence / people) ** 2
@@ -238,6 +245,8 @@ def _costs(
     rounding = np.minimum(rounding, up * (1 - quota / up) ** 2) * tried[:, None] * shard
     cost = unused + rounding + _PRICE_OF_COPIES * mean * (seen - people)
     cost[copies > np.maximum(1, np.floor(quota))] = np.inf  # an owner's teachers are different ones
+    spent = np.maximum.accumulate(copies * tried[:, None] / says, axis=1)
+    cost[spent < 1 - 1e-6] = np.inf  # somebody uses everything
     chosen = np.argmin(cost, axis=0)
     columns = np.arange(len(says))
     return cost[chosen, columns], tried[chosen]

@@ -388,7 +388,7 @@ class PersonalisationSection(Settings):
         most=1000,
         example=str(Bagging().partitions),
     )
-    noise_to_votes: float = same_as(Hybrid, "noise_to_votes")
+    noise_to_votes: float | None = same_as(Hybrid, "noise_to_votes")
     section: ClassVar[str] = "personalisation"
 
     def build(self) -> Personalisation:
