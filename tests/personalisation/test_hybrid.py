@@ -70,7 +70,9 @@ def people_of(groups):
 
 
 @settings(max_examples=60, deadline=None)
-@given(groups=groups_of_people, n_teachers=st.integers(1, 25), most=st.integers(1, 8), data=st.data())
+@given(
+    groups=groups_of_people, n_teachers=st.integers(1, 25), most=st.integers(1, 8), data=st.data()
+)
 def test_an_owner_moves_the_weights_of_exactly_the_teachers_who_see_the_owner(
     groups, n_teachers, most, data
 ):
@@ -109,7 +111,9 @@ def test_each_pool_has_teachers_and_somebody_who_uses_everything(groups, n_teach
     assert [first for first, _ in ends] == [0, *(end for _, end in ends[:-1])]
     assert ends[-1][1] == plan.n_teachers == plan.electorate(0).n_teachers
     for pool in plan.pools:
-        assert len({ranges[name] for name in pool}) == len({plan.groups[g].weight for g in pool}) == 1
+        assert (
+            len({ranges[name] for name in pool}) == len({plan.groups[g].weight for g in pool}) == 1
+        )
         weight = plan.groups[pool[0]].weight
         # Weights lie on a grid: the first to run out anywhere decides, by so much at most.
         assert max(plan.groups[g].utilisation for g in pool) >= 1 - 2 * GRID / weight - 40 * GRID

@@ -28,6 +28,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
     n_features = planned.n_features
     signal = signal_to_noise(plan, n_features * run.loss.n_outputs)
     seconds = seconds_of(run, n_features, len(data.X))
+    used = plan.utilisation * run.records.budgets.kept
     if as_json:
         print_json(
             {
@@ -40,7 +41,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
                 "divisor": plan.divisor * clip_norm,
                 "signal_to_noise": signal,
                 "accountant": plan.accountant,
-                "utilisation": plan.utilisation,
+                "utilisation": used,
                 "seconds": seconds,
                 "neighbours": run.arrangement.sentence,
                 "columns": dict(columns),
@@ -56,7 +57,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
     out.print(
         f"{plan.steps:,} steps, each with noise of {plan.noise * clip_norm:.4g} in every coordinate of its "
         "sum; "
-        f"{100 * plan.utilisation:.1f} % of all granted budgets are used.",
+        f"{100 * used:.1f} % of all granted budgets are used.",
         soft_wrap=True,
     )
     if run.recipe.descent.taken > plan.steps:

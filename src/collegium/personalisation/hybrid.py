@@ -91,7 +91,9 @@ class Hybrid(Personalisation):
         if not too_many(budgets):
             return budgets
         groups, sizes = budgets.groups, budgets.public_sizes()
-        unbounded = replace(self, noise_to_votes=1e9)  # bounds follow from what is granted: once is enough
+        unbounded = replace(
+            self, noise_to_votes=1e9
+        )  # bounds follow from what is granted: once is enough
         plan = unbounded.plan(groups, sizes, n_teachers)
         first = {name: ends[0] for name, ends in plan.teacher_ranges().items()}
         say_of = {
