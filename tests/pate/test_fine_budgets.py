@@ -80,7 +80,7 @@ def test_a_ledger_charges_everybody_and_nobody_beyond_their_own_budget(model, pe
     assert (left.share < 1).all()
     assert (left.share >= 0).all()
     paid = dict(model.privacy_.by_group()["epsilon_spent"])
-    assert 0 < min(paid.values())
+    assert min(paid.values()) > 0
     standings = {standing.budget: standing for standing in ledger.standings()}
     assert len(standings) == N
     for budget in budgets.groups.values():

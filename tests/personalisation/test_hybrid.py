@@ -18,7 +18,7 @@ from collegium.noise.grid import GRID
 from collegium.pate.voting.aggregators import GNMax
 from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.personalisation import Hybrid, Uniform, Upsampling, Vanishing, Weighting
-from collegium.personalisation.bins import equal_waste, few_budgets, said_of
+from collegium.personalisation.bins import equal_waste, few_budgets, gathered, said_of
 from collegium.personalisation.hybrid import best_bound
 from collegium.personalisation.rules import relative_influence
 
@@ -36,7 +36,7 @@ def measured():
 
 
 def test_on_ten_awkward_policies_it_is_as_good_as_the_best_of_the_others(measured):
-    """Used share where weights are not bounded, and signal where they are; one tenth of a percent of slack."""
+    """Used share where weights are not bounded, and signal where they are: 0.1 % of slack."""
     assert len(measured.POLICIES) == 10
     refused = 0
     for groups, n_teachers in measured.POLICIES.values():
@@ -195,11 +195,21 @@ def test_different_deltas_do_not_mix():
         assert few.groups[few.record_groups()[list(groups).index(name)]].delta == old.delta
 
 
+def test_those_who_are_put_together_promise_the_smallest_epsilon_and_the_smallest_delta():
+    groups = {"a": Budget(1.0, 1e-5), "b": Budget(3.0, 1e-9), "c": Budget(2.0), "nobody": Budget(0.1)}
+    sizes = {"a": 2, "b": 2, "c": 1, "nobody": 0}
+    found = gathered(groups, sizes, {"a": 0, "b": 0})
+    assert dict(found.groups) == {"ε=1 to 3": Budget(1.0, 1e-9), "c": Budget(2.0)}
+    assert found.group_of == {"a": "ε=1 to 3", "b": "ε=1 to 3", "c": "c"}
+    own = 2 * gdp_mu(1.0, 1e-5) + 2 * gdp_mu(3.0, 1e-9) + gdp_mu(2.0, 1e-5)
+    assert found.kept == pytest.approx((4 * gdp_mu(1.0, 1e-9) + gdp_mu(2.0, 1e-5)) / own)
+
+
 def test_a_group_that_grants_more_than_its_members_is_refused():
     budgets = people_of([(1.0, 3), (2.0, 4)])
     with pytest.raises(InputError, match="group 'g0' grants ε = 1"):
         budgets.regrouped({"both": Budget(1.5)}, {"g0": "both", "g1": "both"})
-    with pytest.raises(InputError, match="grants no more|where no more is"):
+    with pytest.raises(InputError, match="put it where no more is granted"):
         budgets.regrouped({"both": Budget(1.0, 1e-3)}, {"g0": "both", "g1": "both"})
     assert budgets.regrouped({"g0": Budget(1.0)}, {"g0": "g0"}).owner_group.tolist() == (
         [0] * 3 + [NOTHING] * 4
