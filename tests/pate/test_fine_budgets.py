@@ -18,7 +18,7 @@ from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import Hybrid
 from collegium.personalisation.bins import MOST_BUDGETS, few_budgets
 
-N = 420
+N = 230
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def people():
     X = draw.normal(size=(N + 60, 3))
     y = (X[:, 0] > 0).astype(int)
     epsilon = np.round(np.exp(draw.normal(0.5, 0.6, N)), 5)
-    assert len(np.unique(epsilon)) > 2 * MOST_BUDGETS
+    assert len(np.unique(epsilon)) > MOST_BUDGETS
     return X[:N], y[:N], X[N:], [f"p{i}" for i in range(N)], epsilon
 
 
@@ -81,6 +81,7 @@ def test_a_ledger_charges_everybody_and_nobody_beyond_their_own_budget(model, pe
     assert (left.share >= 0).all()
     paid = dict(model.privacy_.by_group()["epsilon_spent"])
     assert min(paid.values()) > 0
+    assert len(paid) <= MOST_BUDGETS
     standings = {standing.budget: standing for standing in ledger.standings()}
     assert len(standings) == N
     for budget in budgets.groups.values():
@@ -88,6 +89,15 @@ def test_a_ledger_charges_everybody_and_nobody_beyond_their_own_budget(model, pe
         assert standing.limit == Limit.of(budget)
         assert standing.limit.allows(standing.spent)
         assert 0 < standing.spent.mu_squared <= gdp_mu(budget.epsilon, budget.delta) ** 2
+
+
+def test_a_release_that_takes_whole_budgets_has_the_groups_that_its_ledger_has(people, tmp_path):
+    """What is charged is found by the groups' names: they must be those that room was reserved for."""
+    ledger = cg.Ledger.create(tmp_path / "people.ledger")
+    model = models()[0].set_params(account=cg.Account(price="labels"))
+    model, _, told = fitted(model, people, ledger=ledger)
+    assert not any("were put into" in line for line in told)
+    assert len(model.privacy_.groups) == N == len(ledger.standings())
 
 
 def test_a_plan_of_many_groups_is_a_table_of_ten(people):

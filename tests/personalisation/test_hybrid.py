@@ -185,6 +185,10 @@ def test_declared_sizes_decide_on_bins_and_stay():
     assert made[0].groups == made[1].groups
     assert made[0].public_sizes() == made[1].public_sizes()
     assert sum(made[0].public_sizes().values()) == 54
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        few_there = Budgets(groups, [0, 1], sizes=sizes)  # and four levels more are declared
+    assert few_budgets(few_there, 2).groups == made[0].groups
 
 
 def test_different_deltas_do_not_mix():
@@ -196,7 +200,12 @@ def test_different_deltas_do_not_mix():
 
 
 def test_those_who_are_put_together_promise_the_smallest_epsilon_and_the_smallest_delta():
-    groups = {"a": Budget(1.0, 1e-5), "b": Budget(3.0, 1e-9), "c": Budget(2.0), "nobody": Budget(0.1)}
+    groups = {
+        "a": Budget(1.0, 1e-5),
+        "b": Budget(3.0, 1e-9),
+        "c": Budget(2.0),
+        "nobody": Budget(0.1),
+    }
     sizes = {"a": 2, "b": 2, "c": 1, "nobody": 0}
     found = gathered(groups, sizes, {"a": 0, "b": 0})
     assert dict(found.groups) == {"ε=1 to 3": Budget(1.0, 1e-9), "c": Budget(2.0)}
@@ -263,7 +272,7 @@ def test_thousands_of_budgets_use_nearly_all_that_is_granted():
     few = Hybrid().few_budgets(budgets, 40)
     plan = Hybrid().plan_for(few, 40)
     assert len(few.groups) <= 60
-    assert plan.efficiency >= 0.94
+    assert few.kept >= plan.efficiency >= 0.955
     assert said_of(budgets, few).startswith("6,000 different budgets were put into ")
     own = relative_influence(dict(budgets.groups))
     given_ = relative_influence(dict(few.groups))

@@ -140,9 +140,6 @@ class PateRun:
         self.records = records
         self.memory = Memory() if memory is None else memory
         self.observer = Observer() if observer is None else observer
-        said = said_of(self.granted, records.budgets)
-        if said:
-            self.observer.note(said)
         self._lend_workers = lend_workers
         self._verbose = verbose
         self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
@@ -243,6 +240,9 @@ class PateRun:
             If one of them fails: nothing has been spent.
         """
         recipe, classes = self.recipe, self.records.classes
+        said = said_of(self.granted, self.records.budgets)
+        if said:
+            self.observer.note(said)
         X_asked, X_seen = self.X_asked, self.X_seen  # a view that fails is told before any model
         check_order(recipe, X_asked)
         rehearse_teacher(
