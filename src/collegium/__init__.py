@@ -29,7 +29,14 @@ _HOMES = {
     ],
     "collegium.pate.voting.vote_table": ["VoteTable"],
     "collegium.personalisation.rates": ["plan_descent"],
-    "collegium.personalisation": ["Bagging", "Uniform", "Upsampling", "Vanishing", "Weighting"],
+    "collegium.personalisation": [
+        "Bagging",
+        "Hybrid",
+        "Uniform",
+        "Upsampling",
+        "Vanishing",
+        "Weighting",
+    ],
     "collegium.sgd.classifier": ["DPSGDClassifier"],
     "collegium.sgd.regressor": ["DPSGDRegressor"],
     "collegium.sgd.door": ["individual_dpsgd"],
@@ -57,7 +64,7 @@ if TYPE_CHECKING:
         PermuteAndFlip,
     )
     from collegium.pate.voting.vote_table import VoteTable
-    from collegium.personalisation import Bagging, Uniform, Upsampling, Vanishing, Weighting
+    from collegium.personalisation import Bagging, Hybrid, Uniform, Upsampling, Vanishing, Weighting
     from collegium.personalisation.rates import plan_descent
     from collegium.planner.recommend import recommend
     from collegium.sgd.classifier import DPSGDClassifier
@@ -80,6 +87,7 @@ __all__ = [
     "DPSGDRegressor",
     "ExponentialMax",
     "GNMax",
+    "Hybrid",
     "InteractiveGNMax",
     "LNMax",
     "Ledger",

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -301,6 +301,8 @@ class Budgets:
         Levels whose owners let their records be published, whether anybody chose them or not.
     index : Index, or None
         Labels of the records' rows, where pandas objects were given.
+    kept : float
+        Share of what was granted (in μ) that these budgets grant: below 1 where groups were put together.
 
     Raises
     ------
@@ -324,6 +326,9 @@ class Budgets:
     >>> budgets.n_owners, len(budgets[1:])
     (2, 2)
     """
+
+    in_memory: ClassVar[bool] = True
+    kept: float = 1.0
 
     def __init__(
         self,
@@ -514,6 +519,57 @@ class Budgets:
         """Name the group of each record, shape (n_records,); "public" or "nothing" for those in none."""
         names = np.asarray((*self.group_names, *_OUTSIDE), dtype=object)
         return np.asarray(names[self.owner_group[self.record_owner]])
+
+    def regrouped(
+        self, groups: Mapping[str, Budget], group_of: Mapping[str, str], kept: float = 1.0
+    ) -> Budgets:
+        """Put each group that has owners into one of others, which promises its members no less.
+
+        Parameters
+        ----------
+        groups : mapping of str to Budget
+            The new groups by name.
+        group_of : mapping of str to str
+            New group of each group with owners.
+        kept : float, default=1.0
+            Share of what was granted (in μ) that the new groups grant.
+
+        Returns
+        -------
+        Budgets
+            Of the same records and owners, in the same order.
+
+        Raises
+        ------
+        InputError
+            If a new group grants more than an old one in it.
+        """
+        for old, new in group_of.items():
+            one, its = groups[new], self.groups[old]
+            if one.epsilon > its.epsilon or one.delta > its.delta:
+                raise InputError(
+                    f"group {old!r} grants ε = {its.epsilon:g} (δ = {its.delta:g}), and was to be part of "
+                    f"{new!r}, which grants ε = {one.epsilon:g} (δ = {one.delta:g}): put it where no more is "
+                    "granted"
+                )
+        place = {name: code for code, name in enumerate(groups)}
+        codes = np.array(
+            [place[group_of[g]] if g in group_of else NOTHING for g in self.group_names],
+            dtype=np.intp,
+        )
+        of_owner = np.where(self.owner_group >= 0, codes[self.owner_group], self.owner_group)
+        sizes = self.declared_sizes
+        if sizes is not None:
+            sizes = dict.fromkeys(groups, 0)
+            for old, new in group_of.items():
+                sizes[new] += self.public_sizes()[old]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)  # said about the groups as they were
+            made = Budgets(
+                groups, of_owner[self.record_owner], self.owners[self.record_owner], sizes
+            )
+        made.named, made.public_levels, made.kept = self.named, self.public_levels, self.kept * kept
+        return made._labelled(self.index)
 
     def strictest(self) -> Budgets:
         """Give everybody the smallest ε and the smallest δ that anybody chose (uniform PATE)."""

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 from collegium.budgets import Budget, Budgets, Policy
 from collegium.data.sharding.roles import second_hashes
 from collegium.errors import InputError
-from collegium.personalisation import Bagging, Uniform, Upsampling, Vanishing, Weighting
+from collegium.personalisation import Bagging, Hybrid, Uniform, Upsampling, Vanishing, Weighting
 from collegium.personalisation.partition import (
     _stream,
     choose_teachers,
@@ -22,7 +22,7 @@ from collegium.personalisation.partition import (
 
 KEY = b"public key"
 POLICY = Policy({"high": 1.0, "average": 2.0, "low": 3.0}, delta=1e-9)
-PERSONALISATIONS = [Uniform(), Upsampling(), Weighting(), Vanishing(), Bagging()]
+PERSONALISATIONS = [Uniform(), Upsampling(), Weighting(), Vanishing(), Bagging(), Hybrid()]
 
 
 def fingerprints(assignment, record_names):

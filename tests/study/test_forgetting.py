@@ -586,3 +586,29 @@ def test_the_command_says_what_it_did(at, folder, collegium):
     assert code == 0 and "nothing to do" in said
     _, said, _ = collegium("forget", BOB, folder / "out.toml", "--remove-records", "--json")
     assert json.loads(said)[0]["records"] == 2
+
+
+def test_where_budgets_are_as_fine_as_people_the_plan_stays_and_few_shards_change(folder):
+    """Groups are made of what everybody granted, those who left among them."""
+    private = pd.read_csv(folder / "private.csv")
+    many = pd.concat([private.assign(who=private["who"] + f"-{i}") for i in range(5)])
+    many["level"] = many["who"].factorize()[0] / 100 + 0.5  # 300 different budgets
+    many.to_csv(folder / "private.csv", index=False)
+    config = study(
+        folder,
+        privacy={"column": "level", "levels": None},
+        personalisation={"method": "hybrid"},
+        aggregation={"sigma": 100},
+        ledger={"url": "none"},
+    )
+    out = folder / "out"
+    plan = run(config, out).plan
+    assert len(plan.groups) <= 200
+    before = files(out)
+    done = leave("p10-2", config, out)
+    assert done.records == 2
+    assert done.voted_again
+    after = files(out)
+    assert before.keys() == after.keys()
+    assert sum(before[name] != after[name] for name in before) <= done.teachers <= 6
+    assert run(config, out).plan == plan

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -75,6 +75,8 @@ DELTA_MEANS = (
     "out with a person's records exceeds e^ε times its probability with others in their place, added up over "
     "all that could come out"
 )
+Row = TypeVar("Row")
+_MOST_ROWS, _SHOWN_ROWS = 12, 10
 _PLAIN = (0.1, 1e6)  # numbers outside are written with significant digits, not with decimals
 
 
@@ -157,6 +159,11 @@ class PrivacyStatement:
     def may_publish_spending(self) -> bool:
         """Whether the amounts spent are free of private information."""
         return self.guarantee == "worst-case"
+
+    @property
+    def shown(self) -> list[GroupSpending]:
+        """The groups that are told people: all, or some of very many; :meth:`by_group` has all."""
+        return some_of(self.groups, lambda row: row.budget)
 
     def without_spending(self) -> PrivacyStatement:
         """Forget the amounts spent (they become NaN)."""
@@ -245,7 +252,8 @@ class PrivacyStatement:
     def __str__(self) -> str:
         """Say the most important of it, line by line."""
         lines = [f"Guarantee: {self.title}", f"Neighbouring data sets: {self.adjacency}"]
-        lines += [self._of_group(row) for row in self.groups]
+        lines += [self._of_group(row) for row in self.shown]
+        lines += [*filter(None, [left_out(len(self.groups))])]
         lines += [*self.provisos, *filter(None, [self.large_deltas])]
         return "\n".join([*lines, "All that this means: sentences(); as a table: by_group()"])
 
@@ -276,9 +284,11 @@ class PrivacyStatement:
             lines.append(LABELS_CHARGED)
         lines.append(f"Neighbouring data sets: {self.adjacency}.")
         lines += [f"{proviso}." for proviso in self.provisos]
-        for row in self.groups:
+        for row in self.shown:
             meaning = "" if row.budget.is_unlimited else f": {self.risk_in_words(row)}"
             lines.append(f"{self._of_group(row)}{meaning}.")
+        if left_out(len(self.groups)):
+            lines.append(f"{left_out(len(self.groups))}.")
         lines.append(f"{self.told(DELTA_MEANS)}.")
         if self.large_deltas:
             lines.append(f"{self.large_deltas}.")
@@ -433,6 +443,31 @@ def large_deltas(members: Iterable[tuple[str, int, Budget]], unit: str = OWNER) 
         f"δ is large for group {', '.join(large)}: it is more than 1 / number of "
         f"{'people' if unit == OWNER else f'{unit}s'} ({people:,}), so the guarantee would allow publishing "
         "somebody's record outright"
+    )
+
+
+def some_of(rows: Sequence[Row], budget_of: Callable[[Row], Budget]) -> list[Row]:
+    """Choose the rows of a table that people read: all, or ten from the strictest to the most generous.
+
+    Examples
+    --------
+    >>> [int(b.epsilon) for b in some_of([Budget(e) for e in range(1, 101)], lambda budget: budget)]
+    [1, 12, 23, 34, 45, 56, 67, 78, 89, 100]
+    """
+    if len(rows) <= _MOST_ROWS:
+        return list(rows)
+    ordered = sorted(rows, key=lambda row: (budget_of(row).epsilon, budget_of(row).delta))
+    last = len(rows) - 1
+    return [ordered[round(i * last / (_SHOWN_ROWS - 1))] for i in range(_SHOWN_ROWS)]
+
+
+def left_out(n_rows: int) -> str:
+    """Say that not all of so many groups are shown; empty if all are."""
+    if n_rows <= _MOST_ROWS:
+        return ""
+    return (
+        f"{_SHOWN_ROWS} of {n_rows:,} groups are shown, from the strictest to the most generous: JSON has "
+        "all of them"
     )
 
 

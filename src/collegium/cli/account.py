@@ -48,7 +48,7 @@ Method = Annotated[
     typer.Option(
         "--personalisation",
         rich_help_panel=HOW_VOTES_COUNT,
-        help="uniform, upsampling, weighting, vanishing or bagging.",
+        help="uniform, upsampling, weighting, vanishing, bagging or hybrid.",
     ),
 ]
 PriceName = Annotated[

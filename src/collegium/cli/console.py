@@ -177,7 +177,7 @@ def print_statement(sentences: Iterable[str]) -> None:
 
 def privacy_table(privacy: PrivacyStatement) -> Table:
     """Tabulate level, people, budget, spent and guarantee."""
-    from collegium.accounting.statement import percent_spent
+    from collegium.accounting.statement import left_out, percent_spent
 
     one, many, unit = MEMBERS[privacy.unit]
     table = Table(title=f"What each {one} granted, and paid", title_justify="left", box=SIMPLE_HEAD)
@@ -188,7 +188,7 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
     table.add_column("spent ε", justify="right")
     table.add_column("of budget", justify="right")
     table.add_column("guarantee")
-    for row in privacy.groups:
+    for row in privacy.shown:
         hidden = not privacy.may_publish_spending
         granted, spent = privacy.in_digits(row)
         table.add_row(
@@ -201,6 +201,8 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
             "none: ε = ∞" if row.budget.is_unlimited else privacy.title,
         )
     table.caption = f"ε and δ per {unit}; neighbouring data sets: {privacy.adjacency}"
+    if left_out(len(privacy.groups)):
+        table.caption += f"; {left_out(len(privacy.groups))}"
     table.caption_justify = "left"
     return table
 
@@ -208,7 +210,7 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
 def plan_table(plan: Plan, unit: str = "owner") -> Table:
     """Tabulate who gets which teachers and how much influence."""
     one, of_owners = MEMBERS[unit][0], unit == "owner"
-    from collegium.accounting.statement import budget_in_digits
+    from collegium.accounting.statement import budget_in_digits, left_out, some_of
 
     copies = any(group.duplicates != 1 for group in plan.groups.values())
     absent = any(group.frequency != 1 for group in plan.groups.values())
@@ -223,7 +225,7 @@ def plan_table(plan: Plan, unit: str = "owner") -> Table:
     }.items():  # fmt: skip
         if shown:
             table.add_column(name, justify="left" if name == "level" else "right")
-    for name, group in plan.groups.items():
+    for name, group in some_of(list(plan.groups.items()), lambda item: item[1].budget):
         table.add_row(
             name,
             *[f"{group.owners:,}"] * of_owners,
@@ -240,6 +242,7 @@ def plan_table(plan: Plan, unit: str = "owner") -> Table:
         *["present: share of the queries in which the group's teachers vote"] * absent,
         f"Δ: votes that one {one} can move",
         "used: share of the budget (in μ) that is spent when the first budget runs out",
+        *filter(None, [left_out(len(plan.groups))]),
     ]
     table.caption = "; ".join(legend)
     table.caption_justify = "left"

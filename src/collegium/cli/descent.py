@@ -32,6 +32,7 @@ def show_plan(config: StudyConfig, as_json: bool, choice: dict[str, Any] | None 
     n_features = planned.n_features
     signal = signal_to_noise(plan, n_features * run.loss.n_outputs)
     seconds = seconds_of(run, n_features, len(data.X))
+    used = plan.utilisation * run.records.budgets.kept
     if as_json:
         print_json(
             {
@@ -44,7 +45,7 @@ def show_plan(config: StudyConfig, as_json: bool, choice: dict[str, Any] | None 
                 "divisor": plan.divisor * clip_norm,
                 "signal_to_noise": signal,
                 "accountant": plan.accountant,
-                "utilisation": plan.utilisation,
+                "utilisation": used,
                 "seconds": seconds,
                 "neighbours": run.arrangement.sentence,
                 "columns": dict(columns),
@@ -61,7 +62,7 @@ def show_plan(config: StudyConfig, as_json: bool, choice: dict[str, Any] | None 
     out.print(
         f"{plan.steps:,} steps, each with noise of {plan.noise * clip_norm:.4g} in every coordinate of its "
         "sum; "
-        f"{100 * plan.utilisation:.1f} % of all granted budgets are used.",
+        f"{100 * used:.1f} % of all granted budgets are used.",
         soft_wrap=True,
     )
     if run.recipe.descent.taken > plan.steps:
@@ -95,7 +96,7 @@ def descent_table(plan: DescentPlan, clip_norm: float) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from collegium.accounting.statement import budget_and_cost
+    from collegium.accounting.statement import budget_and_cost, left_out, some_of
 
     sampled = any(group.rate < 1 for group in plan.groups.values())
     table = Table(title=f"Plan: {plan.kind}", title_justify="left", box=SIMPLE_HEAD)
@@ -106,7 +107,7 @@ def descent_table(plan: DescentPlan, clip_norm: float) -> Table:
         if shown:
             table.add_column(name, justify="left" if name == "level" else "right")
     spent = plan.epsilon()
-    for name, group in plan.groups.items():
+    for name, group in some_of(list(plan.groups.items()), lambda item: item[1].budget):
         granted, paid = budget_and_cost(group.budget.epsilon, spent[name])
         bound = group.clip * (1.0 if plan.bound == "weight" else clip_norm)
         table.add_row(
@@ -124,6 +125,7 @@ def descent_table(plan: DescentPlan, clip_norm: float) -> Table:
         if plan.bound == "weight"
         else "clip: greatest length of a person's gradient",
         "used: share of the budget (in μ) that all steps spend",
+        *filter(None, [left_out(len(plan.groups))]),
     ]
     table.caption = "; ".join(legend)
     table.caption_justify = "left"

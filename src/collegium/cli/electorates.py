@@ -9,7 +9,7 @@ import numpy as np
 from collegium.cli.vote_files import TeacherBudgets
 from collegium.errors import InputError
 from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation import Bagging, Upsampling, as_personalisation
+from collegium.personalisation import Bagging, Hybrid, Upsampling, as_personalisation
 from collegium.personalisation.base import finish_plan
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan, separate_electorate
@@ -23,6 +23,11 @@ def electorate_of(
         raise InputError(
             "bagging trains teachers of its own, and here they are somebody else's: use upsampling, and say "
             "in a column teachers_per_owner how many of them saw each owner's records"
+        )
+    if method == Hybrid.name:
+        raise InputError(
+            "hybrid decides who learns from whom, and here teachers are somebody else's: use weighting, with "
+            "the group of each teacher, or upsampling, with teachers_per_owner"
         )
     personalisation = as_personalisation(method, rule)
     if budgets.duplicates is not None or method == "upsampling":

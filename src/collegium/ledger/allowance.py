@@ -19,6 +19,7 @@ from collegium.budgets import Budget, Budgets
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
 from collegium.ledger.ledger import Ledger, Left, Reservation
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
+from collegium.personalisation.bins import MOST_BUDGETS, few_groups
 
 SEEDED = "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
 _ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
@@ -85,7 +86,7 @@ class Allowance:
                 f"nobody of {granted.n_owners:,} owners has anything left in the ledger, or a tenth of their "
                 "μ² at least: nothing was asked or spent"
             )
-        return cls(uuid4().hex, False, groups, codes[which])
+        return cls(uuid4().hex, False, *_few(groups, codes[which]))
 
     @classmethod
     def by_level(cls, granted: Budgets, left: Left, share: float = DELTA_0_SHARE) -> Allowance:
@@ -255,6 +256,19 @@ def _groups(
         groups[name] = _part(granted.groups[level], tenths, share)
         numbers[place] = len(groups) - 1
     return numbers, groups
+
+
+def _few(
+    groups: Mapping[str, Budget], codes: NDArray[np.intp]
+) -> tuple[Mapping[str, Budget], NDArray[np.intp]]:
+    """Put groups together where nearly everybody has one: each grants what its strictest member does."""
+    if len(groups) <= MOST_BUDGETS:
+        return groups, codes
+    sizes = np.bincount(codes[codes >= 0], minlength=len(groups)).tolist()
+    found = few_groups(groups, dict(zip(groups, sizes, strict=True)), MOST_BUDGETS)
+    place = {name: number for number, name in enumerate(found.groups)}
+    new = np.array([place[found.group_of[name]] for name in groups], dtype=np.intp)
+    return found.groups, np.where(codes >= 0, new[codes], codes)
 
 
 def _part(budget: Budget, tenths: int, share: float) -> Budget:

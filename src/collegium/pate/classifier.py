@@ -112,8 +112,9 @@ class PATEClassifier(ClassifierFace):
         pipeline, or into ``preprocessing``. Default: logistic regression on standardised features.
     n_teachers : int, default=250
         Nominal number of teachers k, for which the aggregator's numbers are given.
-    personalisation : {"uniform", "upsampling", "weighting", "vanishing", "bagging"} or Personalisation
-        How budgets become influence.
+    personalisation : str or Personalisation
+        How budgets become influence: ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``,
+        ``"bagging"`` or ``"hybrid"``.
         An object has settings of its own, such as ``Weighting(rule="exact")``.
     aggregator : Aggregator, optional
         How votes become labels. Default: ``ConfidentGNMax()``, with noise in proportion to ``n_teachers``.

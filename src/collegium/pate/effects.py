@@ -197,10 +197,8 @@ def influence_shares(plan: Plan) -> dict[str, float]:
     >>> {name: round(share, 3) for name, share in influence_shares(plan).items()}
     {'a': 0.333, 'b': 0.667}
     """
-    if plan.mixed:
-        votes = {
-            name: float(group.owners * group.duplicates) for name, group in plan.groups.items()
-        }
+    if plan.mixed or plan.pools:
+        votes = {name: group.owners * group.sensitivity for name, group in plan.groups.items()}
     else:
         votes = {
             name: group.teachers * group.weight * group.frequency

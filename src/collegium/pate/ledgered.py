@@ -22,6 +22,7 @@ from collegium.pate.voting.labelling import Outcome
 from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.pate.voting.pricing import LabelPricing, WorstCasePricing
 from collegium.pate.voting.release import HISTOGRAM, LABELS
+from collegium.personalisation.bins import too_many
 from collegium.personalisation.electorate import Electorate
 
 NO_PROMISE = (
@@ -60,7 +61,11 @@ def allow(
         raise InputError(NO_PROMISE)
     if left.untouched.all():
         planned = make(recipe, records)
-        if takes_the_whole(planned.aggregator, planned.price.name):
+        # Whole budgets are entered one by one; of very many different ones, groups are charged in μ instead.
+        instead = (
+            too_many(people) and planned.aggregator.has_label_price and recipe.account.price is None
+        )
+        if takes_the_whole(planned.aggregator, planned.price.name) and not instead:
             return Allowance.everything(people)
     counted_in_mu(recipe)
     if (

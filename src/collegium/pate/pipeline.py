@@ -48,6 +48,7 @@ from collegium.pate.voting.pricing import LabelPricing, pricing_for
 from collegium.pate.voting.release import HISTOGRAM
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.assignment import check_assignment
+from collegium.personalisation.bins import said_of
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 
@@ -107,6 +108,8 @@ class PateRun:
 
     Attributes
     ----------
+    granted : Budgets
+        What people granted; those of the records are in few groups.
     plan : Plan
         From public numbers only.
     aggregator : Aggregator
@@ -132,6 +135,10 @@ class PateRun:
         verbose: int = 0,
     ) -> None:
         self.recipe = recipe
+        self.granted = records.budgets
+        if not records.arrangement.on_ledger:  # whose groups are those that are reserved for
+            few = recipe.personalisation.few_budgets(self.granted, recipe.n_teachers)
+            records = records if few is self.granted else replace(records, budgets=few)
         self.records = records
         self.memory = Memory() if memory is None else memory
         self.observer = Observer() if observer is None else observer
@@ -235,6 +242,9 @@ class PateRun:
             If one of them fails: nothing has been spent.
         """
         recipe, classes = self.recipe, self.records.classes
+        said = said_of(self.granted, self.records.budgets)
+        if said:
+            self.observer.note(said)
         X_asked, X_seen = self.X_asked, self.X_seen  # a view that fails is told before any model
         check_order(recipe, X_asked)
         rehearse_teacher(

@@ -1,10 +1,11 @@
-"""Budgets become influence: uniform, upsampling, weighting, vanishing and bagging."""
+"""Budgets become influence: uniform, upsampling, weighting, vanishing, bagging and hybrid."""
 
 from collegium.errors import InputError
 from collegium.personalisation.assignment import Assignment
 from collegium.personalisation.bagging import Bagging
 from collegium.personalisation.base import Personalisation
 from collegium.personalisation.electorate import Ballot, Electorate, Participation
+from collegium.personalisation.hybrid import Hybrid
 from collegium.personalisation.plan import GroupPlan, Plan
 from collegium.personalisation.uniform import Uniform
 from collegium.personalisation.upsampling import Upsampling
@@ -12,14 +13,15 @@ from collegium.personalisation.vanishing import Vanishing
 from collegium.personalisation.weighting import Weighting
 
 PERSONALISATIONS: dict[str, type[Personalisation]] = {
-    cls.name: cls for cls in (Uniform, Upsampling, Weighting, Vanishing, Bagging)
+    cls.name: cls for cls in (Uniform, Upsampling, Weighting, Vanishing, Bagging, Hybrid)
 }
 
 
 def as_personalisation(given: str | Personalisation, rule: str | None = None) -> Personalisation:
     """Look a personalisation up by name, or pass one through.
 
-    ``given``: ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``, ``"bagging"``, or an object.
+    ``given``: ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``, ``"bagging"``,
+    ``"hybrid"``, or an object.
     ``rule``: weight rule for a personalisation that is given by name.
     """
     if isinstance(given, Personalisation):
@@ -41,6 +43,7 @@ __all__ = [
     "Ballot",
     "Electorate",
     "GroupPlan",
+    "Hybrid",
     "Participation",
     "Personalisation",
     "Plan",

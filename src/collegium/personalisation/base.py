@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
 from collegium.noise.grid import GRID, to_grid
 from collegium.parameters import Settings, setting
+from collegium.personalisation.bins import few_budgets
 from collegium.personalisation.plan import GroupPlan, Plan
 from collegium.personalisation.rules import relative_influence
+
+LEAST_QUOTA = 0.5
+"""Part of a teacher's usual number of owners below which a group gets no teacher of its own."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,17 @@ class Personalisation(Settings, ABC):
         Raises InputError if there are more teachers than owners, or a group is too small for one teacher.
         """
 
+    def few_budgets(self, budgets: Budgets, n_teachers: int) -> Budgets:
+        """Put people into few groups, where nearly everybody has a budget of their own; else leave them.
+
+        Nobody's group grants more than they did. A function of budgets and group sizes, which are public.
+        """
+        return few_budgets(budgets)
+
     def plan_for(self, budgets: Budgets, n_teachers: int) -> Plan:
         """Make the plan for declared group sizes, or else for those of the owners at hand."""
-        return self.plan(budgets.groups, budgets.public_sizes(), n_teachers)
+        plan = self.plan(budgets.groups, budgets.public_sizes(), n_teachers)
+        return replace(plan, efficiency=plan.efficiency * budgets.kept)
 
 
 def members_only(
@@ -80,7 +92,7 @@ def teachers_by_size(
     """Share teachers among groups in proportion to their owners (largest remainders, ties by name)."""
     people = sum(sizes.values())
     quotas = {name: n_teachers * size / people for name, size in sizes.items()}
-    small = [name for name, quota in quotas.items() if quota < 0.5]
+    small = [name for name, quota in quotas.items() if quota < LEAST_QUOTA]
     if small or len(sizes) > n_teachers:
         name = min(sorted(quotas), key=lambda group: quotas[group])
         least = max(
@@ -89,9 +101,17 @@ def teachers_by_size(
         raise InputError(
             f"group {name!r} has {sizes[name]} owner(s), too few for one of {n_teachers} teachers of "
             f"about {people / n_teachers:.0f}: {personalisation} needs a teacher per group; use "
-            f"personalisation 'upsampling', at least {least} teachers (of about {people / least:.0f} owners "
-            "each), or merge the group with a stricter one"
+            f"personalisation 'hybrid' or 'upsampling', at least {least} teachers (of about "
+            f"{people / least:.0f} owners each), or merge the group with a stricter one"
         )
+    return whole_teachers(quotas, n_teachers)
+
+
+def whole_teachers(quotas: Mapping[str, float], n_teachers: int) -> dict[str, int]:
+    """Round quotas to at least one teacher each, by largest remainders; ties by name.
+
+    ``n_teachers``: how many they are together, at least as many as there are quotas.
+    """
     given = {name: max(1, math.floor(quota)) for name, quota in quotas.items()}
     while sum(given.values()) < n_teachers:
         given[max(sorted(given), key=lambda group: quotas[group] - given[group])] += 1
@@ -115,8 +135,12 @@ def finish_plan(
     frequencies: Mapping[str, float] | None = None,
     shuffle_every: int = 100,
     partitions: int = 1,
+    pools: tuple[tuple[str, ...], ...] = (),
 ) -> Plan:
-    """Work out utilisation and efficiency, and freeze the plan."""
+    """Work out utilisation and efficiency, and freeze the plan.
+
+    ``pools``: groups that share teachers, in the order of their teachers; default: each has its own.
+    """
     duplicates = duplicates or dict.fromkeys(used, 1)
     frequencies = frequencies or dict.fromkeys(used, 1.0)
     # A group whose weight would round to 0 would have no say at all, so it keeps the smallest one.
@@ -124,7 +148,8 @@ def finish_plan(
     if mixed:
         scale = n_teachers / n_nominal
     else:
-        scale = sum(teachers[g] * rounded[g] * frequencies[g] for g in used) / n_nominal
+        having = [pool[0] for pool in pools] or list(used)
+        scale = sum(teachers[g] * rounded[g] * frequencies[g] for g in having) / n_nominal
     granted = relative_influence(used, "exact")
     rms = {g: duplicates[g] * rounded[g] * math.sqrt(frequencies[g]) / scale for g in used}
     limit = min(granted[g] / rms[g] for g in used)
@@ -152,4 +177,5 @@ def finish_plan(
         efficiency=min(1.0, efficiency),
         shuffle_every=shuffle_every,
         partitions=partitions,
+        pools=pools,
     )

@@ -22,6 +22,7 @@ from collegium.accounting.currency import GaussianBound
 from collegium.accounting.events import Composition, Event, Gaussian, PoissonGaussian
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.statement import left_out, some_of
 from collegium.accounting.subsampled import poisson_gaussian_epsilon
 from collegium.budgets import Budget
 from collegium.checks import check_whole
@@ -228,7 +229,10 @@ class DescentPlan:
 
     def __str__(self) -> str:
         """Show it as a table."""
-        table = self.by_group().to_string(float_format="{:.4g}".format)
+        rows = [name for name, _ in some_of(list(self.groups.items()), lambda item: item[1].budget)]
+        table = self.by_group().loc[rows].to_string(float_format="{:.4g}".format)
+        if left_out(len(self.groups)):
+            table += f"\n{left_out(len(self.groups))}"
         return (
             f"{self.steps:,} steps of {self.kind}, with noise of {self.noise:.4g} clip norms in each; "
             f"{self.neighbours.in_words}\n{table}\nSignal to noise of a step, at most: "

@@ -64,6 +64,7 @@ class Plan:
     ``n_teachers``: number of teachers trained.
     ``mixed``: whether all groups share all teachers (uniform, upsampling, bagging), or each has its own.
     ``groups``: the groups that have members.
+    ``pools``: groups that share teachers, in the order of their teachers; empty: each group has its own.
     ``partitions``: into how many equal parts the teachers are cut, in each of which every owner is taught
         once (bagging); 1: an owner's teachers are any.
     ``efficiency``: share of all granted budgets that turns into votes (1: nothing is wasted): n ·
@@ -80,6 +81,17 @@ class Plan:
     efficiency: float
     shuffle_every: int = 100
     partitions: int = 1
+    pools: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def effective_votes(self) -> float:
+        """How many equal votes say as much as these, without noise: (Σ Δ)² / Σ Δ² over owners.
+
+        At most the nominal number of teachers, and that much where all have the same influence.
+        """
+        people = np.array([group.owners for group in self.groups.values()], dtype=np.float64)
+        says = np.array([group.sensitivity * group.frequency for group in self.groups.values()])
+        return float(self.n_nominal * (people @ says) ** 2 / (people @ says**2) / people.sum())
 
     def large_deltas(self, unit: str = OWNER) -> str:
         """Say which δ are too large to promise much; empty if none is."""
@@ -108,8 +120,10 @@ class Plan:
         """First teacher and one past the last teacher of each group."""
         if self.mixed:
             return dict.fromkeys(self.groups, (0, self.n_teachers))
-        ends = np.cumsum([0, *(group.teachers for group in self.groups.values())]).tolist()
-        return {name: (ends[i], ends[i + 1]) for i, name in enumerate(self.groups)}
+        pools = self.pools or [(name,) for name in self.groups]
+        ends = np.cumsum([0, *(self.groups[pool[0]].teachers for pool in pools)]).tolist()
+        of_pools = {name: (ends[i], ends[i + 1]) for i, pool in enumerate(pools) for name in pool}
+        return {name: of_pools[name] for name in self.groups}
 
     def assign(self, budgets: Budgets, key: bytes, assignment: str = "hash") -> Assignment:
         """Decide which teachers see which owner's records.
@@ -151,7 +165,7 @@ class Plan:
         ranges = self.teacher_ranges()
         width = max(group.duplicates for group in self.groups.values())
         owner_teachers = np.full((len(hashes), width), -1, dtype=np.int32)
-        dealt = 0
+        dealt: dict[int, int] = {}
         for code, name in enumerate(group_names):
             members = np.flatnonzero(groups == code)
             if not members.size:
@@ -164,7 +178,7 @@ class Plan:
             group = self.groups[name]
             first, end = ranges[name]
             each, times = (end - first) // self.partitions, group.duplicates // self.partitions
-            start = dealt if self.mixed else 0
+            start = dealt.get(first, 0)  # those who share teachers are dealt one after the other
             parts = []
             for part in range(self.partitions):
                 keys = hashes_of_part(hashes[members], part, self.partitions)
@@ -173,7 +187,7 @@ class Plan:
                 else:
                     chosen = deal_teachers(keys, each, times, start)
                 parts.append(chosen + part * each)
-            dealt += members.size * times
+            dealt[first] = start + members.size * times
             chosen = np.hstack(parts)
             owner_teachers[members, : group.duplicates] = chosen + first
         return owner_teachers

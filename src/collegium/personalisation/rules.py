@@ -7,13 +7,19 @@ derived from (ε, δ).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
+
+import numpy as np
 
 from collegium.accounting.gaussian import gdp_mu
 from collegium.budgets import Budget
 from collegium.errors import InputError
 
+Name = TypeVar("Name", bound=Hashable)
+
 RULES = ("exact", "budget", "sqrt")
+_ONE_BY_ONE = 100  # their bits are those of the plans of studies that were begun
 _LEAST = 1e-30  # of the largest influence; below, ratios of influence leave the range of floats
 
 
@@ -38,12 +44,12 @@ def relative_influence(budgets: Mapping[str, Budget], rule: str = "exact") -> di
     if rule not in RULES:
         raise InputError(f"unknown weight rule {rule!r}: allowed are {', '.join(RULES)}")
 
-    def raw(budget: Budget) -> float:
-        if rule == "exact":
-            return gdp_mu(budget.epsilon, budget.delta)
-        return budget.epsilon if rule == "budget" else math.sqrt(budget.epsilon)
-
-    finite = {name: raw(budget) for name, budget in budgets.items() if not budget.is_unlimited}
+    limited = {name: budget for name, budget in budgets.items() if not budget.is_unlimited}
+    if rule == "exact":
+        finite = mu_of(limited)
+    else:
+        root = rule == "sqrt"
+        finite = {g: math.sqrt(b.epsilon) if root else b.epsilon for g, b in limited.items()}
     largest = max(finite.values(), default=1.0)
     least = min(finite, key=lambda name: finite[name], default=None)
     if least is not None and finite[least] < _LEAST * largest:
@@ -54,3 +60,15 @@ def relative_influence(budgets: Mapping[str, Budget], rule: str = "exact") -> di
             "their budgets nearer to each other, or plan without one of the groups"
         )
     return {name: finite.get(name, largest) / largest for name in budgets}
+
+
+def mu_of(budgets: Mapping[Name, Budget]) -> dict[Name, float]:
+    """μ of each finite budget: one by one, or where they are many all of one δ at once."""
+    if len(budgets) <= _ONE_BY_ONE:
+        return {name: gdp_mu(budget.epsilon, budget.delta) for name, budget in budgets.items()}
+    epsilon = np.array([budget.epsilon for budget in budgets.values()])
+    delta = np.array([budget.delta for budget in budgets.values()])
+    mu = np.empty_like(epsilon)
+    for one in np.unique(delta):
+        mu[delta == one] = gdp_mu(epsilon[delta == one], float(one))
+    return dict(zip(budgets, mu.tolist(), strict=True))

@@ -93,7 +93,7 @@ def render_descent(data: DescentReport) -> str:
     model = "student" if data.student else "model"
     plan = data.plan
     groups = []
-    for row in data.privacy.groups:
+    for row in data.privacy.shown:
         planned = plan.groups[row.group]
         groups.append(
             {

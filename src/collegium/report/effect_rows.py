@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 from collegium.pate.effects import Effects
@@ -31,8 +32,8 @@ def class_rows(effects: Effects) -> list[dict[str, str]]:
     ]
 
 
-def group_rows(effects: Effects) -> list[dict[str, str]]:
-    """Write one row per group.
+def group_rows(effects: Effects, shown: Collection[str]) -> list[dict[str, str]]:
+    """Write one row per group that is shown.
 
     Returns: ``name``, ``people``, ``owners`` and ``influence`` (shares), ``each`` (influence of one
         person) and ``student``.
@@ -47,6 +48,7 @@ def group_rows(effects: Effects) -> list[dict[str, str]]:
             "student": _rate(row.student_accuracy, row.test_records),
         }
         for row in effects.groups
+        if row.name in shown
     ]
 
 
@@ -75,11 +77,11 @@ def spread_sentence(effects: Effects) -> str:
     )
 
 
-def as_context(effects: Effects) -> dict[str, Any]:
-    """Collect what the template shows."""
+def as_context(effects: Effects, shown: Collection[str]) -> dict[str, Any]:
+    """Collect what the template shows, of the groups that are."""
     return {
         "classes": class_rows(effects),
-        "groups": group_rows(effects),
+        "groups": group_rows(effects, shown),
         "shown": shown_columns(effects),
         "spread": spread_sentence(effects),
     }

@@ -37,7 +37,7 @@ def render_report(data: ReportData) -> str:
         .get_template("page.html.j2")
         .render(
             **common(data, stop_sentence(data), words.NOT_COVERED, words.REFERENCES),
-            groups=[_group(row, data) for row in data.privacy.groups],
+            groups=[_group(row, data) for row in data.privacy.shown],
             headlines=[*student_headlines(data.quality), *_answer_headlines(data)],
             figures=_figures(data),
             answers=words.ANSWERS[data.privacy.released == HISTOGRAM],
@@ -70,7 +70,7 @@ def common(
         "guarantee": data.privacy.title,
         "adjacency": data.privacy.adjacency,
         "risk": _risk(data),
-        "effects": as_context(data.effects),
+        "effects": as_context(data.effects, {row.group for row in data.privacy.shown}),
         "student_notes": [clean(note) for note in data.student_notes],
         "statement": data.privacy.sentences(),
         "private_noise": data.privacy.noise_is_private,
@@ -359,6 +359,7 @@ def _personalisation(data: ReportData) -> dict[str, Any]:
         "n_nominal": count(plan.n_nominal),
         "n_teachers": count(plan.n_teachers),
         "mixed": plan.mixed,
+        "pooled": bool(plan.pools),
         "efficiency": share(plan.efficiency),
         "efficiency_words": words.EFFICIENCY,
     }

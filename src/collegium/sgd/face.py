@@ -34,6 +34,7 @@ from collegium.pate.from_python import (
     tell_of_fits_before,
 )
 from collegium.pate.views import View
+from collegium.personalisation.bins import few_budgets
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import USUAL_VIEW, mostly_noise, noise_of
@@ -101,7 +102,7 @@ class DescentFace(Face):
         granted = apart(granted, _silent).budgets
         recipe = DescentRecipe(self._descent(), noise_seed=self.noise_seed)
         if ledger is None:
-            return planned(recipe.descent, granted)
+            return planned(recipe.descent, few_budgets(granted))
         relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted)
         return planned(recipe.descent, spending.budgets, relation)
 

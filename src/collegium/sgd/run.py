@@ -28,6 +28,7 @@ from collegium.pate.from_python import frames_to_user
 from collegium.pate.observer import Observer
 from collegium.pate.records import Records
 from collegium.pate.views import View, fitted_view
+from collegium.personalisation.bins import few_budgets, said_of
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.account import DescentAccount
@@ -170,9 +171,16 @@ class DescentRun:
         n_threads: int | None = None,
     ) -> None:
         self.recipe = recipe
+        granted = records.budgets
+        if not records.arrangement.on_ledger:  # whose groups are those that are reserved for
+            few = few_budgets(granted)
+            records = records if few is granted else replace(records, budgets=few)
         self.records = records
         self.memory = DescentMemory() if memory is None else memory
         self.observer = Observer() if observer is None else observer
+        said = said_of(granted, records.budgets)
+        if said:
+            self.observer.note(said)
         self.n_threads = n_threads
         settings = recipe.descent
         self.plan: DescentPlan = planned(settings, records.budgets, relation)

@@ -168,7 +168,7 @@ class _Forgetting:
         self._require_others(data, present)
         assignment = run.plan.assign(data.budgets, run.recipe.key, run.recipe.assignment)
         teachers = np.unique(assignment.owner_teachers[present])
-        kept = Leavers.of(folder) or Leavers.planned_with(data.budgets)
+        kept = Leavers.of(folder) or Leavers.planned_with(run.granted)
         now = Leaving(
             who=who,
             teachers=teachers[teachers >= 0].tolist(),

@@ -60,7 +60,7 @@ def _card(
             ("level", "people", "granted ε", "δ", "spent ε"),
             (
                 (row.group, count(row.owners), granted, f"{row.budget.delta:g}", spent)
-                for row in result.privacy.groups
+                for row in result.privacy.shown
                 for granted, spent in [result.privacy.in_digits(row)]
             ),
         ),

@@ -18,6 +18,7 @@ from collegium.pate.voting.aggregators import AGGREGATORS, InteractiveGNMax
 from collegium.personalisation import (
     PERSONALISATIONS,
     Bagging,
+    Hybrid,
     Personalisation,
     Upsampling,
     Vanishing,
@@ -378,7 +379,8 @@ class PersonalisationSection(Settings):
         Weighting.name,
         "uniform: everybody pays what the strictest allows. upsampling: who grants more is seen by more "
         "teachers. weighting: teachers of who grants more weigh more. vanishing: teachers of who grants "
-        "less stay away from some votes. bagging: everybody alike, split among the teachers several times.",
+        "less stay away from some votes. bagging: everybody alike, split among the teachers several times. "
+        "hybrid: weighting, where levels too small for a teacher of their own share some.",
         choices=tuple(PERSONALISATIONS),
     )
     rule: str = same_as(Personalisation, "rule")
@@ -394,6 +396,7 @@ class PersonalisationSection(Settings):
         most=1000,
         example=str(Bagging().partitions),
     )
+    noise_to_votes: float | None = same_as(Hybrid, "noise_to_votes")
     section: ClassVar[str] = "personalisation"
 
     def build(self) -> Personalisation:

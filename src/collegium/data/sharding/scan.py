@@ -34,6 +34,8 @@ class CountedBudgets(Budgets):
     ``sizes``: owners of each group.
     """
 
+    in_memory = False
+
     def __init__(self, groups: Budgets, sizes: Sequence[int], n_records: int) -> None:
         self._groups = dict(groups.groups)
         self.group_names = tuple(self._groups)
