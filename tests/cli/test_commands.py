@@ -246,19 +246,20 @@ def test_names_with_brackets_are_shown_as_they_are(tmp_path, works):
 
 
 @pytest.mark.slow
-def test_demo_shows_budgets_labels_baselines_and_the_report(tmp_path, works):
+def test_demo_shows_budgets_baselines_and_the_report(tmp_path, works):
     folder = tmp_path / "demo"
     said = json.loads(works("demo", "--out", folder, "--json"))
-    assert {row["group"]: row["epsilon"] for row in said["groups"]} == {
-        "high": 3.0, "average": 6.0, "low": 9.0
-    }  # fmt: skip
+    assert {row["group"]: row["epsilon"] for row in said["groups"]} == pytest.approx(
+        {"high": 1.0, "average": 2.0, "low": 3.0}, rel=2e-3
+    )  # a ledger counts in tenths of μ²
     assert said["guarantee"] == "worst-case" and said["private_noise"] is True
-    accuracy = [row["student_accuracy"] for row in said["comparison"].values()]
-    assert len(accuracy) == 3 and accuracy[0] == said["student_accuracy"]
-    assert accuracy[0] > accuracy[1] - 0.05 and accuracy[2] > 0.9
+    own, uniform, tenth, uniform_tenth, clear = said["comparison"].values()
+    assert own == said["accuracy"]
+    # Twelve runs: 0.97, 0.97, 0.91, 0.64 and 0.98, each within 0.02, but for the fourth within 0.08.
+    assert min(own, uniform, clear) > 0.9 and tenth > uniform_tenth + 0.05
     shown = works("demo", "--out", folder)
-    for words in ("scaled up", "level", "people", "budget", "spent", "worst-case", "uniform PATE",
-                  "no privacy", "labels released after", "report.html"):  # fmt: skip
+    for words in ("Each chose a privacy level", "people", "budget", "spent", "worst-case", "strictest",
+                  "no privacy", "steps taken", "report.html"):  # fmt: skip
         assert words in shown
     (line,) = works("demo", "--out", folder, "--quiet").splitlines()
     assert line.endswith(f"published: {folder / 'release'}.")

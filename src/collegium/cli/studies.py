@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -257,7 +258,9 @@ def demo(
     Example: collegium demo
     """
     from collegium.accounting.neighbours import Neighbours
+    from collegium.cli.progress import NoteObserver
     from collegium.study.baselines import measure_baselines
+    from collegium.study.chosen import settled_method
     from collegium.study.config import read_config
     from collegium.study.folder import StudyFolder
     from collegium.study.on_ledger import place_within
@@ -268,31 +271,27 @@ def demo(
     levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in (config.privacy.levels or {}).items())
     if not as_json:
         out.print(
-            "Handwritten digits (1,797 small images, embedded in scikit-learn). Each person chose a "
-            f"privacy level: {levels}."
-        )
-        out.print(
-            f"These budgets are 1-2-3 scaled up threefold: so few people "
-            f"({config.data.private_records:,}) make only {config.teachers.n_teachers} teachers."
+            f"Handwritten digits: {config.data.private_records:,} people, an 8 × 8 image each (embedded in "
+            f"scikit-learn). Each chose a privacy level: {levels}.",
+            soft_wrap=True,
         )
         out.print()
     refuse_among_a_studys_files(out_folder)
-    place = place_within(
-        StudyFolder(out_folder), Neighbours.REPLACE
-    )  # the digits are split by hash
+    folder = StudyFolder(out_folder)
+    place = place_within(folder, Neighbours.ADD_OR_REMOVE)
     # The digits are in every demo's ledger: nobody need be asked who they are.
     config = replace(config, ledger=replace(config.ledger, url=place, newcomers=True))
-    result = _run(config, out_folder, as_json)
+    config = settled_method(config, folder, NoteObserver(), keep=True)
+    result = _run_descent(config, out_folder, as_json)
     baselines = measure_baselines(config)
     comparison = {
-        "individual budgets (this study)": (len(result.labels.labels), result.student_accuracy),
-        "uniform PATE at the strictest budget": (
-            baselines.uniform_labels,
-            baselines.uniform_accuracy,
-        ),
-        "no privacy: the same model on all private records": (None, baselines.non_private_accuracy),
+        "individual budgets (this study)": result.accuracy,
+        "the strictest budget for everybody": baselines.uniform,
+        "a tenth of these budgets, individual": baselines.tenth,
+        "a tenth of the strictest for everybody": baselines.uniform_tenth,
+        "no privacy: the same model without noise": baselines.without_privacy,
     }
-    _show(result, as_json, comparison)
+    _show_descent(result, as_json, comparison)
     if not as_json and result.ledger is not None:
         out.print(
             f"What one person paid, for instance: collegium receipt 1 --ledger {result.ledger}",
@@ -399,7 +398,9 @@ def _run_descent(config: StudyConfig, folder: Path, as_json: bool) -> DescentRes
         return run_descent_study(config, folder, observer)
 
 
-def _show_descent(result: DescentResult, as_json: bool) -> None:
+def _show_descent(
+    result: DescentResult, as_json: bool, comparison: Mapping[str, float | None] | None = None
+) -> None:
     quality = result.quality
     if as_json:
         print_json(
@@ -412,6 +413,7 @@ def _show_descent(result: DescentResult, as_json: bool) -> None:
                 "quality": None if quality is None else quality.to_dict(),
                 "notes": list(result.student_notes),
                 **({} if result.ledger is None else {"ledger": result.ledger}),
+                **({} if comparison is None else {"comparison": comparison}),
                 "release": str(result.folder.release),
                 "report": str(result.report),
             }
@@ -423,6 +425,8 @@ def _show_descent(result: DescentResult, as_json: bool) -> None:
     out.print(privacy_table(result.privacy))
     lost = f", {result.lost:,} of them lost in a crash" if result.lost else ""
     out.print(f"{result.steps:,} steps taken{lost}.")
+    if comparison is not None:
+        out.print(_comparison_table(comparison, result.n_test))
     _print_places(result)
 
 
@@ -445,11 +449,7 @@ def _print_places(result: StudyResult | DescentResult) -> None:
     last_line(result.privacy, *said, f"published: {result.folder.release}")
 
 
-def _show(
-    result: StudyResult,
-    as_json: bool,
-    comparison: dict[str, tuple[int | None, float | None]] | None = None,
-) -> None:
+def _show(result: StudyResult, as_json: bool) -> None:
     labels, quality = result.labels, result.quality
     if as_json:
         content: dict[str, Any] = {
@@ -466,19 +466,12 @@ def _show(
             "release": str(result.folder.release),
             "report": str(result.report),
         }
-        if comparison is not None:
-            content["comparison"] = {
-                name: {"labels": n, "student_accuracy": accuracy}
-                for name, (n, accuracy) in comparison.items()
-            }
         print_json(content)
         return
     print_cautions(result.privacy)
     _print_quality(result.privacy, quality)
     out.print(privacy_table(result.privacy))
     out.print(f"{_answers_in_words(result)}; {STOPPED[labels.stop_reason]}.", soft_wrap=True)
-    if comparison is not None:
-        out.print(_comparison_table(comparison, result.n_test))
     _print_places(result)
 
 
@@ -495,22 +488,17 @@ def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _comparison_table(comparison: dict[str, tuple[int | None, float | None]], n_test: int) -> Any:
+def _comparison_table(comparison: Mapping[str, float | None], n_test: int) -> Any:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(
-        title=f"Students on {n_test:,} public test records", title_justify="left", box=SIMPLE_HEAD
+        title=f"Right on {n_test:,} public test records", title_justify="left", box=SIMPLE_HEAD
     )
-    table.add_column("trained with")
-    table.add_column("labels", justify="right")
+    table.add_column("learnt with")
     table.add_column("accuracy", justify="right")
-    for name, (n_labels, accuracy) in comparison.items():
-        table.add_row(
-            name,
-            "—" if n_labels is None else f"{n_labels:,}",
-            "no label" if accuracy is None else f"{100 * accuracy:.1f} %",
-        )
+    for name, accuracy in comparison.items():
+        table.add_row(name, "—" if accuracy is None else f"{100 * accuracy:.1f} %")
     table.caption = "Baselines: a second use of the same records, on this public data set only."
     table.caption_justify = "left"
     return table

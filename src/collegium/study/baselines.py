@@ -9,52 +9,57 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.base import clone
 
-from collegium.errors import NothingReleasedError
-from collegium.pate.pipeline import PateRun
-from collegium.personalisation import Uniform
+from collegium.sgd.run import DescentRun
 from collegium.study.config import StudyConfig
-from collegium.study.from_settings import recipe_of, settled
-from collegium.study.study_data import load_study_data
+from collegium.study.descent_student import Believer
+from collegium.study.from_settings import descent_recipe_of, settled
+from collegium.study.study_data import StudyData, load_study_data
+
+_NO_NOISE = 1e-6
+"""In units of the noise that budgets need."""
+_DRAWS = 3
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """Student accuracies on the public test records.
+    """Accuracies on the public test records, each the mean of a few draws of the noise.
 
-    ``uniform_labels``: labels that uniform PATE releases at the strictest budget.
-    ``uniform_accuracy``: accuracy of its student; None if no label was released.
-    ``non_private_accuracy``: accuracy of one model (the student's kind, with what the student sees)
-        trained on all private records and true labels.
+    ``uniform``: with everybody at the strictest budget, and everything else as it is.
+    ``tenth``, ``uniform_tenth``: with every ε a tenth, and everybody at the strictest of these.
+    ``without_privacy``: the same model, from the same records, without noise.
     """
 
-    uniform_labels: int
-    uniform_accuracy: float | None
-    non_private_accuracy: float
+    uniform: float
+    tenth: float
+    uniform_tenth: float
+    without_privacy: float
 
 
 def measure_baselines(config: StudyConfig) -> Baselines:
-    """Run uniform PATE at everybody's strictest budget, and train a model without privacy.
+    """Learn the same with other budgets, and without noise.
 
-    ``config``: a study with public test records.
+    ``config``: a study of direct training with levels and public test records.
     """
-    data = load_study_data(config)
-    assert data.X_test is not None and data.y_test is not None
-    strictest = replace(data, budgets=data.budgets.strictest())
-    recipe = replace(recipe_of(settled(config, data.X_public)), personalisation=Uniform())
-    run = PateRun(recipe, strictest, lend_workers=config.engine().running)
-    run.rehearse()
-    released = run.release(run.votes())
-    try:
-        student = run.student_view.published(run.teach(released))
-        predicted = student.predict(data.X_test)
-        accuracy: float | None = float(np.mean(predicted == data.y_test))
-    except NothingReleasedError:
-        accuracy = None
-    view = run.student_view
-    clear = clone(recipe.student).fit(view.of(data.X), data.classes[data.codes])
-    predicted = clear.predict(view.of(data.X_test))
+    levels = {name: epsilon / 10 for name, epsilon in (config.privacy.levels or {}).items()}
+    stricter = replace(config, privacy=replace(config.privacy, levels=levels))
+    data, dear = load_study_data(config), load_study_data(stricter)
     return Baselines(
-        len(released.labels.labels), accuracy, float(np.mean(predicted == data.y_test))
+        _accuracy(config, replace(data, budgets=data.budgets.strictest())),
+        _accuracy(config, dear),
+        _accuracy(config, replace(dear, budgets=dear.budgets.strictest())),
+        _accuracy(config, data, _NO_NOISE),
     )
+
+
+def _accuracy(config: StudyConfig, data: StudyData, noise: float = 1.0) -> float:
+    config = settled(config, data.X_public)
+    run = DescentRun(descent_recipe_of(config), data)
+    run.plan = replace(run.plan, noise=run.plan.noise * noise)
+    believer = Believer(config, run) if config.has_student else None
+    summands, right = run.summands(), []
+    for _ in range(_DRAWS if noise == 1 else 1):
+        model = run.model(run.descend(summands, run.n_parameters))
+        model = run.view.published(model) if believer is None else believer.taught(model)
+        right.append(np.mean(model.predict(data.X_test) == data.y_test))
+    return float(np.mean(right))
