@@ -61,6 +61,14 @@ class Chances:
         return self.chances[X]
 
 
+class Counting(RegressionStudent):
+    """Counts the records of each class that are beyond doubt."""
+
+    def fit_released(self, X_public, queries, targets):
+        self.given_ = (targets == 1).sum(axis=0)
+        return super().fit_released(X_public, queries, targets)
+
+
 def test_no_answers_made_of_the_chances_have_a_better_balanced_accuracy():
     chances = np.random.default_rng(3).dirichlet([3.0, 0.7, 0.3], 6)
     shares = chances.mean(axis=0)  # of six kinds of records, equally frequent
@@ -153,3 +161,30 @@ def test_balanced_votes_tell_of_a_rare_class(teacher):
     assert found["accuracy"].names_one_class and not found["accuracy"].better
     assert found["balanced"].better and found["balanced"].balanced_accuracy > 0.72
     assert found["balanced"].auc > found["accuracy"].auc
+
+
+def test_records_of_public_levels_do_not_outvote_balanced_votes():
+    X, y = people()
+    (X_private, y_private), X_public, _ = parts(X, y)
+    policy = cg.Policy({"some": 3.0, "all": np.inf}, public=["all"])
+    budgets = policy.assign(np.where(np.arange(N) < 500, "all", "some"))
+    given = {}
+    for goal in ("accuracy", "balanced"):
+        model = cg.PATEClassifier(
+            RidgeTeachers(),
+            n_teachers=20,
+            aggregator=cg.GNMax(answers=300),
+            queries=cg.Queries(release="histogram"),
+            student=Counting(n_landmarks=20),
+            classes=[0, 1],
+            goal=goal,
+            noise_seed=1,
+            random_state=1,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X_private, 1 * (y_private == "yes"), budgets=budgets, X_public=X_public)
+        given[goal] = model.student_.given_
+    (many, rare), (fewer, kept) = given["accuracy"], given["balanced"]
+    assert many + rare == 500 and many > 5 * rare
+    assert kept == rare and fewer < 3 * rare
