@@ -10,13 +10,17 @@ from sklearn.linear_model import LogisticRegression
 
 import collegium as cg
 from collegium.accounting.gaussian import gdp_mu
+from collegium.accounting.neighbours import Arrangement
 from collegium.cli.console import plan_table
 from collegium.cli.electorates import electorate_of
 from collegium.errors import InputError
 from collegium.ledger.limits import Limit
+from collegium.pate.records import Records
 from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import Hybrid
 from collegium.personalisation.bins import MOST_BUDGETS, few_budgets
+from collegium.sgd.run import DescentRecipe, DescentRun
+from collegium.sgd.settings import Descent
 
 N = 230
 
@@ -100,6 +104,16 @@ def test_a_release_that_takes_whole_budgets_has_the_groups_that_its_ledger_has(p
     assert len(model.privacy_.groups) == N == len(ledger.standings())
 
 
+@pytest.mark.parametrize("on_ledger", [False, True])
+def test_a_descent_has_the_groups_that_its_ledger_has(people, on_ledger):
+    X, y, X_public, owners, epsilon = people
+    budgets = cg.Budgets.from_epsilons(epsilon, owners=owners)
+    about = Arrangement(on_ledger=on_ledger)
+    records = Records(X, y, budgets, np.array([0, 1]), X_public, arrangement=about)
+    plan = DescentRun(DescentRecipe(Descent(steps=5)), records).plan
+    assert len(plan.groups) == (N if on_ledger else MOST_BUDGETS)
+
+
 def test_a_plan_of_many_groups_is_a_table_of_ten(people):
     budgets = few_budgets(cg.Budgets.from_epsilons(people[4]))
     plan = Hybrid().plan_for(budgets, 12)
@@ -109,7 +123,7 @@ def test_a_plan_of_many_groups_is_a_table_of_ten(people):
     assert table.row_count == 10
     screen = Console(file=io.StringIO(), width=200)
     screen.print(table)
-    assert f"10 of {len(plan.groups)} groups" in screen.file.getvalue()
+    assert f"10 of {len(plan.groups)} groups" in " ".join(screen.file.getvalue().split())
 
 
 def test_teachers_of_somebody_else_are_not_pooled():
