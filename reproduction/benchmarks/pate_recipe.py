@@ -6,11 +6,9 @@ follow from public numbers (``collegium.pate.by_rule``), which student is publis
 measure only.
 
     python -m reproduction.benchmarks.pate_recipe images --dataset mnist --data-dir DATA --out CSV
-    python -m reproduction.benchmarks.pate_recipe choose --dataset fashion_mnist --data-dir DATA
     python -m reproduction.benchmarks.pate_recipe show --out CSV
 
-``images`` measures on test records, what stands in the file already is not computed again; ``choose`` holds
-10,000 training images out instead and prints; ``--cache`` keeps features.
+What stands in the file already is not computed again; ``--cache`` keeps features.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ import argparse
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +27,7 @@ from collegium.accounting.gaussian import gdp_mu
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate.by_rule import VoteChoice, votes_by_rule
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
-from collegium.pate.students.held_out import held_out_scores
+from collegium.pate.students.held_out import choose_held_out
 from collegium.pate.students.regression import RegressionStudent
 from collegium.pate.students.targets import class_posterior
 from reproduction.benchmarks.direct_training import (
@@ -39,9 +36,6 @@ from reproduction.benchmarks.direct_training import (
     Floats,
     Images,
     Table,
-    image_features,
-    image_files,
-    kept,
     split_images,
 )
 
@@ -95,11 +89,11 @@ def measure(
             100 * float((fitted.predict(views[name][1]) == y[test]).mean()),
             100 * float(known),
         )
-    candidates = [(students[name], views[name][0]) for name in students]
-    scores = dict(zip(students, held_out_scores(candidates, queries, targets), strict=True))
-    best = max(scores, key=scores.__getitem__)
+    process, regression = ((students[name], views[name][0]) for name in (PROCESS, REGRESSION))
+    choice = choose_held_out(process, regression, queries, targets)
+    best = REGRESSION if choice.second else PROCESS
     right["chosen"] = right[best]
-    return right, f"{best}: " + ", ".join(f"{name} {score:.0f}" for name, score in scores.items())
+    return right, f"{best}: {choice.differ:.4f} differ, {choice.lead:.2f} standard errors"
 
 
 def by_rule(world: Images, epsilon: float) -> VoteChoice:
@@ -134,38 +128,6 @@ def run_images(
                 table.add(dataset, seed, epsilon, "both", name, test, public, "", note)
 
 
-def choose(dataset: str, data_dir: Path, cache: Path | None) -> None:
-    """Try numbers of teachers and components on held-out training images, beside the rule's."""
-    images, codes = image_files(dataset, data_dir)
-    images, codes = images[:60_000], codes[:60_000]
-    rest = 50_000 + np.random.default_rng(0).permutation(10_000)
-
-    def make() -> Floats:
-        _, kernel, _, points = image_features(images, rest[:9_000], rest, None)
-        padded = np.zeros((len(kernel), points.shape[1]), dtype=np.float32)
-        padded[: len(points)] = points
-        return np.concatenate([kernel, padded], axis=1)
-
-    both = kept(cache / f"{dataset}-held-out.npy" if cache else None, make)
-    points = both[: len(rest), 800:]
-    world = Images(
-        both, both[:, :800], both, points, codes, np.arange(50_000), rest[:9_000], rest[9_000:]
-    )
-    world = replace(world, private=np.random.default_rng(1).permutation(world.private))
-    for epsilon in (0.1, 0.3, 1.0, 3.0):
-        rule = by_rule(world, epsilon)
-        for n in (rule.n_teachers // 2, rule.n_teachers, 2 * rule.n_teachers):
-            for components in {rule.components, 2 * (rule.components or 1)}:
-                rows = world.kernel[:, :components]
-                counts = count_votes(rows, codes, world.private, rows[world.public], n)
-                right, why = measure(world, rows, counts, epsilon, n, 1)
-                shown = ", ".join(f"{name} {public:.2f}" for name, (_, public) in right.items())
-                print(
-                    f"{dataset}, ε = {epsilon}, {n} teachers, {components}: {shown}; {why}",
-                    flush=True,
-                )
-
-
 def show(table: Table) -> None:
     """Print means and standard deviations over the splits as a table."""
     groups: dict[tuple[str, str], dict[str, list[tuple[float, float]]]] = {}
@@ -190,7 +152,7 @@ def show(table: Table) -> None:
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("images", "choose", "show"))
+    parser.add_argument("what", choices=("images", "show"))
     parser.add_argument("--dataset", choices=("mnist", "fashion_mnist"), default="fashion_mnist")
     parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--cache", type=Path)
@@ -198,9 +160,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=EPSILONS, help="0: 1-2-3")
     parser.add_argument("--out", type=Path, default=Path("pate-recipe.csv"))
     options = parser.parse_args()
-    if options.what == "choose":
-        choose(options.dataset, options.data_dir, options.cache)
-    elif options.what == "images":
+    if options.what == "images":
         table = Table(options.out)
         run_images(
             table, options.dataset, options.data_dir, options.cache, options.seeds, options.epsilon

@@ -12,8 +12,8 @@ One faint histogram for each public record, and a student that learns from all o
 * **Answers.** A student that averages gains nothing from fewer, clearer answers: n answers have √n times the
   noise, and there are n of them. Records that were not asked about would only say less. So all are.
 * **Students.** Least squares on the noisy histograms (where classes overlap), or a Gaussian process with a
-  graph (where public records lie in clusters of a class): told apart by answers that neither of them saw,
-  :func:`~collegium.pate.students.held_out.held_out_scores`.
+  graph (where public records lie in clusters of a class), which is believed unless answers that it did
+  not see contradict it: :func:`~collegium.pate.students.held_out.choose_held_out`.
 
 How each was found, with what else was tried: ``docs/results/pate-recipe.md``.
 """
@@ -57,8 +57,7 @@ class VoteChoice:
     ``preprocessing``, ``components``: what teachers see (``preprocessing.kind``, ``.components``).
     ``model``, ``params``, ``n_teachers``: the teachers.
     ``answers``: histograms asked for; the noise follows, the least that every budget pays for.
-    ``students``: candidates, most probable first; with several,
-        :func:`~collegium.pate.students.held_out.held_out_scores` decides.
+    ``students``: one, or two for :func:`~collegium.pate.students.held_out.choose_held_out`, in its order.
     ``reasons``: one line for each of teachers, view, answers, student.
     """
 
@@ -178,6 +177,6 @@ def votes_by_rule(
             "answer does not depend on their number",
             "view": f"{components} kernel components: what there is signal for (sum of mu: {total:,.0f})",
             "answers": answers,
-            "student": "the one that better foretells released histograms which it was not shown",
+            "student": "the first, unless released histograms that it was not shown contradict it",
         },
     )
