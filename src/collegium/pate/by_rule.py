@@ -1,0 +1,182 @@
+"""Votes by rule: teachers, their view, release and students, from public numbers alone.
+
+One faint histogram for each public record, and a student that learns from all of them. What counts is the
+*signal* S = Σ_o μ_o (how many people there are, times what they grant in Gaussian DP), as in direct training.
+
+* **How many teachers.** An answer's noise does not depend on their number, and the lead of the right class
+  grows with it, as long as each still sees enough to be more often right than wrong. So small budgets want
+  many weak teachers, large ones few strong ones: shards of :data:`SHARD` · classes · √S records.
+* **What they see.** A student that averages over public records mends noise only along what it sees, so as
+  many components as there is signal for, a quarter of direct training's √(S·classes): whitened, each
+  teacher is weaker alone and all of them are stronger together.
+* **Answers.** A student that averages gains nothing from fewer, clearer answers: n answers have √n times the
+  noise, and there are n of them. Records that were not asked about would only say less. So all are.
+* **Students.** Least squares on the noisy histograms (where classes overlap), or a Gaussian process with a
+  graph (where public records lie in clusters of a class), which is believed unless answers that it did
+  not see contradict it: :func:`~collegium.pate.students.held_out.choose_held_out`.
+
+How each was found, with what else was tried: ``docs/results/pate-recipe.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from collegium.accounting.gaussian import gdp_mu
+from collegium.budgets import Budget
+from collegium.checks import check_choice, check_positive, check_whole
+from collegium.errors import InputError
+
+IMAGES, TABLE = "images", "table"
+SHARD = 0.04
+"""Records of a teacher, in units of classes · √S."""
+FEWEST, MOST_TEACHERS = 10, 5000
+"""Teachers: fewer hide nobody well, more take minutes."""
+LEAST_SHARD = 2
+"""Records of a teacher, in units of classes: below, most shards lack classes."""
+MOST_COMPONENTS, LEAST_COMPONENTS = 400, 10
+TABLE_TEACHERS = 250
+
+
+@dataclass(frozen=True)
+class StudentChoice:
+    """A student by its short name, its parameters, and what it sees (``student.preprocessing``)."""
+
+    model: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    preprocessing: str = "same"
+
+
+@dataclass(frozen=True)
+class VoteChoice:
+    """Settings of PATE as study files write them; a function of public numbers.
+
+    ``preprocessing``, ``components``: what teachers see (``preprocessing.kind``, ``.components``).
+    ``model``, ``params``, ``n_teachers``: the teachers.
+    ``answers``: histograms asked for; the noise follows, the least that every budget pays for.
+    ``students``: one, or two for :func:`~collegium.pate.students.held_out.choose_held_out`, in its order.
+    ``reasons``: one line for each of teachers, view, answers, student.
+    """
+
+    preprocessing: str
+    components: int | None
+    model: str
+    params: Mapping[str, Any]
+    n_teachers: int
+    answers: int
+    students: tuple[StudentChoice, ...]
+    reasons: Mapping[str, str]
+    release: str = "histogram"
+    aggregator: str = "gnmax"
+
+
+def signal(budgets: Mapping[str, Budget], sizes: Mapping[str, int]) -> float:
+    """Add up μ(ε, δ) over people, so far as they have a finite budget.
+
+    ``budgets``, ``sizes``: of each group, by the same names; public.
+    Raises InputError if nobody has a finite, positive budget.
+
+    Examples
+    --------
+    >>> round(signal({"all": Budget(1.0)}, {"all": 60_000}))
+    16083
+    """
+    total = sum(
+        sizes[name] * gdp_mu(budget.epsilon, budget.delta)
+        for name, budget in budgets.items()
+        if not budget.is_unlimited and budget.epsilon > 0
+    )
+    if total <= 0:
+        raise InputError(
+            "no group has people and a finite epsilon above 0; votes need people who pay: give such a group"
+        )
+    return float(total)
+
+
+def votes_by_rule(
+    n_people: int, total: float, n_public: int, n_classes: int, kind: str = IMAGES
+) -> VoteChoice:
+    """Choose all settings of PATE.
+
+    Parameters
+    ----------
+    n_people : int
+        Private owners; each has one record, or few.
+    total : float
+        Their signal Σ μ, from :func:`signal`.
+    n_public : int
+        Public records without labels.
+    n_classes : int
+        Length of the public list of classes.
+    kind : {"images", "table"}, default="images"
+        Of the records.
+
+    Returns
+    -------
+    VoteChoice
+        The same for neighbouring data sets: no private record is read.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or there are too few people for ten teachers.
+
+    Examples
+    --------
+    MNIST at ε = 1 for everybody:
+
+    >>> choice = votes_by_rule(60_000, 16_083, 9_000, 10)
+    >>> choice.n_teachers, choice.components, choice.answers
+    (1182, 100, 9000)
+    """
+    check_whole("n_people", n_people, least=FEWEST)
+    check_positive("total", total)
+    check_whole("n_public", n_public, least=4)
+    check_whole("n_classes", n_classes, least=2)
+    check_choice("kind", kind, (IMAGES, TABLE))
+    answers = (
+        f"all {n_public:,} public records: many faint histograms tell as much as few clear ones"
+    )
+    if kind == TABLE:
+        n_teachers = max(FEWEST, min(TABLE_TEACHERS, n_people // (5 * n_classes)))
+        return VoteChoice(
+            "principal",
+            None,
+            "tabular",
+            {},
+            n_teachers,
+            n_public,
+            (StudentChoice("evidence-regression"),),
+            {
+                "teachers": f"{n_teachers} of about {n_people // n_teachers:,} records each",
+                "view": "principal coordinates of public records, in the order of their importance",
+                "answers": answers,
+                "student": "regression of what the histograms say: classes of a table overlap",
+            },
+        )
+    shard = max(LEAST_SHARD * n_classes, SHARD * n_classes * math.sqrt(total))
+    n_teachers = int(max(FEWEST, min(MOST_TEACHERS, n_people // shard)))
+    wanted = round(math.sqrt(total * n_classes) / 4)
+    components = max(1, min(max(wanted, LEAST_COMPONENTS), MOST_COMPONENTS, n_public - 1))
+    return VoteChoice(
+        "kernel",
+        components,
+        "ridge",
+        {},
+        n_teachers,
+        n_public,
+        (
+            StudentChoice("gaussian-process", {"features": "scattering"}, "none"),
+            StudentChoice("evidence-regression", {"powers": [1.0], "widths": []}),
+        ),
+        {
+            "teachers": f"{n_teachers:,} of about {n_people // n_teachers:,} records each: the noise of an "
+            "answer does not depend on their number",
+            "view": f"{components} kernel components: what there is signal for (sum of mu: {total:,.0f})",
+            "answers": answers,
+            "student": "the first, unless released histograms that it was not shown contradict it",
+        },
+    )

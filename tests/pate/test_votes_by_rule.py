@@ -1,0 +1,73 @@
+"""All settings of PATE follow from public numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from collegium.budgets import Budget
+from collegium.errors import InputError
+from collegium.pate.by_rule import signal, votes_by_rule
+from collegium.pate.catalogue import build_model, build_preprocessing
+
+
+def test_the_signal_adds_up_over_groups_and_leaves_out_who_grants_nothing_or_everything():
+    half = signal({"a": Budget(1.0), "b": Budget(2.0)}, {"a": 100, "b": 50})
+    assert half == pytest.approx(
+        signal({"a": Budget(1.0)}, {"a": 100}) + signal({"b": Budget(2.0)}, {"b": 50})
+    )
+    public = {"a": Budget(1.0), "b": Budget(2.0), "c": Budget(float("inf"))}
+    assert signal(public, {"a": 100, "b": 50, "c": 9}) == half
+
+
+def test_a_signal_of_nobody_is_refused():
+    with pytest.raises(InputError, match="finite epsilon above 0"):
+        signal({"a": Budget(float("inf"))}, {"a": 100})
+
+
+@pytest.mark.parametrize("kind", ["images", "table"])
+@pytest.mark.parametrize("n_people", [10, 1_200, 60_000, 10**7])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0])
+def test_every_choice_can_be_built_and_afforded(kind, n_people, epsilon):
+    total = signal({"all": Budget(epsilon)}, {"all": n_people})
+    choice = votes_by_rule(n_people, total, 400, 10, kind)
+    assert 10 <= choice.n_teachers <= n_people
+    assert choice.answers == 400
+    assert choice.components is None or choice.components < 400
+    build_model("teachers.model", choice.model, choice.params)
+    for student in choice.students:
+        build_model("student.model", student.model, student.params)
+    built = build_preprocessing(
+        choice.preprocessing,
+        categorical="frequency",
+        components=choice.components or 50,
+        random_state=0,
+    )
+    assert built is not None
+
+
+def test_small_budgets_ask_more_teachers_who_see_less():
+    choices = [
+        votes_by_rule(60_000, signal({"all": Budget(e)}, {"all": 60_000}), 9_000, 10)
+        for e in (0.1, 0.3, 1.0, 3.0)
+    ]
+    teachers = [choice.n_teachers for choice in choices]
+    components = [choice.components for choice in choices]
+    assert teachers == sorted(teachers, reverse=True)
+    assert components == sorted(components)
+    assert len(set(teachers)) == len(set(components)) == 4
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"n_people": 9}, "n_people"),
+        ({"total": 0.0}, "total"),
+        ({"n_public": 3}, "n_public"),
+        ({"n_classes": 1}, "n_classes"),
+        ({"kind": "text"}, "kind"),
+    ],
+)
+def test_what_cannot_be_is_refused(given, said):
+    allowed = {"n_people": 1_000, "total": 100.0, "n_public": 100, "n_classes": 2}
+    with pytest.raises(InputError, match=said):
+        votes_by_rule(**{**allowed, **given})
