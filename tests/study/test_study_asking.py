@@ -17,7 +17,6 @@ from collegium.noise.sources import SeededNoise
 from collegium.pate.students.active_choice import ActiveChooser
 from collegium.pate.students.selection import query_order
 from collegium.study import stages as running
-from collegium.study.baselines import measure_baselines
 from collegium.study.config import config_from, read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.frozen import FORMER_DEFAULTS, frozen_settings
@@ -425,19 +424,6 @@ def test_the_students_view_may_change_later_and_costs_nothing(folder, tmp_path):
 def test_the_students_own_kind_is_made_once_if_it_is_the_teachers(folder):
     run = plan_study(config_of(folder, student={"preprocessing": "pixels"}))
     assert run.student_view is run.teachers_view
-
-
-def test_baselines_see_what_the_student_sees(folder):
-    Seen.shapes.clear()
-    config = config_of(
-        folder,
-        preprocessing={"components": 5},
-        student={**STUDENT, "preprocessing": "pca"},
-        aggregation={"query_order": "coverage", "noise": None},
-    )
-    found = measure_baselines(config)
-    assert set(Seen.shapes) == {(5,)} and len(Seen.shapes) >= 4
-    assert found.uniform_labels > 0
 
 
 def test_a_network_sees_pixels_where_teachers_see_scattering_features(folder, tmp_path):

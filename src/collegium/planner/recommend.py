@@ -154,10 +154,17 @@ def recommend_from(
     at = _Scores(rehearsal)
     whole = at(facts.signal)
     by_votes = votes(facts)
-    tell(f"rehearsing {by_votes.name}")
-    tried = {candidate.name: whole, by_votes.name: rehearse_votes(facts, rehearsal.found, by_votes)}
-    if facts.goal == LABELS or _is_better(tried[by_votes.name], whole, rehearsal.found.synthetic):
-        candidate = by_votes
+    tried = {candidate.name: whole}
+    if by_votes is None and facts.goal == LABELS:
+        raise InputError(
+            f"labels are released by votes, and {facts.n_people} people with {facts.n_public} public records "
+            "are too few to vote: leave the goal out to learn directly"
+        )
+    if by_votes is not None:
+        tell(f"rehearsing {by_votes.name}")
+        held = tried[by_votes.name] = rehearse_votes(facts, rehearsal.found, by_votes)
+        if facts.goal == LABELS or _is_better(held, whole, rehearsal.found.synthetic):
+            candidate = by_votes
     sections = candidate.sections
     if facts.kept_goal != ACCURACY:
         sections = {**sections, "student": {**sections.get("student", {}), "goal": facts.goal}}

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.budgets import Budgets
-from collegium.data.record_kinds import IMAGES, TABLE
+from collegium.data.record_kinds import IMAGES, ROWS, TABLE
 from collegium.data.tables import take_rows
+from collegium.pate.by_rule import FEWEST, signal, votes_by_rule
 from collegium.pate.catalogue import build_model
 from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.records import Records
 from collegium.pate.settings import Queries
+from collegium.pate.students.goal import ACCURACY
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.views import fitted_view
 from collegium.pate.voting.aggregators import GNMax
@@ -24,34 +26,63 @@ from collegium.planner.facts import Facts
 from collegium.planner.rehearsal import Rehearsed, scored
 from collegium.planner.stand_ins import StandIns
 
-_LEAST_SHARD, _MOST_TEACHERS = 12, 250
 _MOST_RECORDS = 60_000
 """Records that are made up for a rehearsal, at most: with more, teachers have less each."""
+_MANY = 12
+"""Groups from which on a hybrid is asked for: each need not fill teachers of its own."""
+_BALANCED_TEACHERS, _BALANCED_COLUMNS, _BALANCED_SHARD = 500, 60, 60
+"""Of tables whose votes are balanced (benchmarks/imbalance.py): teachers, columns, records of a teacher."""
 
 
-def votes(facts: Facts) -> Candidate:
-    """Choose a recipe: faint histograms about every public record, and a student that reads them all."""
-    k = max(2, min(_MOST_TEACHERS, facts.n_people // _LEAST_SHARD))
-    images, table = facts.kind == IMAGES, facts.kind == TABLE
+def votes(facts: Facts) -> Candidate | None:
+    """Choose a recipe of votes from public numbers; None with too few people for any."""
+    if facts.n_people < FEWEST or facts.n_public < 4:
+        return None
+    kind = IMAGES if facts.kind == IMAGES else TABLE
+    made = votes_by_rule(
+        facts.n_people,
+        signal(facts.groups, facts.sizes),
+        facts.n_public,
+        len(facts.classes),
+        kind,
+    )
+    view: dict[str, Any] = {"kind": made.preprocessing}
+    teachers: dict[str, Any] = {"model": made.model, "n_teachers": made.n_teachers}
+    if made.components is not None:
+        view["components"] = made.components
+    if facts.kind == ROWS:
+        view, teachers["model"] = {"kind": "components"}, "ridge"
+    if facts.kind == TABLE and facts.kept_goal != ACCURACY:
+        view = {"kind": "binned", "components": min(_BALANCED_COLUMNS, facts.n_public - 1)}
+        few = max(FEWEST, min(_BALANCED_TEACHERS, facts.n_people // _BALANCED_SHARD))
+        teachers = {"model": "logistic", "n_teachers": few}
+    if made.params:
+        teachers["params"] = dict(made.params)
+    student = made.students[0]
+    shown: dict[str, Any] = {"model": student.model}
+    if student.params:
+        shown["params"] = dict(student.params)
+    if student.preprocessing != SAME:
+        shown["preprocessing"] = student.preprocessing
     sections: Sections = {
         "method": {"kind": "pate"},
-        "preprocessing": {
-            "kind": "scattering" if images else "principal" if table else "components"
+        "preprocessing": view,
+        "teachers": teachers,
+        "personalisation": {"method": "hybrid" if len(facts.groups) > _MANY else "weighting"},
+        "aggregation": {
+            "aggregator": made.aggregator,
+            "release": made.release,
+            "answers": made.answers,
         },
-        "teachers": {"model": "tabular" if table else "ridge", "n_teachers": k},
-        "personalisation": {"method": "weighting"},
-        "aggregation": {"aggregator": "gnmax", "release": "histogram", "answers": facts.n_public},
-        "student": {"model": "gaussian-process" if images else "evidence-regression"},
+        "student": shown,
     }
-    if images:
-        sections["preprocessing"]["components"] = min(200, max(1, facts.n_public - 1))
-        sections["teachers"]["params"] = {"kernel": "rbf"}
     reasons = {
         "method.kind": "labels of public records are released, and any model can learn from them",
-        "teachers.n_teachers": f"{facts.n_people // k:,} people each: enough to learn from, and many votes",
+        "preprocessing.kind": made.reasons["view"],
+        "teachers.n_teachers": made.reasons["teachers"],
         "aggregation.release": "the noisy counts cost no more than the label that is read off them",
-        "aggregation.answers": "a faint answer about every public record; all of them together tell most",
-        "student.model": "reads all histograms together",
+        "aggregation.answers": made.reasons["answers"],
+        "student.model": made.reasons["student"],
     }
     return Candidate(VOTES, sections, reasons)
 
@@ -61,7 +92,15 @@ def recipe_of(candidate: Candidate, n_answers: int, facts: Facts) -> Recipe:
     teachers, student = candidate.sections["teachers"], candidate.sections["student"]
     return Recipe(
         teacher=build_model("teachers.model", teachers["model"], teachers.get("params", {})),
-        student=build_model("student.model", student["model"], student.get("params", {})),
+        student=build_model(
+            "student.model",
+            student["model"],
+            {
+                name: value
+                for name, value in student.get("params", {}).items()
+                if name != "features"
+            },
+        ),  # of what is seen already
         n_teachers=teachers["n_teachers"],
         personalisation=as_personalisation(candidate.sections["personalisation"]["method"]),
         aggregator=GNMax(answers=n_answers),
