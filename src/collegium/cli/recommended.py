@@ -61,7 +61,7 @@ def parse_what_if(given: list[str]) -> dict[str, float]:
             value = float(number)
         except ValueError:
             found = ""
-        if not found or not value > 0:
+        if not found or not name.strip() or not value > 0:
             raise InputError(
                 f"--what-if takes LEVEL=EPSILON with a positive number, such as high=1.5; got {pair!r}"
             )

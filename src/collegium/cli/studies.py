@@ -201,9 +201,9 @@ def _choose(
 
     levels = parse_what_if(what_if)
     observer = NoteObserver()
+    other = recommended(config, observer, optimise, levels) if levels else None
     found = recommended(config, observer, optimise)
     told = found.to_dict()
-    other = recommended(config, observer, optimise, levels) if levels else None
     if other is not None:
         told["what_if"] = {"levels": levels, **other.to_dict()["expected"]}
     if not as_json:

@@ -16,6 +16,7 @@ from collegium.data.class_shares import as_class_shares
 from collegium.durable import write_durably
 from collegium.errors import InputError
 from collegium.pate.observer import Observer
+from collegium.planner.expected import MEASURES
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import Recommendation, recommend_from
 from collegium.study.config import StudyConfig, config_from, read_config
@@ -86,6 +87,8 @@ def recommended(
     ``goal``: instead of the file's.
     ``levels``: ε of levels, instead of the file's.
     """
+    if goal is not None and goal not in MEASURES:
+        raise InputError(f"--optimise must be one of {', '.join(MEASURES)}, got {goal!r}")
     if levels:
         config = _with_levels(config, levels)
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
