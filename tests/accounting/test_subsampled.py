@@ -111,7 +111,7 @@ def test_rate_1_is_in_closed_form_and_the_largest_there_is():
         (lambda: poisson_gaussian_epsilon(0.1, 0.0, 1, 1e-5), "noise_multiplier"),
         (lambda: poisson_gaussian_epsilon(0.1, 1.0, 1.5, 1e-5), "steps"),
         (lambda: poisson_gaussian_epsilon(0.1, 1.0, 1, 1e-5, "hope"), "account"),
-        (lambda: poisson_gaussian_epsilon(0.1, 1.0, 1, 1e-12), "use the account 'rdp'"),
+        (lambda: poisson_gaussian_epsilon(0.1, 1.0, 1, 1e-12), "use 'rdp', or take everybody"),
         (lambda: noise_for(1.0, 1e-5, 0.0, 1), "rate"),
         (lambda: noise_for(-1.0, 1e-5, 0.1, 1), "epsilon"),
         (lambda: noise_for(1e-6, 1e-9, 0.1, 1, "rdp"), "found no rates and noise"),

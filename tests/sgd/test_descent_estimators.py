@@ -262,7 +262,7 @@ def test_rows_of_any_length_count_alike(unit):
 
 def test_public_records_that_32_bits_cannot_tell_apart_are_refused():
     with pytest.raises(InputError, match="lost in 32 bits: give all records in another unit"):
-        fit(X=X * 1e-50, X_public=X_PUBLIC * 1e-50)
+        fit(X=X[:, :60] * 1e-50, X_public=X_PUBLIC[:, :60] * 1e-50)  # no images
 
 
 @pytest.mark.parametrize("model", [cg.DPSGDClassifier, cg.DPSGDRegressor])
@@ -351,10 +351,10 @@ def test_each_step_is_told_with_what_is_spent_and_may_be_the_last():
 
 def test_who_keeps_what_was_told_keeps_no_record():
     told = []
-    fit(X_public=X_PUBLIC, on_step=told.append)
+    fit(X=X[:, :60], X_public=X_PUBLIC[:, :60], on_step=told.append)  # no images
     kept = pickle.dumps(told)
     again = pickle.loads(kept)[-1]
-    assert (again.model.predict(X_TEST) == told[-1].model.predict(X_TEST)).all()
+    assert (again.model.predict(X_TEST[:, :60]) == told[-1].model.predict(X_TEST[:, :60])).all()
     assert len(kept) < 150_000  # 6 states; the records alone are as much
     assert X.tobytes() not in kept and X[:1].tobytes() not in kept
 

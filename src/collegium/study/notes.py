@@ -21,6 +21,7 @@ class KeptNotes(Observer):
         self._folder = folder
         self._observer = observer
         self._apart: list[str] | None = None
+        self._waiting: list[str] = []
 
     def stage(self, name: str, total: int | None = None) -> None:
         """Pass it on."""
@@ -37,6 +38,7 @@ class KeptNotes(Observer):
     @property
     def lines(self) -> tuple[str, ...]:
         """All notes, in the order in which they came."""
+        self._keep()
         path = self._folder.vault / "notes.json"
         return tuple(read_json(path, [str])) if path.exists() else ()
 
@@ -46,9 +48,19 @@ class KeptNotes(Observer):
         if self._apart is not None:
             self._apart.append(line)
             return
-        known = self.lines
-        if line not in known:
-            self._folder.write_json(self._folder.vault / "notes.json", [*known, line])
+        self._waiting.append(line)
+        self._keep()
+
+    def _keep(self) -> None:
+        """Write down what was noted, as soon as the folder is claimed."""
+        if self._folder.journal is None or not self._waiting:
+            return
+        path = self._folder.vault / "notes.json"
+        known = read_json(path, [str]) if path.exists() else []
+        new = [line for line in dict.fromkeys(self._waiting) if line not in known]
+        self._waiting = []
+        if new:
+            self._folder.write_json(path, [*known, *new])
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[list[str]]:

@@ -19,6 +19,7 @@ from collegium.models.features.dense_tables import dense_table
 Floats = NDArray[np.float32]
 _ROWS = 1024  # records that are handled together
 _DISTANCES_SEEN = 1000
+_ALIKE = "most public records are alike, so that distances say nothing: give ones that differ"
 _USABLE = 1e-6  # of the largest eigenvalue of the anchors' kernel
 
 
@@ -119,9 +120,7 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         distances = np.sqrt(np.maximum(2 - 2 * (few @ few.T), 0.0))[np.triu_indices(len(few), 1)]
         median = float(np.median(distances)) if distances.size else 0.0
         if not median > 1e-6:
-            raise InputError(
-                "most public records are alike, so that distances say nothing: give ones that differ"
-            )
+            raise InputError(_ALIKE)
         self.anchors_, self.width_ = anchors, self.length_scale * median
         values, vectors = linalg.eigh(self._kernel(anchors).astype(np.float64))
         usable = values > _USABLE * values[-1]
@@ -131,6 +130,8 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         mean = seen.mean(axis=0)
         seen -= mean
+        if not seen.size:
+            raise InputError(_ALIKE)
         variances, directions = linalg.eigh(seen.T @ seen / len(seen))
         kept = min(self.n_components, int((variances > _USABLE * variances[-1]).sum()))
         deviations = np.sqrt(variances[::-1][:kept])
