@@ -10,6 +10,7 @@ from collegium.lazy import lazily
 _HOMES = {
     "collegium.pate.students.semi_supervised": ["SemiSupervisedStudent"],
     "collegium.pate.students.embedding": ["EvenScattering", "PublicEmbedding"],
+    "collegium.pate.students.either": ["EitherStudent"],
     "collegium.pate.students.gaussian_process": ["GaussianProcessStudent"],
     "collegium.pate.students.graph": ["GraphStudent"],
     "collegium.pate.students.neural_student": ["NeuralStudent"],
@@ -17,6 +18,7 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
+    from collegium.pate.students.either import EitherStudent
     from collegium.pate.students.embedding import EvenScattering, PublicEmbedding
     from collegium.pate.students.gaussian_process import GaussianProcessStudent
     from collegium.pate.students.graph import GraphStudent
@@ -27,6 +29,7 @@ else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES)
 
 __all__ = [
+    "EitherStudent",
     "EvenScattering",
     "GaussianProcessStudent",
     "GraphStudent",

@@ -32,7 +32,7 @@ RECORDS = np.random.default_rng(0).normal(size=(90, 2))
 LABELS = (RECORDS[:, 0] > 0).astype(int)
 
 WRONG = {
-    "n_teachers": ["x", 0, 40.0, True, None],
+    "n_teachers": ["x", 0, 40.0, True],
     "queries__max_queries": [0, "x", 1.5, -1, True],
     "queries__max_labels": [0, "x", 1.5, -1, True],
     "aggregator": ["gnmax", GNMax, 5],

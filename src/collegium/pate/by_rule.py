@@ -28,17 +28,21 @@ from typing import Any
 from collegium.accounting.gaussian import gdp_mu
 from collegium.budgets import Budget
 from collegium.checks import check_choice, check_positive, check_whole
+from collegium.data.record_kinds import IMAGES, ROWS, TABLE
 from collegium.errors import InputError
+from collegium.pate.students.goal import ACCURACY, wants_balanced_votes
 
-IMAGES, TABLE = "images", "table"
 SHARD = 0.04
 """Records of a teacher, in units of classes · √S."""
 FEWEST, MOST_TEACHERS = 10, 5000
+FEWEST_ASKED = 4
 """Teachers: fewer hide nobody well, more take minutes."""
 LEAST_SHARD = 2
 """Records of a teacher, in units of classes: below, most shards lack classes."""
 MOST_COMPONENTS, LEAST_COMPONENTS = 400, 10
 TABLE_TEACHERS = 250
+BALANCED_TEACHERS, BALANCED_COLUMNS, BALANCED_SHARD = 500, 60, 60
+"""Of tables whose votes are balanced (``benchmarks/imbalance.py``); the last are records of a teacher."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class VoteChoice:
     ``preprocessing``, ``components``: what teachers see (``preprocessing.kind``, ``.components``).
     ``model``, ``params``, ``n_teachers``: the teachers.
     ``answers``: histograms asked for; the noise follows, the least that every budget pays for.
-    ``students``: one, or two for :func:`~collegium.pate.students.held_out.choose_held_out`, in its order.
+    ``student``: learns from all histograms.
     ``reasons``: one line for each of teachers, view, answers, student.
     """
 
@@ -67,7 +71,7 @@ class VoteChoice:
     params: Mapping[str, Any]
     n_teachers: int
     answers: int
-    students: tuple[StudentChoice, ...]
+    student: StudentChoice
     reasons: Mapping[str, str]
     release: str = "histogram"
     aggregator: str = "gnmax"
@@ -97,7 +101,12 @@ def signal(budgets: Mapping[str, Budget], sizes: Mapping[str, int]) -> float:
 
 
 def votes_by_rule(
-    n_people: int, total: float, n_public: int, n_classes: int, kind: str = IMAGES
+    n_people: int,
+    total: float,
+    n_public: int,
+    n_classes: int,
+    kind: str = IMAGES,
+    goal: str = ACCURACY,
 ) -> VoteChoice:
     """Choose all settings of PATE.
 
@@ -111,8 +120,10 @@ def votes_by_rule(
         Public records without labels.
     n_classes : int
         Length of the public list of classes.
-    kind : {"images", "table"}, default="images"
+    kind : {"images", "table", "rows"}, default="images"
         Of the records.
+    goal : {"accuracy", "balanced", "auc"}, default="accuracy"
+        What the student is to be good at: all but the first need balanced votes.
 
     Returns
     -------
@@ -134,25 +145,32 @@ def votes_by_rule(
     """
     check_whole("n_people", n_people, least=FEWEST)
     check_positive("total", total)
-    check_whole("n_public", n_public, least=4)
+    check_whole("n_public", n_public, least=FEWEST_ASKED)
     check_whole("n_classes", n_classes, least=2)
-    check_choice("kind", kind, (IMAGES, TABLE))
+    check_choice("kind", kind, (IMAGES, TABLE, ROWS))
     answers = (
         f"all {n_public:,} public records: many faint histograms tell as much as few clear ones"
     )
-    if kind == TABLE:
-        n_teachers = max(FEWEST, min(TABLE_TEACHERS, n_people // (5 * n_classes)))
+    if kind != IMAGES:
+        view, model, components, most = "principal", "tabular", None, TABLE_TEACHERS
+        if kind == ROWS:
+            view, model = "components", "ridge"
+        elif wants_balanced_votes(goal):
+            view, model, most = "binned", "logistic", BALANCED_TEACHERS
+            components = max(1, min(BALANCED_COLUMNS, n_public - 1))
+        least = BALANCED_SHARD if wants_balanced_votes(goal) else 5 * n_classes
+        n_teachers = max(FEWEST, min(most, n_people // least))
         return VoteChoice(
-            "principal",
-            None,
-            "tabular",
+            view,
+            components,
+            model,
             {},
             n_teachers,
             n_public,
-            (StudentChoice("evidence-regression"),),
+            StudentChoice("evidence-regression"),
             {
                 "teachers": f"{n_teachers} of about {n_people // n_teachers:,} records each",
-                "view": "principal coordinates of public records, in the order of their importance",
+                "view": "coordinates of public records, in the order of their importance",
                 "answers": answers,
                 "student": "regression of what the histograms say: classes of a table overlap",
             },
@@ -168,15 +186,12 @@ def votes_by_rule(
         {},
         n_teachers,
         n_public,
-        (
-            StudentChoice("gaussian-process", {"features": "scattering"}, "none"),
-            StudentChoice("evidence-regression", {"powers": [1.0], "widths": []}),
-        ),
+        StudentChoice("either"),
         {
             "teachers": f"{n_teachers:,} of about {n_people // n_teachers:,} records each: the noise of an "
             "answer does not depend on their number",
             "view": f"{components} kernel components: what there is signal for (sum of mu: {total:,.0f})",
             "answers": answers,
-            "student": "the first, unless released histograms that it was not shown contradict it",
+            "student": "a Gaussian process, or least squares if released histograms contradict it",
         },
     )

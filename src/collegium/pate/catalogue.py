@@ -39,6 +39,7 @@ SHORT_NAMES = {
     "self-training": "collegium.pate.students.neural_student.NeuralStudent",
     "fixmatch": "collegium.pate.students.neural_student.NeuralStudent",
     "vat": "collegium.pate.students.neural_student.NeuralStudent",
+    "either": "collegium.pate.students.either.EitherStudent",
     "evidence-regression": "collegium.pate.students.regression.RegressionStudent",
 }
 #: Best of 0, 0.25, 0.35 and 0.5 for ridge teachers on 200 scattering components of MNIST.

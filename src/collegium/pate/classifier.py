@@ -21,6 +21,7 @@ from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget, Budgets
 from collegium.checks import check_truth
 from collegium.data.class_shares import as_class_shares
+from collegium.data.record_kinds import kind_of_records
 from collegium.data.tables import (
     as_records,
     encode_classes,
@@ -33,6 +34,7 @@ from collegium.errors import (
     StudentError,
 )
 from collegium.parameters import Searchable
+from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
 from collegium.pate.classifier_settings import check_settings
 from collegium.pate.effects import (
     Effects,
@@ -58,6 +60,8 @@ from collegium.pate.quality import (
     judge_by_answers,
 )
 from collegium.pate.recipe import SAME, Recipe
+from collegium.pate.recipe_by_rule import chosen_recipe
+from collegium.pate.records import Records
 from collegium.pate.settings import Account, Queries
 from collegium.pate.students.goal import ACCURACY
 from collegium.pate.students.supervised import beliefs_of
@@ -71,6 +75,7 @@ from collegium.row_labels import refuse_other_order
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
 
+_TEACHERS = 250
 ADVICE = "the statement in `privacy_` tells what was spent"
 
 
@@ -109,9 +114,11 @@ class PATEClassifier(ClassifierFace):
     ----------
     teacher : estimator, optional
         Model of each teacher: any object with ``fit`` and ``predict``. Preprocessing belongs into its
-        pipeline, or into ``preprocessing``. Default: logistic regression on standardised features.
-    n_teachers : int, default=250
-        Nominal number of teachers k, for which the aggregator's numbers are given.
+        pipeline, or into ``preprocessing``. Default: logistic regression on standardised features; but
+        where it, ``n_teachers``, ``aggregator``, ``queries``, ``student`` and preprocessing are all left out,
+        they follow from public numbers (:mod:`collegium.pate.by_rule`), as ``recipe_`` tells.
+    n_teachers : int, optional
+        Nominal number of teachers k, for which the aggregator's numbers are given. Default: 250, or by rule.
     personalisation : str or Personalisation
         How budgets become influence: ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``,
         ``"bagging"`` or ``"hybrid"``.
@@ -179,6 +186,8 @@ class PATEClassifier(ClassifierFace):
     ----------
     classes_ : ndarray, shape (n_classes,)
         Class labels.
+    recipe_ : VoteChoice or None
+        What was chosen by rule; None where something was given.
     student_ : estimator
         The student; it predicts classes of records as ``student_preprocessing_`` shows them.
     preprocessing_, student_preprocessing_ : transformer or None
@@ -245,7 +254,7 @@ class PATEClassifier(ClassifierFace):
         self,
         teacher: Any = None,
         *,
-        n_teachers: int = 250,
+        n_teachers: int | None = None,
         personalisation: str | Personalisation = "weighting",
         aggregator: Aggregator | None = None,
         account: Account | None = None,
@@ -392,6 +401,9 @@ class PATEClassifier(ClassifierFace):
         )
         records, self.classes_ = given.records, given.records.classes
         self._remember(given)
+        self.recipe_ = self._by_rule(records)
+        if self.recipe_ is not None:
+            recipe = chosen_recipe(recipe, self.recipe_)
         memory = _InProcess(bool(self.keep_sensitive))
 
         make = partial(
@@ -489,6 +501,31 @@ class PATEClassifier(ClassifierFace):
             warn_of_quality(self.quality_)
         return self
 
+    def _by_rule(self, records: Records) -> VoteChoice | None:
+        """Choose what public numbers decide; None where something was given."""
+        named = ("teacher", "n_teachers", "aggregator", "queries", "student", "preprocessing")
+        budgets, n_public = records.budgets, int(records.X_public.shape[0])
+        sizes = budgets.public_sizes()
+        finite = [
+            name for name, one in budgets.groups.items() if not one.is_unlimited and sizes[name]
+        ]
+        few = sum(sizes.values()) < FEWEST or n_public < FEWEST_ASKED or not finite
+        account = self._setting("account")
+        if few or account.guarantee != "worst-case" or account.price is not None:
+            return None
+        if any(getattr(self, name) is not None for name in named):
+            return None
+        if self.student_preprocessing != SAME:
+            return None
+        return votes_by_rule(
+            sum(sizes.values()),
+            signal(budgets.groups, sizes),
+            n_public,
+            len(records.classes),
+            kind_of_records(records.X_public),
+            self.goal,
+        )
+
     def _recipe(self) -> Recipe:
         """Check every setting, whatever the records are."""
         teacher, student = (
@@ -499,7 +536,7 @@ class PATEClassifier(ClassifierFace):
         return Recipe(
             teacher=teacher,
             student=student,
-            n_teachers=self.n_teachers,
+            n_teachers=_TEACHERS if self.n_teachers is None else self.n_teachers,
             personalisation=as_personalisation(self.personalisation),
             assignment=self.assignment,
             preprocessing=self.preprocessing,

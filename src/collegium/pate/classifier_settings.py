@@ -27,7 +27,8 @@ def check_settings(model: Any, values: dict[str, Any]) -> int:
     ``values``: its aggregator, account and queries, or their defaults.
     Returns: the seed that its ``random_state`` stands for.
     """
-    check_whole("n_teachers", model.n_teachers)
+    if model.n_teachers is not None:
+        check_whole("n_teachers", model.n_teachers)
     for name, (kind, example) in _KINDS.items():
         if not isinstance(values[name], kind):
             raise InputError(f"{name} must be one such as {example}, got {shown(values[name])}")

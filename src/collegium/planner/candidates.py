@@ -7,6 +7,7 @@ from typing import Any
 
 from collegium.data.record_kinds import IMAGES
 from collegium.pate.catalogue import build_preprocessing
+from collegium.pate.recipe_by_rule import FEW_COMPONENTS
 from collegium.planner.facts import Facts
 from collegium.sgd.by_rule import USUAL_VIEW
 from collegium.sgd.settings import MOST_COMPONENTS
@@ -46,7 +47,8 @@ class Candidate:
 
     def preprocessing(self, seed: int) -> Any:
         """Build what it sees of records, not fitted."""
-        most = self.sections["preprocessing"].get("components", MOST_COMPONENTS)
+        usual = MOST_COMPONENTS if self.sections["method"]["kind"] == "sgd" else FEW_COMPONENTS
+        most = self.sections["preprocessing"].get("components", usual)
         return build_preprocessing(
             self.sees, categorical="ordinal", components=most, random_state=seed
         )

@@ -8,15 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.budgets import Budgets
-from collegium.data.record_kinds import IMAGES, ROWS, TABLE
 from collegium.data.tables import take_rows
-from collegium.pate.by_rule import FEWEST, signal, votes_by_rule
+from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, signal, votes_by_rule
 from collegium.pate.catalogue import build_model
 from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.records import Records
 from collegium.pate.settings import Queries
-from collegium.pate.students.goal import ACCURACY
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.views import fitted_view
 from collegium.pate.voting.aggregators import GNMax
@@ -30,40 +28,29 @@ _MOST_RECORDS = 60_000
 """Records that are made up for a rehearsal, at most: with more, teachers have less each."""
 _MANY = 12
 """Groups from which on a hybrid is asked for: each need not fill teachers of its own."""
-_BALANCED_TEACHERS, _BALANCED_COLUMNS, _BALANCED_SHARD = 500, 60, 60
-"""Of tables whose votes are balanced (benchmarks/imbalance.py): teachers, columns, records of a teacher."""
 
 
 def votes(facts: Facts) -> Candidate | None:
     """Choose a recipe of votes from public numbers; None with too few people for any."""
-    if facts.n_people < FEWEST or facts.n_public < 4:
+    if facts.n_people < FEWEST or facts.n_public < FEWEST_ASKED:
         return None
-    kind = IMAGES if facts.kind == IMAGES else TABLE
     made = votes_by_rule(
         facts.n_people,
         signal(facts.groups, facts.sizes),
         facts.n_public,
         len(facts.classes),
-        kind,
+        facts.kind,
+        facts.kept_goal,
     )
     view: dict[str, Any] = {"kind": made.preprocessing}
-    teachers: dict[str, Any] = {"model": made.model, "n_teachers": made.n_teachers}
     if made.components is not None:
         view["components"] = made.components
-    if facts.kind == ROWS:
-        view, teachers["model"] = {"kind": "components"}, "ridge"
-    if facts.kind == TABLE and facts.kept_goal != ACCURACY:
-        view = {"kind": "binned", "components": min(_BALANCED_COLUMNS, facts.n_public - 1)}
-        few = max(FEWEST, min(_BALANCED_TEACHERS, facts.n_people // _BALANCED_SHARD))
-        teachers = {"model": "logistic", "n_teachers": few}
+    teachers: dict[str, Any] = {"model": made.model, "n_teachers": made.n_teachers}
     if made.params:
         teachers["params"] = dict(made.params)
-    student = made.students[0]
-    shown: dict[str, Any] = {"model": student.model}
-    if student.params:
-        shown["params"] = dict(student.params)
-    if student.preprocessing != SAME:
-        shown["preprocessing"] = student.preprocessing
+    shown: dict[str, Any] = {"model": made.student.model}
+    if made.student.params:
+        shown["params"] = dict(made.student.params)
     sections: Sections = {
         "method": {"kind": "pate"},
         "preprocessing": view,
@@ -92,15 +79,7 @@ def recipe_of(candidate: Candidate, n_answers: int, facts: Facts) -> Recipe:
     teachers, student = candidate.sections["teachers"], candidate.sections["student"]
     return Recipe(
         teacher=build_model("teachers.model", teachers["model"], teachers.get("params", {})),
-        student=build_model(
-            "student.model",
-            student["model"],
-            {
-                name: value
-                for name, value in student.get("params", {}).items()
-                if name != "features"
-            },
-        ),  # of what is seen already
+        student=build_model("student.model", student["model"], student.get("params", {})),
         n_teachers=teachers["n_teachers"],
         personalisation=as_personalisation(candidate.sections["personalisation"]["method"]),
         aggregator=GNMax(answers=n_answers),

@@ -476,7 +476,8 @@ class StudentSection(Settings):
     model: str = setting(
         "logistic-regression",
         "As for teachers; or one that learns from all public records: graph, gaussian-process, "
-        "evidence-regression (for tables); with PyTorch self-training (or semi-supervised), fixmatch, vat.",
+        "evidence-regression (for tables), either (the better of "
+        "the last two); with PyTorch self-training (or semi-supervised), fixmatch, vat.",
     )
     params: Mapping[str, Any] = setting({}, "Parameters of the model.")
     preprocessing: str = setting(

@@ -28,6 +28,7 @@ _OF_COLLEGIUM = (
     "models.preprocessing.tabular_encoder.TabularEncoder",
     "pate.students.embedding.EvenScattering",
     "pate.students.embedding.PublicEmbedding",
+    "pate.students.either.EitherStudent",
     "pate.students.gaussian_process.GaussianProcessStudent",
     "pate.students.goal.BalancedAnswers",
     "pate.students.graph.GraphStudent",
