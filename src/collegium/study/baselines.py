@@ -18,7 +18,7 @@ from collegium.study.study_data import StudyData, load_study_data
 
 _NO_NOISE = 1e-6
 """In units of the noise that budgets need."""
-_DRAWS = 3
+_DRAWS = 5
 
 
 @dataclass(frozen=True)
