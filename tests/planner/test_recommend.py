@@ -68,7 +68,7 @@ def test_what_is_predicted_comes_true():
     for seed in range(4):
         X, y = table(4500, seed, apart=0.6 + 0.3 * seed)
         given = facts(X[:500], np.where(np.arange(500) < 300, y[:500], -1), 0.5, n=2000)
-        found = recommend_from(given, n_test=2000)
+        found = recommend_from(given, X[2500:])
         model = found.estimator(classes=[0, 1], noise_seed=seed, random_state=0)
         levels = ["careful"] * 1000 + ["open"] * 1000
         budgets = cg.Policy({"careful": 0.5, "open": 1.5}).assign(levels)
@@ -261,3 +261,28 @@ def test_votes_are_really_held_in_a_rehearsal():
         found = completed(stand_ins(given), np.asarray(X), 2)
         scores[epsilon] = rehearse_votes(given, found, votes(given)).score
     assert scores[50.0] > 0.85 > scores[0.01] + 0.05
+
+
+def test_test_records_of_another_kind_are_told():
+    X, y = table(900)
+    notes = recommend_from(facts(X[:300], y[:300]), X[300:]).notes
+    assert not any("different kinds" in line for line in notes)
+    notes = recommend_from(facts(X[:300], y[:300]), X[300:] + 2.0).notes
+    assert any("different kinds" in line for line in notes)
+
+
+def test_the_estimator_is_the_one_that_was_chosen():
+    X, y = table(100)
+    direct = recommend_from(facts(X, y, goal="balanced")).estimator(random_state=3)
+    assert isinstance(direct, cg.DPSGDClassifier) and (direct.goal, direct.random_state) == (
+        "balanced",
+        3,
+    )
+    voted = recommend_from(facts(X, y, goal="labels")).estimator()
+    assert isinstance(voted, cg.PATEClassifier) and voted.goal == "accuracy"
+
+
+def test_labels_of_too_few_people_are_refused():
+    X, y = table(100)
+    with pytest.raises(InputError, match="labels are released by votes, and 5 people"):
+        recommend_from(facts(X, y, n=5, goal="labels"))

@@ -18,6 +18,7 @@ from collegium.data.record_kinds import IMAGES, TABLE
 from collegium.data.tables import as_records
 from collegium.errors import InputError
 from collegium.extremes import apart
+from collegium.pate.classifier import PATEClassifier
 from collegium.pate.from_python import one_each
 from collegium.pate.students.goal import ACCURACY
 from collegium.planner.candidates import Candidate, Sections, direct
@@ -37,6 +38,8 @@ _BEGINNING, _STUDENT = 10.0, 2e-3
 """Seconds: to begin and to report, and of a student for each public record."""
 _PROGRAM = 350 * 2**20
 """Bytes: of the program itself."""
+_OTHERS = 0.7
+"""How well public and test records may be told apart (AUC) before it is pointed out."""
 _OF_CLUSTERS = 0.05
 """By how much more votes must win where classes are clusters, which any method finds."""
 _FARTHEST = 2.0**12
@@ -97,16 +100,20 @@ class Recommendation:
     consent: tuple[Consent, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def estimator(self, **parameters: Any) -> DPSGDClassifier:
+    def estimator(self, **parameters: Any) -> DPSGDClassifier | PATEClassifier:
         """Make what was chosen, not fitted.
 
         ``parameters``: of the estimator, beside what was chosen: ``classes``, ``random_state``, …
 
-        A student of its beliefs, where one was chosen (``sections["student"]``), learns afterwards:
-        :meth:`~collegium.DPSGDClassifier.teach`.
+        A student of a direct model's beliefs, where one was chosen (``sections["student"]``), learns
+        afterwards: :meth:`~collegium.DPSGDClassifier.teach`.
         """
-        goal = self.sections.get("student", {}).get("goal", ACCURACY)
-        return DPSGDClassifier(goal=goal, **parameters)
+        given = {"goal": self.sections.get("student", {}).get("goal", ACCURACY), **parameters}
+        if self.sections["method"]["kind"] == "sgd":
+            return DPSGDClassifier(**given)
+        # The rest follows from the same public numbers.
+        influence = self.sections["personalisation"]["method"]
+        return PATEClassifier(**{"personalisation": influence, **given})
 
     def __str__(self) -> str:
         lines = [f"{self.method}; expected: {self.expected.in_words()}"]
@@ -138,13 +145,14 @@ class Recommendation:
 
 
 def recommend_from(
-    facts: Facts, n_test: int | None = None, tell: Tell = lambda line: None
+    facts: Facts, X_test: Any = None, tell: Tell = lambda line: None
 ) -> Recommendation:
     """Choose a way to learn and predict what comes of it. Spends nothing and looks at no private value.
 
-    ``n_test``: public test records that the model will be measured on.
+    ``X_test``: public test records that the model will be measured on, if there are any.
     ``tell``: is told what is being done.
     """
+    n_test = None if X_test is None else int(X_test.shape[0])
     found = stand_ins(facts)
     candidate = direct(facts)
     tell(f"rehearsing {candidate.name} on {found.X.shape[0]:,} public records")
@@ -188,6 +196,11 @@ def recommend_from(
         notes += _of_public_labels(expected, alone)
         notes += _if_useless(facts, expected_at)
     notes += _of_shape(facts)
+    if X_test is not None and (apart := rehearsal.apart_from(X_test)) > _OTHERS:
+        notes.append(
+            f"public and test records are of different kinds: a model tells them apart (AUC {apart:.2f}, 0.5 "
+            "if they were alike). What is predicted is about records like the public ones"
+        )
     return Recommendation(
         candidate.name,
         sections,

@@ -15,10 +15,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
+from collegium.data.tables import take_rows
 from collegium.pate.quality import measure_quality
 from collegium.pate.records import Records
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
@@ -33,6 +37,7 @@ from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.together import choose, taught_by_beliefs
 
 Floats = NDArray[np.float64]
+_COMPARED, _FEWEST_COMPARED = 1000, 40
 NO_NOISE = 1e9
 """A signal beside which no noise is left."""
 
@@ -87,13 +92,28 @@ class DescentRehearsal:
         made = with_components(
             preprocessing, facts.descent, facts.descent_plan, n, len(facts.classes)
         )
-        view = fitted_view(made, found.X, "preprocessing")
+        self._view = fitted_view(made, found.X, "preprocessing")
         begun = time.perf_counter()
-        self.seen: Floats = as_rows(view.of(found.X), "public records")
+        self.seen: Floats = self.see(found.X)
         self.seconds_to_see = (time.perf_counter() - begun) / n
         self.seconds_to_step = 0.0
         self.known = found
         self.found = completed(found, self.seen, len(facts.classes))
+
+    def see(self, X: Any) -> Floats:
+        """Show public records as the model sees them."""
+        return as_rows(self._view.of(X), "public records")
+
+    def apart_from(self, X: Any) -> float:
+        """Tell how well other public records are told from the stand-ins: an AUC, 0.5 if not at all."""
+        mine, other = self.seen[:_COMPARED], self.see(take_rows(X, slice(0, _COMPARED)))
+        rows, which = np.concatenate([mine, other]), np.repeat([0, 1], [len(mine), len(other)])
+        if min(len(mine), len(other)) < _FEWEST_COMPARED:
+            return 0.5
+        scores = cross_val_predict(
+            LogisticRegression(C=1.0, max_iter=200), rows, which, cv=4, method="decision_function"
+        )
+        return float(roc_auc_score(which, scores))
 
     @property
     def n_features(self) -> int:

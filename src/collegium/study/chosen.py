@@ -92,8 +92,7 @@ def recommended(
     if levels:
         config = _with_levels(config, levels)
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
-    n_test = None if data.X_test is None else int(data.X_test.shape[0])
-    return recommend_from(facts_of(config, data, goal), n_test, observer.note)
+    return recommend_from(facts_of(config, data, goal), data.X_test, observer.note)
 
 
 def facts_of(config: StudyConfig, data: StudyData, goal: str | None = None) -> Facts:
