@@ -81,7 +81,7 @@ def from_labels(
     ``cost``: what the noise of these budgets costs, as rehearsed.
     ``n_test``: test records that the model will be measured on, whose number blurs what is found.
     """
-    more = max(0.0, 1 - whole.n / max(facts.n_records, 1))
+    more = max(0.0, 1 - whole.n / max(facts.n_people, 1))
     gain = max(0.0, whole.score - half.score) * more
     middle = min(1.0, whole.score + gain - cost)
     error = whole.error

@@ -33,7 +33,8 @@ class Facts:
     ``classes`` (n_classes,): the public list of classes.
     ``X_public``: public records.
     ``known`` (n_public,): class numbers of public records; -1 where nobody knows.
-    ``n_records``: private records, counted as group sizes are.
+    ``n_records``: private records; only what a run would take in time and memory is told from it, since how
+        many records a person has is nobody's public fact.
     ``goal``: what is wanted: "accuracy", "balanced", "auc", or released "labels".
     ``neighbours``: whom the guarantee compares.
     ``class_shares`` (n_classes,): public shares of the classes, if given.

@@ -29,7 +29,7 @@ class StandIns:
 
     ``X``: the records, as they are.
     ``codes`` (n,): class numbers; -1 where nobody knows.
-    ``most``: to learn from at once: no more than there are private records.
+    ``most``: to learn from at once: no more than there are people.
     ``synthetic``: whether too few classes are known to learn from, so that clusters must do.
     """
 
@@ -64,7 +64,7 @@ def stand_ins(facts: Facts) -> StandIns:
     rows = np.sort(order[:MOST])
     codes = facts.known[rows] if enough else np.full(len(rows), -1, dtype=np.intp)
     return StandIns(
-        take_rows(facts.X_public, rows), codes, not enough, facts.seed, max(2, facts.n_records)
+        take_rows(facts.X_public, rows), codes, not enough, facts.seed, max(2, facts.n_people)
     )
 
 
