@@ -493,6 +493,10 @@ def floor_decimals(value: float, decimals: int = 4) -> str:
     return _rounded(value, decimals, ROUND_FLOOR)
 
 
+_ROUNDING = 1e-12
+"""Of a conversion there and back: a cost that much below a budget is all of it."""
+
+
 def budget_and_cost(epsilon: float, spent: float, digits: int = 4) -> tuple[str, str]:
     """Write a budget, rounded down, and what was spent of it, rounded up, so that they can be compared.
 
@@ -520,7 +524,7 @@ def budget_and_cost(epsilon: float, spent: float, digits: int = 4) -> tuple[str,
     while True:
         granted, paid = budget_in_digits(epsilon, digits), cost_in_digits(spent, digits)
         fits = spent <= epsilon and math.isfinite(epsilon)
-        if spent == epsilon and fits:
+        if fits and spent >= epsilon * (1 - _ROUNDING):
             return granted, granted
         # From 17 digits on both are exact.
         if not fits or digits > 17 or Decimal(paid) <= Decimal(granted):
