@@ -261,3 +261,16 @@ def test_votes_are_really_held_in_a_rehearsal():
         found = completed(stand_ins(given), np.asarray(X), 2)
         scores[epsilon] = rehearse_votes(given, found, votes(given)).score
     assert scores[50.0] > 0.85 > scores[0.01] + 0.05
+
+
+def test_a_group_too_small_for_teachers_of_its_own_gets_a_hybrid_of_votes():
+    X, y = table(100)
+    for few, method in ((2, "hybrid"), (30, "weighting")):
+        budgets = cg.Policy({"a": 1.0, "b": 2.0}).assign(["a"] * 60 + ["b"] * few)
+        given = Facts.of(
+            budgets, classes=np.array([0, 1]), X_public=X, known=y, n_records=60 + few
+        )
+        chosen = votes(given)
+        assert chosen.sections["personalisation"]["method"] == method
+        found = completed(stand_ins(given), np.asarray(X), 2)
+        assert rehearse_votes(given, found, chosen).n == 50

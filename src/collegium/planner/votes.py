@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from collegium.budgets import Budgets
 from collegium.data.record_kinds import IMAGES, ROWS, TABLE
 from collegium.data.tables import take_rows
+from collegium.errors import InputError
 from collegium.pate.by_rule import FEWEST, signal, votes_by_rule
 from collegium.pate.catalogue import build_model
 from collegium.pate.pipeline import PateRun
@@ -56,6 +57,9 @@ def votes(facts: Facts) -> Candidate | None:
         view = {"kind": "binned", "components": min(_BALANCED_COLUMNS, facts.n_public - 1)}
         few = max(FEWEST, min(_BALANCED_TEACHERS, facts.n_people // _BALANCED_SHARD))
         teachers = {"model": "logistic", "n_teachers": few}
+    method = _personalisation(facts, teachers["n_teachers"])
+    if method is None:
+        return None
     if made.params:
         teachers["params"] = dict(made.params)
     student = made.students[0]
@@ -68,7 +72,7 @@ def votes(facts: Facts) -> Candidate | None:
         "method": {"kind": "pate"},
         "preprocessing": view,
         "teachers": teachers,
-        "personalisation": {"method": "hybrid" if len(facts.groups) > _MANY else "weighting"},
+        "personalisation": {"method": method},
         "aggregation": {
             "aggregator": made.aggregator,
             "release": made.release,
@@ -85,6 +89,17 @@ def votes(facts: Facts) -> Candidate | None:
         "student.model": made.reasons["student"],
     }
     return Candidate(VOTES, sections, reasons)
+
+
+def _personalisation(facts: Facts, n_teachers: int) -> str | None:
+    """Choose what budgets become: a hybrid where a group is too small for teachers of its own; None if nothing fits."""
+    for method in ("hybrid",) if len(facts.groups) > _MANY else ("weighting", "hybrid"):
+        try:
+            as_personalisation(method).plan(facts.groups, facts.sizes, n_teachers)
+        except InputError:
+            continue
+        return method
+    return None
 
 
 def recipe_of(candidate: Candidate, n_answers: int, facts: Facts) -> Recipe:
