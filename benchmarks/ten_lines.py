@@ -1,12 +1,12 @@
 """Studies of ten lines, as ``collegium init --from`` writes them: what was predicted, and what came out.
 
-Each data set becomes files as a stranger would bring them: private records with their class and a privacy level,
-public records of which some classes are known (the other cells are blank), test records. The file is the one that
-``init`` writes about them; what it asks is answered, and counted. Planner and run follow, as ``collegium run``
-calls them, in a process of their own, whose time and memory are taken. ε = 1, 2, 3 for 54, 37 and 9 % of the owners at
-random, δ = 1e-5, worst case, secure noise, no ledger. Seeds deal records to private, public and test ones; images
-keep their 60,000 training records private. *Without privacy*: scikit-learn's logistic regression on ``BinnedTable``
-of the private records (tables only).
+Each data set becomes files as a stranger would bring them: private records with their class and a privacy
+level, public records of which some classes are known (the other cells are blank), test records. The study's
+file is what ``init`` writes about them; what it asks is answered, and counted. Planner and run follow, as
+``collegium run`` calls them, in a process of their own, whose time and memory are taken. ε = 1, 2, 3 for 54,
+37 and 9 % of the owners at random, δ = 1e-5, worst case, secure noise, no ledger. Seeds deal records to private,
+public and test ones; images keep their 60,000 training records private. *Without privacy*: scikit-learn's
+logistic regression on ``BinnedTable`` of the private records (tables only).
 
     python -m benchmarks.ten_lines --data-dir DATA --out CSV [--seeds 1 2 3] [--only adult credit ...]
     python -m benchmarks.ten_lines --out CSV --show
@@ -20,7 +20,6 @@ import argparse
 import csv
 import gzip
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -195,7 +194,9 @@ def split(case: Case, records: Records, seed: int) -> tuple[NDArray[np.intp], ..
     parts = [np.isin(owners, public), np.isin(owners, test)]
     parts.insert(0, ~(parts[0] | parts[1]))
     found = tuple(random.permutation(np.flatnonzero(part)) for part in parts)
-    if records.owners is not None:  # one record each of those who are judged by, or learnt from in the open
+    if (
+        records.owners is not None
+    ):  # one record each of those who are judged by, or learnt from in the open
         first = [rows[~pd.Series(owners[rows]).duplicated().to_numpy()] for rows in found[1:]]
         found = (found[0], *(random.permutation(rows) for rows in first))  # who has many came first
     return found
@@ -219,7 +220,9 @@ def write_files(folder: Path, case: Case, records: Records, seed: int) -> Files:
         if known.any():
             table = table.assign(outcome=labels.to_numpy())
         table.to_csv(folder / "public.csv", index=False)
-        records.X.iloc[test].assign(outcome=records.y[test]).to_csv(folder / "test.csv", index=False)
+        records.X.iloc[test].assign(outcome=records.y[test]).to_csv(
+            folder / "test.csv", index=False
+        )
         return Files(*(folder / f"{role}.csv" for role in ("private", "public", "test")))
     beside: dict[str, Path] = {}
     for role, rows in (("private", private), ("public", public), ("test", test)):
@@ -230,7 +233,9 @@ def write_files(folder: Path, case: Case, records: Records, seed: int) -> Files:
             truth.rename("outcome").to_csv(beside[role], index=False)
     pd.Series(levels, name="privacy").to_csv(folder / "levels.csv", index=False)
     return Files(
-        *(folder / f"{role}.npy" for role in ("private", "public", "test")), beside, folder / "levels.csv"
+        *(folder / f"{role}.npy" for role in ("private", "public", "test")),
+        beside,
+        folder / "levels.csv",
     )
 
 
@@ -254,6 +259,15 @@ def write_study(folder: Path, case: Case, files: Files) -> tuple[Path, int]:
     return path, talk.asked
 
 
+def peak_gigabytes() -> float | None:
+    """Tell this process's peak; ``getrusage`` would count the parent's, too."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 2**20
+
+
 def run(path: Path, goal: str) -> dict[str, Any]:
     """Plan and run, as ``collegium run`` does; what was predicted and what came out."""
     warnings.simplefilter("ignore")
@@ -263,7 +277,9 @@ def run(path: Path, goal: str) -> dict[str, Any]:
     planned = time.perf_counter() - begun
     config = with_sections(config, found.sections)
     begun = time.perf_counter()
-    result: Any = (run_descent_study if config.is_direct else run_study)(config, path.with_suffix(""))
+    result: Any = (run_descent_study if config.is_direct else run_study)(
+        config, path.with_suffix("")
+    )
     took = time.perf_counter() - begun
     quality, expected = result.quality, found.expected
     outcome = {
@@ -288,7 +304,7 @@ def run(path: Path, goal: str) -> dict[str, Any]:
         "minutes": took / 60,
         "plan_seconds": planned,
         "predicted_gigabytes": found.gigabytes,
-        "gigabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "gigabytes": peak_gigabytes(),
         "lines": len(lines),
         "verdict": quality.verdict,
     }
@@ -334,19 +350,31 @@ def measured(name: str, seed: int, data_dir: Path) -> dict[str, Any]:
 def show(rows: list[dict[str, str]]) -> None:
     """Print tables: one row for each study, and each prediction beside what came of it."""
     table = pd.DataFrame(rows)
-    numbers = [name for name in FIELDS if name not in ("study", "method", "measure", "verdict", "better")]
+    numbers = [
+        name for name in FIELDS if name not in ("study", "method", "measure", "verdict", "better")
+    ]
     table[numbers] = table[numbers].apply(pd.to_numeric, errors="coerce")
     table["inside"] = (table.low <= table.outcome) & (table.outcome <= table.high)
-    print("| study | method | accuracy % | balanced % | AUC | without privacy: accuracy %, AUC | better | minutes |")
+    print(
+        "| study | method | accuracy % | balanced % | AUC | without privacy: accuracy %, AUC | better "
+        "| minutes |"
+    )
     print("|---|---|--:|--:|--:|--:|--:|--:|")
     for name, group in table.groupby("study", sort=False):
         plain = f"{_cell(100 * group.plain_accuracy, 1)}, {_cell(group.plain_auc, 3)}"
         better = f"{(group.better == 'True').sum()} of {len(group)}"
-        cells = [_cell(100 * group.accuracy, 1), _cell(100 * group.balanced, 1), _cell(group.auc, 3)]
+        cells = [
+            _cell(100 * group.accuracy, 1),
+            _cell(100 * group.balanced, 1),
+            _cell(group.auc, 3),
+        ]
         took = f"{(group.minutes + group.plan_seconds / 60).mean():.1f}"
         method = " / ".join(group.method.unique())
         print(f"| {name} | {method} | {' | '.join(cells)} | {plain} | {better} | {took} |")
-    print("\n| study | seed | measure | predicted | came out | inside | minutes: predicted, took | GB: predicted, peak |")
+    print(
+        "\n| study | seed | measure | predicted | came out | inside | minutes: predicted, took "
+        "| GB: predicted, peak |"
+    )
     print("|---|--:|---|--:|--:|---|--:|--:|")
     for _, row in table.iterrows():
         foretold = f"{row.middle:.3f} ({row.low:.3f} to {row.high:.3f})"
@@ -402,7 +430,9 @@ def main() -> None:
                 writer = csv.DictWriter(file, FIELDS)
                 if new:
                     writer.writeheader()
-                writer.writerow({k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()})
+                writer.writerow(
+                    {k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()}
+                )
             print(row, flush=True)
 
 

@@ -21,7 +21,13 @@ from collegium.extremes import apart
 from collegium.pate.from_python import one_each
 from collegium.pate.students.goal import ACCURACY
 from collegium.planner.candidates import Candidate, Sections, direct
-from collegium.planner.expected import MEASURES, Expected, from_experience, from_labels
+from collegium.planner.expected import (
+    MEASURES,
+    Expected,
+    from_experience,
+    from_labels,
+    share_of_more,
+)
 from collegium.planner.facts import LABELS, Facts
 from collegium.planner.rehearsal import NO_NOISE, DescentRehearsal, Rehearsed
 from collegium.planner.stand_ins import ENOUGH, stand_ins
@@ -40,6 +46,8 @@ _PROGRAM = 350 * 2**20
 _OF_CLUSTERS = 0.05
 """By how much more votes must win where classes are clusters, which any method finds."""
 _FARTHEST = 2.0**12
+_MANY_MORE = 0.9
+"""From ten private records for each known public class on, noisy steps miss little that classes tell."""
 
 
 @dataclass(frozen=True)
@@ -177,12 +185,16 @@ def recommend_from(
             "points of them. A few hundred public labels would make the prediction one."
         )
     else:
-        alone, half = rehearsal.alone(), rehearsal.alone(0.5)
+        alone, half, steps = rehearsal.alone(), rehearsal.alone(0.5), None
+        if candidate is not by_votes and share_of_more(facts, alone.n) < _MANY_MORE:
+            steps = rehearsal.steps_of_known(facts.signal)
 
         def expected_at(signal: float) -> Expected:
             here = tried[candidate.name] if signal == facts.signal else at(signal)
             cost = max(0.0, at(NO_NOISE).score - here.score)
-            return from_labels(facts, alone, half, cost, n_test)
+            return from_labels(
+                facts, alone, half, cost, n_test, steps if signal == facts.signal else None
+            )
 
         expected = expected_at(facts.signal)
         notes += _of_public_labels(expected, alone)

@@ -92,7 +92,10 @@ def votes(facts: Facts) -> Candidate | None:
 
 
 def _personalisation(facts: Facts, n_teachers: int) -> str | None:
-    """Choose what budgets become: a hybrid where a group is too small for teachers of its own; None if nothing fits."""
+    """Choose what budgets become: a hybrid where a group is too small for its own teachers.
+
+    Returns None if neither fits.
+    """
     for method in ("hybrid",) if len(facts.groups) > _MANY else ("weighting", "hybrid"):
         try:
             as_personalisation(method).plan(facts.groups, facts.sizes, n_teachers)
