@@ -210,6 +210,18 @@ def test_the_target_may_be_what_test_records_have_too(init):
     assert study["data"]["target"] == "sick" and study["data"]["exclude"] == ["note", "extra"]
 
 
+def test_classes_that_are_numbers_are_found_beside_blank_cells(init):
+    for name, kind in (("labelled.csv", float), ("test.csv", int)):
+        table = people(60, 3, labels=True)
+        table["sick"] = (table["sick"] == "yes").astype(kind)
+        if kind is float:
+            table["sick"] = table["sick"].astype(int).astype(object).where(table.index < 40)
+        table.to_csv(name, index=False)
+    study, said = init(*SAID[:4], "--target=sick", "--test=test.csv", public="labelled.csv")
+    assert study["data"]["classes"] == [0, 1]
+    assert guesses(said)["data.classes"].startswith("0, 1; from column 'sick' of labelled.csv and")
+
+
 def test_without_public_labels_the_list_of_classes_is_left_out_and_that_is_said(init, folder):
     study, said = init("--owner=person_id", f"--levels={LEVELS}")
     assert "classes" not in study["data"]

@@ -11,7 +11,7 @@ import collegium as cg
 from collegium.data.record_kinds import kind_of_records
 from collegium.errors import InputError
 from collegium.planner import recommend
-from collegium.planner.expected import from_experience
+from collegium.planner.expected import from_experience, from_labels
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import recommend_from
 from collegium.planner.rehearsal import NO_NOISE, DescentRehearsal, Rehearsed
@@ -81,12 +81,12 @@ def test_what_is_predicted_comes_true():
 def test_noise_costs_in_a_rehearsal_what_it_costs_in_a_run():
     """The rehearsal's noise is that of N people, though only n records are there to learn from."""
     X, y = table(9000)
-    given = facts(X[:1000], y[:1000], 0.03, n=8000)
+    given = facts(X[:1000], y[:1000], 0.02, n=8000)
     rehearsal = DescentRehearsal(
         given, stand_ins(given), cg.DPSGDClassifier()._recipe(X[:1000]).preprocessing, False
     )
     cost = rehearsal.score(NO_NOISE).score - rehearsal.score(given.signal).score
-    budgets = cg.Policy({"careful": 0.03, "open": 0.09}).assign(
+    budgets = cg.Policy({"careful": 0.02, "open": 0.06}).assign(
         ["careful"] * 4000 + ["open"] * 4000
     )
     runs = {}
@@ -286,3 +286,30 @@ def test_labels_of_too_few_people_are_refused():
     X, y = table(100)
     with pytest.raises(InputError, match="labels are released by votes, and 5 people"):
         recommend_from(facts(X, y, n=5, goal="labels"))
+
+
+def test_a_group_too_small_for_teachers_of_its_own_gets_a_hybrid_of_votes():
+    X, y = table(100)
+    for few, method in ((2, "hybrid"), (30, "weighting")):
+        budgets = cg.Policy({"a": 1.0, "b": 2.0}).assign(["a"] * 60 + ["b"] * few)
+        given = Facts.of(budgets, classes=np.array([0, 1]), X_public=X, known=y, n_records=60 + few)
+        chosen = votes(given)
+        assert chosen.sections["personalisation"]["method"] == method
+        found = completed(stand_ins(given), np.asarray(X), 2)
+        assert rehearse_votes(given, found, chosen).n == 50
+
+
+def test_where_people_are_few_the_luck_of_noise_is_in_the_interval():
+    """With as many people as known classes, one run's noise is not averaged away."""
+    X, y = table(200, apart=2.0)
+    given = facts(X, y, 0.2, n=200)
+    found = recommend_from(given)
+    rehearsal = DescentRehearsal(
+        given, stand_ins(given), cg.DPSGDClassifier()._recipe(X).preprocessing, False
+    )
+    _, luck = rehearsal.steps_of_known(given.signal)
+    without = from_labels(given, rehearsal.alone(), rehearsal.alone(0.5), 0.0, None)
+    assert luck > 0.01
+    assert found.expected.high - found.expected.low > without.high - without.low + luck
+    assert found.expected.middle < without.middle
+    assert rehearsal.steps_of_known(NO_NOISE)[1] < luck / 10

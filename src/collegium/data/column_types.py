@@ -274,6 +274,8 @@ def labels_of(texts: NDArray[Any], classes: Any) -> NDArray[Any]:
     [0, 1, 'n/a']
     >>> labels_of(np.array(["0", "1"], dtype=object), ["0", "1"]).tolist()
     ['0', '1']
+    >>> labels_of(np.array(["0", "1", None], dtype=object), None).tolist()
+    [0, 1, None]
     """
     column = pd.Series(texts, dtype=object)
     numbers, is_truth = numbers_of(column), column.isin(list(_TRUTH)).to_numpy()
@@ -289,8 +291,12 @@ def labels_of(texts: NDArray[Any], classes: Any) -> NDArray[Any]:
             plain = found.all() and len(others) == len(classes)
             return np.array(labels.tolist()) if plain else np.asarray(labels)
     given = column.notna().to_numpy()
-    if not given.all() or np.isnan(numbers).any():
+    if not given.any() or np.isnan(numbers[given]).any():
         return np.asarray(column, dtype=object)
+    if not given.all():  # the known ones are read as if there were no others
+        labels = column.to_numpy(dtype=object, copy=True)
+        labels[given] = labels_of(labels[given], None).tolist()
+        return np.asarray(labels)
     if is_truth.all():
         return np.asarray(numbers == 1)
     whole = (numbers == np.rint(numbers)).all() and np.abs(numbers).max() < 2**53

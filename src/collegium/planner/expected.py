@@ -72,24 +72,40 @@ def floor_of(facts: Facts) -> float | None:
     return None if facts.shares is None else float(facts.shares.max())
 
 
+def share_of_more(facts: Facts, n_known: int) -> float:
+    """Tell how far people outnumber known public classes: 0 if they do not, near 1 if by far."""
+    return max(0.0, 1 - n_known / max(facts.n_people, 1))
+
+
 def from_labels(
-    facts: Facts, whole: Rehearsed, half: Rehearsed, cost: float, n_test: int | None
+    facts: Facts,
+    whole: Rehearsed,
+    half: Rehearsed,
+    cost: float,
+    n_test: int | None,
+    steps: tuple[Rehearsed, float] | None = None,
 ) -> Expected:
     """Predict from what known public classes teach, how much more records help, and what noise costs.
 
     ``whole``, ``half``: what all known public classes teach, and half of them, judged by others.
     ``cost``: what the noise of these budgets costs, as rehearsed.
     ``n_test``: test records that the model will be measured on, whose number blurs what is found.
+    ``steps``: what noisy steps learn from the same classes, and how much of one run's score is the noise's
+        doing. With private records as few as these, steps do not learn what a model does that may look at
+        every record as often as it likes; with many more, they do.
     """
-    more = max(0.0, 1 - whole.n / max(facts.n_people, 1))
+    more = share_of_more(facts, whole.n)
     gain = max(0.0, whole.score - half.score) * more
-    middle = min(1.0, whole.score + gain - cost)
-    error = whole.error
+    short = luck = 0.0
+    if steps is not None:
+        short, luck = max(0.0, whole.score - cost - steps[0].score) * (1 - more), steps[1]
+    middle = min(1.0, whole.score + gain - cost - short)
+    error = math.hypot(whole.error, luck)
     if n_test:
         error = math.hypot(error, math.sqrt(max(middle * (1 - middle), 1 / n_test) / n_test))
     return Expected(
         MEASURES[facts.goal],
-        max(0.0, whole.score - cost - _WIDE * error),
+        max(0.0, whole.score - cost - short - _WIDE * error),
         middle,
         min(1.0, whole.score - cost + _SLOW * (gain + _DOUBT * error * more) + _WIDE * error),
         f"rehearsed on {whole.n:,} public records whose class is known",

@@ -22,7 +22,13 @@ from collegium.pate.classifier import PATEClassifier
 from collegium.pate.from_python import one_each
 from collegium.pate.students.goal import ACCURACY
 from collegium.planner.candidates import Candidate, Sections, direct
-from collegium.planner.expected import MEASURES, Expected, from_experience, from_labels
+from collegium.planner.expected import (
+    MEASURES,
+    Expected,
+    from_experience,
+    from_labels,
+    share_of_more,
+)
 from collegium.planner.facts import LABELS, Facts
 from collegium.planner.rehearsal import NO_NOISE, DescentRehearsal, Rehearsed
 from collegium.planner.stand_ins import ENOUGH, stand_ins
@@ -40,9 +46,13 @@ _PROGRAM = 350 * 2**20
 """Bytes: of the program itself."""
 _OTHERS = 0.7
 """How well public and test records may be told apart (AUC) before it is pointed out."""
+_SO_FAR = 0.02
+"""By how much more votes must win, since they never did in what was measured, and one rehearsal may err."""
 _OF_CLUSTERS = 0.05
 """By how much more votes must win where classes are clusters, which any method finds."""
 _FARTHEST = 2.0**12
+_MANY_MORE = 0.9
+"""From ten private records for each known public class on, noisy steps miss little that classes tell."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +195,16 @@ def recommend_from(
             "points of them. A few hundred public labels would make the prediction one."
         )
     else:
-        alone, half = rehearsal.alone(), rehearsal.alone(0.5)
+        alone, half, steps = rehearsal.alone(), rehearsal.alone(0.5), None
+        if candidate is not by_votes and share_of_more(facts, alone.n) < _MANY_MORE:
+            steps = rehearsal.steps_of_known(facts.signal)
 
         def expected_at(signal: float) -> Expected:
             here = tried[candidate.name] if signal == facts.signal else at(signal)
             cost = max(0.0, at(NO_NOISE).score - here.score)
-            return from_labels(facts, alone, half, cost, n_test)
+            return from_labels(
+                facts, alone, half, cost, n_test, steps if signal == facts.signal else None
+            )
 
         expected = expected_at(facts.signal)
         notes += _of_public_labels(expected, alone)
@@ -216,7 +230,7 @@ def recommend_from(
 
 def _is_better(votes: Rehearsed, direct: Rehearsed, synthetic: bool) -> bool:
     """Tell whether votes are so much better that chance does not explain it; clusters prove little."""
-    margin = 2 * math.hypot(votes.error, direct.error) + (_OF_CLUSTERS if synthetic else 0.0)
+    margin = 2 * math.hypot(votes.error, direct.error) + (_OF_CLUSTERS if synthetic else _SO_FAR)
     return votes.score > direct.score + margin
 
 

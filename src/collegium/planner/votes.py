@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
+from collegium.errors import InputError
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, signal, votes_by_rule
 from collegium.pate.catalogue import build_model
 from collegium.pate.pipeline import PateRun
@@ -46,6 +47,9 @@ def votes(facts: Facts) -> Candidate | None:
     if made.components is not None:
         view["components"] = made.components
     teachers: dict[str, Any] = {"model": made.model, "n_teachers": made.n_teachers}
+    method = _personalisation(facts, teachers["n_teachers"])
+    if method is None:
+        return None
     if made.params:
         teachers["params"] = dict(made.params)
     shown: dict[str, Any] = {"model": made.student.model}
@@ -55,7 +59,7 @@ def votes(facts: Facts) -> Candidate | None:
         "method": {"kind": "pate"},
         "preprocessing": view,
         "teachers": teachers,
-        "personalisation": {"method": "hybrid" if len(facts.groups) > _MANY else "weighting"},
+        "personalisation": {"method": method},
         "aggregation": {
             "aggregator": made.aggregator,
             "release": made.release,
@@ -72,6 +76,20 @@ def votes(facts: Facts) -> Candidate | None:
         "student.model": made.reasons["student"],
     }
     return Candidate(VOTES, sections, reasons)
+
+
+def _personalisation(facts: Facts, n_teachers: int) -> str | None:
+    """Choose what budgets become: a hybrid where a group is too small for its own teachers.
+
+    Returns None if neither fits.
+    """
+    for method in ("hybrid",) if len(facts.groups) > _MANY else ("weighting", "hybrid"):
+        try:
+            as_personalisation(method).plan(facts.groups, facts.sizes, n_teachers)
+        except InputError:
+            continue
+        return method
+    return None
 
 
 def recipe_of(candidate: Candidate, n_answers: int, facts: Facts) -> Recipe:
