@@ -4,9 +4,9 @@ Each data set becomes files as a stranger would bring them: private records with
 level, public records of which some classes are known (the other cells are blank), test records. The study's
 file is what ``init`` writes about them; what it asks is answered, and counted. Planner and run follow, as
 ``collegium run`` calls them, in a process of their own, whose time and memory are taken. ε = 1, 2, 3 for 54,
-37 and 9 % of the owners at random, δ = 1e-5, worst case, secure noise, no ledger. Seeds deal records to private,
-public and test ones; images keep their 60,000 training records private. *Without privacy*: scikit-learn's
-logistic regression on ``BinnedTable`` of the private records (tables only).
+37 and 9 % of the owners at random, δ = 1e-5, worst case, secure noise, no ledger. Seeds deal records to
+private, public and test ones; images keep their 60,000 training records private. *Without privacy*:
+scikit-learn's logistic regression on ``BinnedTable`` of the private records (tables only).
 
     python -m benchmarks.ten_lines --data-dir DATA --out CSV [--seeds 1 2 3] [--only adult credit ...]
     python -m benchmarks.ten_lines --out CSV --show

@@ -234,17 +234,26 @@ def test_bad_input_is_refused_in_one_line(changed, message):
 
 
 @pytest.mark.parametrize(
-    ("with_votes", "method"), [(0.99, "votes (PATE)"), (0.86, "direct training")]
+    ("with_votes", "without_noise", "method"),
+    [
+        (0.99, 0.95, "votes (PATE)"),
+        (0.86, 0.95, "direct training"),
+        (0.99, 0.86, "direct training"),
+    ],
+    ids=["better", "by chance", "nothing to save"],
 )
-def test_votes_are_chosen_only_if_they_are_better_than_chance_explains(
-    monkeypatch, with_votes, method
+def test_votes_are_chosen_only_if_they_are_better_than_chance_explains_and_noise_costs_steps_much(
+    monkeypatch, with_votes, without_noise, method
 ):
     X, y = table(300)
     monkeypatch.setattr(
         recommend, "rehearse_votes", lambda *given: Rehearsed(with_votes, 0.02, with_votes, 300)
     )
+    scores = {NO_NOISE: without_noise}
     monkeypatch.setattr(
-        DescentRehearsal, "score", lambda self, signal: Rehearsed(0.85, 0.02, 0.85, 300)
+        DescentRehearsal,
+        "score",
+        lambda self, signal: Rehearsed(scores.get(signal, 0.85), 0.02, 0.85, 300),
     )
     found = recommend_from(facts(X, y))
     assert found.method == method
@@ -313,3 +322,10 @@ def test_where_people_are_few_the_luck_of_noise_is_in_the_interval():
     assert found.expected.high - found.expected.low > without.high - without.low + luck
     assert found.expected.middle < without.middle
     assert rehearsal.steps_of_known(NO_NOISE)[1] < luck / 10
+
+
+def test_steep_curves_do_not_promise_that_nothing_will_be_wrong():
+    X, y = table(100)
+    given = facts(X, y, n=60_000)
+    whole, half = Rehearsed(0.9, 0.01, 0.9, 400), Rehearsed(0.8, 0.01, 0.8, 400)
+    assert from_labels(given, whole, half, 0.0, None).middle == pytest.approx(0.95, abs=0.001)

@@ -99,7 +99,11 @@ def from_labels(
     short = luck = 0.0
     if steps is not None:
         short, luck = max(0.0, whole.score - cost - steps[0].score) * (1 - more), steps[1]
-    middle = min(1.0, whole.score + gain - cost - short)
+    wrong = 1 - whole.score
+    halved = (
+        gain * wrong / (wrong + gain) if gain else 0.0
+    )  # the next doubling saves the same part of errors
+    middle = min(1.0, whole.score + halved - cost - short)
     error = math.hypot(whole.error, luck)
     if n_test:
         error = math.hypot(error, math.sqrt(max(middle * (1 - middle), 1 / n_test) / n_test))

@@ -181,7 +181,10 @@ def recommend_from(
     if by_votes is not None:
         tell(f"rehearsing {by_votes.name}")
         held = tried[by_votes.name] = rehearse_votes(facts, rehearsal.found, by_votes)
-        if facts.goal == LABELS or _is_better(held, whole, rehearsal.found.synthetic):
+        if facts.goal == LABELS or (
+            _is_better(held, whole, rehearsal.found.synthetic)
+            and at(NO_NOISE).score > whole.score + whole.error
+        ):  # what noise costs nothing, votes cannot save: then they only bear few stand-ins better
             candidate = by_votes
     sections = candidate.sections
     if facts.kept_goal != ACCURACY:
