@@ -2,12 +2,14 @@
 
 import io
 import re
+import warnings
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from collegium.cli import progress
+from collegium.cli.console import show_warnings
 
 PANELS = (
     "Start",
@@ -224,3 +226,18 @@ def test_a_bar_shows_the_time_left_where_it_is_known(monkeypatch):
 def test_a_terminal_that_cannot_draw_gets_lines(monkeypatch):
     monkeypatch.setattr(progress, "err", Console(force_terminal=True, force_interactive=False))
     assert isinstance(progress.watching(), progress.LineObserver)
+
+
+# Warnings
+
+
+def test_a_warning_is_shown_once_in_a_command(monkeypatch, capsys):
+    monkeypatch.setattr(warnings, "showwarning", None)
+    for _ in range(2):  # commands
+        show_warnings()
+        for text in ("records are odd", "records are few", "records are odd"):
+            warnings.showwarning(UserWarning(text), UserWarning, "file.py", 1)
+    assert capsys.readouterr().err.split("\n")[:-1] == 2 * [
+        "warning: records are odd",
+        "warning: records are few",
+    ]

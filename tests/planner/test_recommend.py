@@ -142,7 +142,10 @@ def test_without_public_labels_nobody_pretends_to_know():
 def test_one_class_in_public_labels_is_told():
     X, _ = table(200)
     found = recommend_from(facts(X, np.ones(200, dtype=int)))
-    assert any("say nothing about how to tell" in line for line in found.notes)
+    line = "all 200 known public classes are '1': they say nothing about how to tell"
+    assert any(note.startswith(line) for note in found.notes)
+    # Nor how often a class comes: no prediction of 100 % is made of labels that were selected.
+    assert (found.expected.low, found.expected.floor) == (0.5, None)
 
 
 def test_public_columns_without_variety_are_told():
@@ -223,6 +226,11 @@ def test_experience_grows_with_the_signal():
         ({"neighbours": "next door"}, "neighbours must be 'blanked' or 'replaced'"),
         ({"y_public": [0, 1]}, "300 public records, but 2 classes in y_public"),
         ({"X_public": None}, "public records are missing"),
+        ({"n_records": None}, "how many records there are is not said: give n_records"),
+        (
+            {"classes": ["0", "1"]},
+            "300 of 300 classes in y_public are not among classes, first '[01]' in record 1: allowed",
+        ),
     ],
 )
 def test_bad_input_is_refused_in_one_line(changed, message):

@@ -520,6 +520,8 @@ def budget_and_cost(epsilon: float, spent: float, digits: int = 4) -> tuple[str,
     ('0.6931', '0.6931')
     >>> budget_and_cost(0.69314718, 0.69314)
     ('0.69314', '0.69314')
+    >>> budget_and_cost(0.9993358591262690, 0.9993358591262650)
+    ('0.9993', '0.9993')
     """
     while True:
         granted, paid = budget_in_digits(epsilon, digits), cost_in_digits(spent, digits)

@@ -96,7 +96,8 @@ def stopped(reason: str, unit: str = "owner") -> str:
 
 
 def show_warnings() -> None:
-    """Print each warning as one line, without file names and line numbers."""
+    """Print each warning as one line, once, without file names and line numbers."""
+    said: set[str] = set()  # records that are read for two purposes say the same twice
 
     def show(
         message: Warning | str,
@@ -106,7 +107,9 @@ def show_warnings() -> None:
         file: Any = None,
         line: str | None = None,
     ) -> None:
-        say("warning:", "yellow", str(message))
+        if str(message) not in said:
+            said.add(str(message))
+            say("warning:", "yellow", str(message))
 
     warnings.showwarning = show
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,16 @@ if TYPE_CHECKING:
     from collegium.study.config import StudyConfig
 
 
-def show_plan(config: StudyConfig, as_json: bool, choice: dict[str, Any] | None = None) -> None:
-    """Show what everybody would pay and give, and how long it would take. Spends nothing."""
+def show_plan(
+    config: StudyConfig,
+    as_json: bool,
+    choice: dict[str, Any] | None = None,
+    show_first: Callable[[], None] = lambda: None,
+) -> None:
+    """Show what everybody would pay and give, and how long it would take. Spends nothing.
+
+    ``choice``: what was chosen before, for JSON; ``show_first`` prints it otherwise.
+    """
     from collegium.cli.progress import NoteObserver
     from collegium.report.descent_page import signal_to_noise
     from collegium.sgd.by_rule import mostly_noise
@@ -58,6 +67,7 @@ def show_plan(config: StudyConfig, as_json: bool, choice: dict[str, Any] | None 
         return
     from collegium.cli.console import columns_sentence
 
+    show_first()
     out.print(descent_table(plan, clip_norm))
     out.print(
         f"{plan.steps:,} steps, each with noise of {plan.noise * clip_norm:.4g} in every coordinate of its "

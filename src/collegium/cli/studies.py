@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -120,16 +120,16 @@ def plan(
     hush(quiet)
     config = with_data_dir(read_config(study), data_dir)
     observer = NoteObserver()
-    choice = None
+    choice, show_first = None, _nothing
     if config.is_open:
-        choice, config = _choose(config, study.with_suffix(""), optimise, what_if or [], as_json)
+        choice, config, show_first = _choose(config, optimise, what_if or [])
     elif optimise is not None or what_if:
         raise InputError(
             "--optimise and --what-if are for studies that leave open how they are learnt, and this one says "
             f"(method.kind is {config.method.kind!r}): leave them out"
         )
     if config.is_direct:
-        show_plan(config, as_json, choice)
+        show_plan(config, as_json, choice, show_first)
         return
     planned, ledger = plan_on_ledger(config, observer=observer)
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
@@ -171,6 +171,7 @@ def plan(
             }
         )
         return
+    show_first()
     out.print(plan_table(made))
     out.print(plan_sentence(made))
     out.print(
@@ -192,9 +193,12 @@ def plan(
 
 
 def _choose(
-    config: StudyConfig, folder: Path, optimise: str | None, what_if: list[str], as_json: bool
-) -> tuple[dict[str, Any], StudyConfig]:
-    """Let the planner choose, and show it; also beside other levels."""
+    config: StudyConfig, optimise: str | None, what_if: list[str]
+) -> tuple[dict[str, Any], StudyConfig, Callable[[], None]]:
+    """Let the planner choose, also beside other levels.
+
+    Returns: what it says for JSON; the settings; and what shows it, once nothing refuses the plan.
+    """
     from collegium.cli.progress import NoteObserver
     from collegium.cli.recommended import parse_what_if, show_choice, show_what_if
     from collegium.study.chosen import recommended, with_sections
@@ -206,11 +210,17 @@ def _choose(
     told = found.to_dict()
     if other is not None:
         told["what_if"] = {"levels": levels, **other.to_dict()["expected"]}
-    if not as_json:
+
+    def show() -> None:
         show_choice(found)
         if other is not None:
             show_what_if(levels, found.expected, other.expected)
-    return told, with_sections(config, found.sections)
+
+    return told, with_sections(config, found.sections), show
+
+
+def _nothing() -> None:
+    """Show nothing: the file says how the study is learnt."""
 
 
 def run(
@@ -300,7 +310,9 @@ def demo(
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A study's folder.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(help="A study's folder, or its TOML file.", show_default=False)
+    ],
     as_json: Json = False,
 ) -> None:
     """Say what a finished study released, and where its report is. Spends nothing.
@@ -310,6 +322,8 @@ def report(
     from collegium.json_files import parse_json
     from collegium.study.released_files import released_content
 
+    if folder.is_file():  # the study's own, whose folder is beside it
+        folder = folder.with_suffix("")
     path = folder / "release" / "privacy.json"
     content = released_content(path)
     if content is None:

@@ -83,8 +83,9 @@ class Allowance:
         codes, groups = _groups(granted, alike, share)
         if not groups:
             raise BudgetExceededError(
-                f"nobody of {granted.n_owners:,} owners has anything left in the ledger, or a tenth of their "
-                "μ² at least: nothing was asked or spent"
+                f"nobody of {granted.n_owners:,} owners has anything left in the ledger (or a tenth of their "
+                "μ² at least): nothing was asked or spent; `collegium ledger show` lists the releases that "
+                "used it, and `collegium run` goes on with one that was begun, from its own file and folder"
             )
         return cls(uuid4().hex, False, *_few(groups, codes[which]))
 

@@ -92,10 +92,13 @@ class Facts:
 
     @cached_property
     def shares(self) -> NDArray[np.float64] | None:
-        """Public shares of the classes: given, or counted in public labels; None where neither is there."""
+        """Public shares of the classes: given, or counted in public labels; None where neither is there.
+
+        Labels of one class only were selected, and tell no shares.
+        """
         if self.class_shares is not None:
             return self.class_shares
-        if not self.labelled.size:
+        if np.unique(self.known[self.labelled]).size < 2:
             return None
         counts = np.bincount(self.known[self.labelled], minlength=len(self.classes)) + 0.5
         return np.asarray(counts / counts.sum())

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from collegium.accounting.gaussian import gdp_mu
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, as_budgets
+from collegium.checks import is_number
 from collegium.data.class_shares import as_class_shares
 from collegium.data.record_kinds import IMAGES, TABLE
 from collegium.data.tables import as_records
@@ -321,7 +322,7 @@ def _of_shape(facts: Facts) -> list[str]:
     known = facts.known[facts.labelled]
     if known.size and np.unique(known).size == 1:
         notes.append(
-            f"all {known.size:,} known public classes are {facts.classes[known[0]]!r}: they say nothing "
+            f"all {known.size:,} known public classes are {str(facts.classes[known[0]])!r}: they say nothing "
             "about how to tell classes apart"
         )
     if facts.kind == TABLE:
@@ -427,6 +428,11 @@ def recommend(
     >>> bool(found.expected.low <= found.expected.middle <= found.expected.high)
     True
     """
+    if n_records is None and (isinstance(budgets, Budget) or is_number(budgets)):
+        raise InputError(
+            "everybody has one budget, and how many records there are is not said: give n_records, or one ε "
+            "per record"
+        )
     granted = apart(as_budgets(budgets, delta, n_records)).budgets
     if neighbours not in RELATIONS:
         raise InputError(
@@ -439,6 +445,13 @@ def recommend(
     if y_public is not None:
         given = one_each(y_public, X.shape[0], "public records", "classes in y_public")
         known = pd.Index(names).get_indexer(pd.Index(given)).astype(np.intp)
+        strange = np.flatnonzero((known < 0) & ~pd.isna(np.asarray(given, dtype=object)))
+        if strange.size:
+            raise InputError(
+                f"{strange.size:,} of {len(known):,} classes in y_public are not among classes, first "
+                f"{str(given[strange[0]])!r} in record {strange[0] + 1:,}: allowed are "
+                f"{', '.join(map(str, names[:20]))}; leave unknown ones missing (None or NaN)"
+            )
     facts = Facts.of(
         granted,
         classes=names,

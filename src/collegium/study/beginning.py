@@ -39,8 +39,16 @@ def claim(folder: StudyFolder, config: StudyConfig, data: StudyData) -> None:
 
 
 def is_its_own(folder: StudyFolder, config: StudyConfig, data: StudyData) -> bool:
-    """Tell whether a folder holds this very study, begun before; nothing is written."""
-    return folder.holds(*_identity(config, data), *_free(config, folder))
+    """Tell whether a folder holds this very study, begun before; nothing is written.
+
+    Raises StudyMismatchError if it holds another: before its ledger, in which that one has used what people
+        had, is asked what is left of it.
+    """
+    told = (*_identity(config, data), *_free(config, folder))
+    if folder.holds(*told):
+        return True
+    folder.refuse_another(*told)
+    return False
 
 
 def _identity(config: StudyConfig, data: StudyData) -> tuple[Settings, dict[str, str]]:

@@ -14,7 +14,8 @@ import pandas as pd
 from collegium.accounting.neighbours import Neighbours
 from collegium.data.class_shares import as_class_shares
 from collegium.durable import write_durably
-from collegium.errors import InputError
+from collegium.errors import InputError, StudyMismatchError
+from collegium.json_files import read_json
 from collegium.pate.observer import Observer
 from collegium.planner.expected import MEASURES
 from collegium.planner.facts import Facts
@@ -129,10 +130,7 @@ def settled_method(
     if not config.is_open:
         return config
     if (folder.vault / "manifest.json").exists():
-        path = folder.path / CHOSEN
-        if not path.exists():  # begun before there was a choice: votes were the only way
-            return with_sections(config, {"method": {"kind": "pate"}})
-        return with_sections(config, tomllib.loads(path.read_text(encoding="utf-8")))
+        return _as_remembered(config, folder)
     found = recommended(config, observer)
     for line in (f"chosen is {found.method}; expected: {found.expected.in_words()}", *found.notes):
         observer.note(line)
@@ -141,6 +139,29 @@ def settled_method(
         text = _HEAD.format(name=config.title()) + sections_text(found.sections, found.reasons)
         write_durably(folder.path / CHOSEN, text.encode())
     return with_sections(config, found.sections)
+
+
+def _as_remembered(config: StudyConfig, folder: StudyFolder) -> StudyConfig:
+    """Fill in what was chosen when a study was begun; another choice would make it another study."""
+    path = folder.path / CHOSEN
+    way_out = "restore it from a backup, or choose another folder with --out (a release of its own)"
+    if not path.exists():
+        begun = read_json(folder.vault / "manifest.json", {"config": dict})["config"]
+        if "method" not in begun:  # before there was a choice: votes were the only way
+            return with_sections(config, {"method": {"kind": "pate"}})
+        raise StudyMismatchError(
+            f"{path} is missing, which says how the study in {folder.path} is learnt: {way_out}"
+        )
+    try:
+        sections = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # of TOML, or of UTF-8
+        raise StudyMismatchError(f"{path} cannot be read ({error}): {way_out}") from None
+    if "method" not in sections or not all(isinstance(keys, dict) for keys in sections.values()):
+        raise StudyMismatchError(f"{path} holds no sections, or not [method]: {way_out}")
+    try:
+        return with_sections(config, sections)
+    except InputError as error:
+        raise StudyMismatchError(f"{path} was changed ({error}): {way_out}") from None
 
 
 def with_sections(config: StudyConfig, sections: Mapping[str, Mapping[str, Any]]) -> StudyConfig:

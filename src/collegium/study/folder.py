@@ -113,7 +113,10 @@ class StudyFolder:
         free_keys: Collection[str] = (),
         free_inputs: Collection[str] = (),
     ) -> bool:
-        """Tell whether the folder holds this very study, begun before; nothing is written."""
+        """Tell whether the folder holds this very study, begun before; nothing is written.
+
+        What holds another is for :meth:`refuse_another`, or :meth:`claim`, to refuse.
+        """
         try:
             known = read_json(self.vault / "manifest.json", _MANIFEST)
         except StudyMismatchError:
@@ -144,18 +147,42 @@ class StudyFolder:
         cut_off = require_sound(self.path, journal)
         begun = path.exists()
         known = read_json(path, _MANIFEST) if begun else manifest
-        difference = _first_difference(known, manifest, free_keys, free_inputs)
+        self._require_same(known, manifest, free_keys, free_inputs)
+        self.journal = journal
+        for one in cut_off:  # as it is now: a later line would make it a damaged file
+            journal.vouch(one.piece, one.digest)
+        if not begun:
+            self.write_json(path, {**manifest, "versions": versions()})
+
+    def refuse_another(
+        self,
+        config: dict[str, Any],
+        inputs: dict[str, str],
+        free_keys: Collection[str] = (),
+        free_inputs: Collection[str] = (),
+    ) -> None:
+        """Refuse, as :meth:`claim` would, a folder in which another study was begun; nothing is written."""
+        path = self.path / MANIFEST
+        if not path.exists():
+            return
+        require_sound(self.path, self.open_journal())
+        now = {"format": FORMAT, "config": config, "inputs": inputs}
+        self._require_same(read_json(path, _MANIFEST), now, free_keys, free_inputs)
+
+    def _require_same(
+        self,
+        known: dict[str, Any],
+        now: dict[str, Any],
+        free_keys: Collection[str],
+        free_inputs: Collection[str],
+    ) -> None:
+        difference = _first_difference(known, now, free_keys, free_inputs)
         if difference:
             raise StudyMismatchError(
                 f"{self.path} holds another study ({difference}): it is left untouched; go back to its own "
                 "settings and files, or choose another folder with --out (a release of its own: what was "
                 "spent on this one stays spent)"
             )
-        self.journal = journal
-        for one in cut_off:  # as it is now: a later line would make it a damaged file
-            journal.vouch(one.piece, one.digest)
-        if not begun:
-            self.write_json(path, {**manifest, "versions": versions()})
 
     def take_up(self) -> None:
         """Let the journal of a study that was begun vouch for what is written next, whichever study it is."""
