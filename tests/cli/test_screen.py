@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from collegium.cli import progress
-from collegium.cli.console import show_warnings
+from collegium.cli.console import hush, show_warnings
 
 PANELS = (
     "Start",
@@ -234,6 +234,7 @@ def test_a_terminal_that_cannot_draw_gets_lines(monkeypatch):
 def test_a_warning_is_shown_once_in_a_command(monkeypatch, capsys):
     monkeypatch.setattr(warnings, "showwarning", None)
     for _ in range(2):  # commands
+        hush(False)
         show_warnings()
         for text in ("records are odd", "records are few", "records are odd"):
             warnings.showwarning(UserWarning(text), UserWarning, "file.py", 1)

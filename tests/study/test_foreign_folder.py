@@ -1,5 +1,8 @@
 """A folder that holds another study is not written into, not even with features of public records."""
 
+import pytest
+
+from collegium.errors import StudyMismatchError
 from collegium.study.beginning import claim
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
@@ -25,4 +28,5 @@ def test_only_a_folder_of_this_very_study_is_lent_to_its_memory(tmp_path):
     assert plan_study(config, folder).memory.folder is None  # nobody's yet
     claim(folder, settled(config, data.X_public), data)
     assert plan_study(config, folder).memory.folder == folder.vault
-    assert plan_study(other, folder).memory.folder is None
+    with pytest.raises(StudyMismatchError, match="now 2"):
+        plan_study(other, folder)
