@@ -30,9 +30,9 @@ def show_choice(found: Recommendation) -> None:
     if found.answers is not None:
         out.print(f"Answers: {found.answers:,}, one about every public record.")
     out.print(f"A run takes about {found.minutes:.1f} minutes and {found.gigabytes:.1f} GB here.")
-    others = {name: tried for name, tried in found.alternatives.items() if name != found.method}
-    for name, tried in others.items():
-        out.print(f"Rehearsed beside it: {name}, {tried.score:.3f}.", soft_wrap=True)
+    if len(found.alternatives) > 1:
+        tried = ", ".join(f"{name} {one.score:.3f}" for name, one in found.alternatives.items())
+        out.print(f"Rehearsed on the same stand-ins, to compare: {tried}.", soft_wrap=True)
     for row in found.consent[:3]:
         gain = "" if row.gain is None else f", worth {100 * row.gain:+.1f} points"
         out.print(
@@ -49,7 +49,11 @@ def show_what_if(levels: Mapping[str, float], now: Expected, then: Expected) -> 
     """Print what other levels would give."""
     said = ", ".join(f"{name} = {epsilon:g}" for name, epsilon in levels.items())
     out.print(f"With {said}: {then.in_words()}.", soft_wrap=True)
-    out.print(f"As it is: {now.in_words()}.\n", soft_wrap=True)
+    out.print(f"As it is: {now.in_words()}.", soft_wrap=True)
+    chance = (now.high - now.low) / 4
+    if abs(now.middle - then.middle) < chance:
+        out.print(f"Between two rehearsals {100 * chance:.1f} points are chance: this says no more.")
+    out.print()
 
 
 def parse_what_if(given: list[str]) -> dict[str, float]:
