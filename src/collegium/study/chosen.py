@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +13,12 @@ import pandas as pd
 from collegium.accounting.neighbours import Neighbours
 from collegium.data.class_shares import as_class_shares
 from collegium.durable import write_durably
-from collegium.errors import InputError
+from collegium.errors import ConfigError, InputError
 from collegium.pate.observer import Observer
 from collegium.planner.expected import MEASURES
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import Recommendation, recommend_from
-from collegium.study.config import StudyConfig, config_from, read_config
+from collegium.study.config import StudyConfig, config_from, read_config, read_toml
 from collegium.study.folder import StudyFolder
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
@@ -132,7 +131,7 @@ def settled_method(
         path = folder.path / CHOSEN
         if not path.exists():  # begun before there was a choice: votes were the only way
             return with_sections(config, {"method": {"kind": "pate"}})
-        return with_sections(config, tomllib.loads(path.read_text(encoding="utf-8")))
+        return _remembered(config, path)
     found = recommended(config, observer)
     for line in (f"chosen is {found.method}; expected: {found.expected.in_words()}", *found.notes):
         observer.note(line)
@@ -141,6 +140,19 @@ def settled_method(
         text = _HEAD.format(name=config.title()) + sections_text(found.sections, found.reasons)
         write_durably(folder.path / CHOSEN, text.encode())
     return with_sections(config, found.sections)
+
+
+def _remembered(config: StudyConfig, path: Path) -> StudyConfig:
+    try:
+        sections = read_toml(path)
+        whole = all(isinstance(keys, Mapping) for keys in sections.values())
+        if not whole or "kind" not in sections.get("method", {}):
+            raise ConfigError(f"{path} does not say what was chosen")
+        return with_sections(config, sections)
+    except InputError as error:
+        raise ConfigError(
+            f"{error}; {path} was changed since the study began: put it back, nothing was asked"
+        ) from None
 
 
 def with_sections(config: StudyConfig, sections: Mapping[str, Mapping[str, Any]]) -> StudyConfig:
