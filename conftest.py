@@ -1,6 +1,7 @@
 """A small house to test in: groups, plans, votes, noise that keeps a record, and labelling jobs."""
 
 import gc
+import math
 import os
 import sys
 
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from xdist.scheduler import LoadScopeScheduling
 
 from collegium.budgets import Budget
+from collegium.cli import progress
 from collegium.cli.main import main
 from collegium.noise.sources import SeededNoise
 from collegium.pate.voting.aggregators import (
@@ -298,6 +300,8 @@ def command_line(monkeypatch, capsys):
 
     def call(name: str, main: Callable[[], None], *arguments: Any) -> tuple[int | str, str, str]:
         monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        if progress._SILENT_S:  # on a slow machine it would tell how it gets on
+            monkeypatch.setattr(progress, "_SILENT_S", math.inf)
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()

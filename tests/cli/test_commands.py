@@ -183,7 +183,10 @@ def test_a_plan_of_answers_is_kept_by_the_run(finished, works):
 def test_run_shows_the_account_and_where_everything_is(finished):
     path, done = finished
     shown = done.stdout
-    assert done.stderr == ""
+    # After five seconds, on a slow machine, it tells how it gets on.
+    assert not [
+        line for line in done.stderr.splitlines() if not re.match(r"\[\d+:\d\d:\d\d\] ", line)
+    ]
     for words in ("level", "people", "budget", "spent", "worst-case", "high", "average", "low"):
         assert words in shown
     assert re.search(r"labels released after \d+ queries, \d+\.\d % of them right", shown)

@@ -65,6 +65,11 @@ def test_an_estimator_keeps_everybodys_own_budget_in_few_groups(model, people):
     assert table["owners"].sum() == N
     assert (table["epsilon_spent"] <= table["epsilon"]).all()
     assert table["epsilon_spent"].min() > 0
+    # Which groups there are follows from all budgets, so groups' sizes are not all that neighbours share.
+    made_of = (
+        "how many owners granted each budget (from which groups are made) is public and the same"
+    )
+    assert made_of in model.privacy_.adjacency
     # Groups are of neighbours in ε: so many people have at least so much.
     own = np.sort(people[4])
     given = np.sort(np.repeat(table["epsilon"], table["owners"]))

@@ -1,6 +1,7 @@
 """Choices and predictions are functions of public facts; what is predicted comes true."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -206,6 +207,18 @@ def test_every_labelled_stand_in_is_judged_by_once_and_never_learnt_from_in_that
 )
 def test_what_records_are_is_told_by_public_ones(records, kind):
     assert kind_of_records(records) == kind
+
+
+def test_large_flat_images_are_told_without_all_pairs_of_pixels():
+    """Of 224 × 224 pixels, all pairs would take 20 GB."""
+    blocks = np.random.default_rng(0).normal(size=(40, 28, 28))
+    images = blocks.repeat(8, axis=1).repeat(8, axis=2).reshape(40, -1)
+    tracemalloc.start()
+    try:
+        assert kind_of_records(images) == "images"
+        assert tracemalloc.get_traced_memory()[1] < 20 * images.nbytes
+    finally:
+        tracemalloc.stop()
 
 
 def test_experience_grows_with_the_signal():

@@ -250,7 +250,7 @@ def test_missing_numbers_are_zero_and_say_nothing_about_others():
     assert (model.predict(broken[4:7]) == model.predict(zero[4:7])).all()
 
 
-@pytest.mark.parametrize("unit", [1e-320, 1e-200, 1e200, 1e306])
+@pytest.mark.parametrize("unit", [1e-320, 1e-200, 1e-100, 1e-20, 1e200, 1e306])
 def test_rows_of_any_length_count_alike(unit):
     """Directions are what a model weighs: also of rows whose squares no float holds."""
     digits = (X - 8.0) if unit == 1e-320 else X / 16.0
@@ -258,6 +258,12 @@ def test_rows_of_any_length_count_alike(unit):
     assert far.score(X=digits * unit, y=Y) == pytest.approx(usual.score(digits, Y), abs=0.01)
     assert np.allclose(bits(usual), bits(far), atol=0.02)
     assert (fit(X=X / 16.0).model_[-1].coef_ == fit(X=np.ldexp(X, 900)).model_[-1].coef_).all()
+
+
+def test_what_only_longer_floats_hold_counts_as_no_number():
+    broken, long = X.astype(float), X.astype(np.longdouble)
+    broken[5, 3], long[5, 3] = np.inf, np.longdouble("1e4000")
+    assert (bits(fit(X=long)) == bits(fit(X=broken))).all()
 
 
 def test_public_records_that_32_bits_cannot_tell_apart_are_refused():

@@ -113,6 +113,36 @@ def test_what_was_chosen_is_kept_and_not_chosen_again(folder, monkeypatch):
     assert run_descent_study(again, kept.path).accuracy is not None  # goes on where it was
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("kind = = 3", "cannot be read"),
+        ("", "holds no sections"),
+        ('method = "sgd"', "holds no sections"),
+        ('[method]\nkind = "sgd"\n[run]\nnoise_seed = 3', "unknown key run.noise_seed"),
+    ],
+)
+def test_what_was_chosen_and_is_damaged_is_told_in_one_line(folder, text, why):
+    config, kept = read_config(folder / "study.toml"), StudyFolder(folder / "study")
+    kept.open()
+    (kept.vault / "manifest.json").write_text("{}", encoding="utf-8")
+    (kept.path / CHOSEN).write_text(text, encoding="utf-8")
+    with pytest.raises(StudyMismatchError, match=f"{why}.*restore it from a backup"):
+        settled_method(config, kept, Observer(), keep=True)
+
+
+@pytest.mark.parametrize(
+    "change", [('"binned"', '"principal"'), ("[method]", "[descent]\nsteps=9\n[method]")]
+)
+def test_what_was_chosen_and_is_changed_is_another_study(folder, change):
+    config, kept = read_config(folder / "study.toml"), StudyFolder(folder / "study")
+    run_descent_study(settled_method(config, kept, Observer(), keep=True), kept.path)
+    path = kept.path / CHOSEN
+    path.write_text(path.read_text(encoding="utf-8").replace(*change), encoding="utf-8")
+    with pytest.raises(StudyMismatchError):
+        run_descent_study(settled_method(config, kept, Observer(), keep=True), kept.path)
+
+
 def test_what_was_chosen_before_anything_began_is_chosen_again(folder):
     """Public facts may have been mended since."""
     config, kept = read_config(folder / "study.toml"), StudyFolder(folder / "study")

@@ -141,6 +141,9 @@ class Arrangement:
         Levels whose people let their records be published, whether anybody chose them or not.
     direct : bool
         Whether it is learnt by noisy steps, and not from teachers.
+    regrouped : bool
+        Whether people with different budgets were put into groups, of which statements tell: how many have
+        each budget decides who is in which.
 
     Examples
     --------
@@ -164,6 +167,7 @@ class Arrangement:
     seen_together: bool = False
     public_levels: tuple[str, ...] = ()
     direct: bool = False
+    regrouped: bool = False
 
     @property
     def neighbours(self) -> Neighbours:
@@ -237,7 +241,12 @@ class Arrangement:
                 "depend on who else is there"
             )
         elif not self.sizes_declared:
-            said.append("how many owners each group has is public and the same in both")
+            each = (
+                "granted each budget (from which groups are made)"
+                if self.regrouped
+                else "each group has"
+            )
+            said.append(f"how many owners {each} is public and the same in both")
         if self.assignment == "balanced":
             said.append(
                 "who the owners are is public and the same in both (all of them decide who is taught by whom)"

@@ -52,7 +52,9 @@ def show_what_if(levels: Mapping[str, float], now: Expected, then: Expected) -> 
     out.print(f"As it is: {now.in_words()}.", soft_wrap=True)
     chance = (now.high - now.low) / 4
     if abs(now.middle - then.middle) < chance:
-        out.print(f"Between two rehearsals {100 * chance:.1f} points are chance: this says no more.")
+        out.print(
+            f"Between two rehearsals {100 * chance:.1f} points are chance: this says no more."
+        )
     out.print()
 
 

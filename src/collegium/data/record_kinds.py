@@ -35,19 +35,24 @@ def _are_flat_images(X: Any) -> bool:
     if hasattr(X, "tocsr") or X.dtype.kind not in "biuf":
         return False
     side = round(X.shape[1] ** 0.5)
-    if side < 6 or side * side != X.shape[1] or X.shape[0] < 30:
+    if side < _LEAST_SIDE or side * side != X.shape[1] or X.shape[0] < _LEAST_RECORDS:
         return False
-    pixels = np.asarray(X[:500], dtype=np.float64)
+    pixels = np.asarray(X[:_SEEN], dtype=np.float64)
     if not np.isfinite(pixels).all():
         return False
     centred = pixels - pixels.mean(axis=0)
     length = np.sqrt((centred**2).sum(axis=0))
     alive = length > 1e-9 * length.max(initial=0.0)
-    unit = centred[:, alive] / length[alive]
-    agreement = unit.T @ unit
-    place = np.flatnonzero(alive)
-    down, across = (abs(at[:, None] - at) for at in np.divmod(place, side))
+    unit = np.divide(centred, length, out=np.zeros_like(centred), where=alive)
+    lines, there = unit.reshape(len(unit), side, side), alive.reshape(side, side)
     # A series of measurements, too, agrees with itself nearby; but across a line's end, an image does not.
-    beside = abs(agreement[(down == 1) & (across == 0)])
-    apart = abs(agreement[(down == 0) & (across > side // 2)])
+    both = there[:-1] & there[1:]
+    beside = np.abs(np.einsum("nij,nij->ij", lines[:, :-1], lines[:, 1:]))[both]
+    far = np.abs(np.subtract.outer(np.arange(side), np.arange(side))) > side // 2
+    apart = np.concatenate(  # line by line: large images have billions of pairs
+        [
+            np.abs(line.T @ line)[far & np.outer(alive_there, alive_there)]
+            for line, alive_there in zip(lines.transpose(1, 0, 2), there, strict=True)
+        ]
+    )
     return bool(beside.size and apart.size and beside.mean() > apart.mean() + _ALIKE)

@@ -138,7 +138,7 @@ class PateRun:
         self.granted = records.budgets
         if not records.arrangement.on_ledger:  # whose groups are those that are reserved for
             few = recipe.personalisation.few_budgets(self.granted, recipe.n_teachers)
-            records = records if few is self.granted else replace(records, budgets=few)
+            records = records.regrouped(few)
         self.records = records
         self.memory = Memory() if memory is None else memory
         self.observer = Observer() if observer is None else observer

@@ -85,6 +85,13 @@ class Records:
             arrangement=replace(self.arrangement, on_ledger=True, what_is_left=True),
         )
 
+    def regrouped(self, budgets: Budgets) -> Self:
+        """Put people into the groups of ``budgets``, made of how many granted which; else as they are."""
+        if budgets is self.budgets:
+            return self
+        arrangement = replace(self.arrangement, regrouped=True)
+        return replace(self, budgets=budgets, arrangement=arrangement)
+
     def allowed(self, spending: Spending) -> Self:
         """Take the records of those who take part, with what they have left in a ledger."""
         if spending.allowance.whole:

@@ -15,7 +15,9 @@ from collegium.errors import InputError
 from collegium.sgd.linear_sums import CONSTANT
 
 Floats = NDArray[np.float64]
-_FAR = 400  # of the powers of two of a row's largest entry: squares end at 2^1024, and at 2^-1074
+# Powers of two of a row's largest entry: squares end at 2^1024, and scikit-learn's normaliser, which leaves
+# rows shorter than 2^-48 as they are, takes all others from here on as they are.
+_SHORT, _LONG = -40, 400
 
 
 def as_rows(seen: Any, what: str) -> Floats:
@@ -33,18 +35,21 @@ def as_rows(seen: Any, what: str) -> Floats:
             f"the {what} are of type {array.dtype} and shape {array.shape} after preprocessing; give a table "
             "of numbers: preprocessing=TabularEncoder() encodes categories, and flatten images"
         )
-    array = np.where(np.isfinite(array), array, 0.0).astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # of longer floats: what is beyond is no number, either
+        array = array.astype(np.float64, copy=False)
+    array = np.where(np.isfinite(array), array, 0.0)
     return np.asarray(Normalizer().fit_transform(_within_reach(array)))
 
 
 def _within_reach(rows: Floats) -> Floats:
-    """Bring rows so long or short that their squares leave the range of floats near length 1, exactly.
+    """Bring rows that are too long or too short to be normalised near length 1.
 
-    Each by itself, by a power of two; a model weighs directions alone.
+    Each by itself, by a power of two; a model weighs directions alone. Exact, but for entries that are 2^1000
+    times smaller than the row's largest.
     """
     largest = np.abs(rows).max(axis=1, initial=0.0)
     powers = np.frexp(largest)[1]
-    far = (np.abs(powers) > _FAR) & (largest > 0)
+    far = ((powers < _SHORT) | (powers > _LONG)) & (largest > 0)
     if far.any():
         rows = rows.copy()
         rows[far] = np.ldexp(rows[far], -powers[far, None])

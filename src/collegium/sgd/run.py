@@ -173,8 +173,7 @@ class DescentRun:
         self.recipe = recipe
         granted = records.budgets
         if not records.arrangement.on_ledger:  # whose groups are those that are reserved for
-            few = few_budgets(granted)
-            records = records if few is granted else replace(records, budgets=few)
+            records = records.regrouped(few_budgets(granted))
         self.records = records
         self.memory = DescentMemory() if memory is None else memory
         self.observer = Observer() if observer is None else observer
