@@ -293,6 +293,8 @@ def demo(
     config = replace(config, ledger=replace(config.ledger, url=place, newcomers=True))
     config = settled_method(config, folder, NoteObserver(), keep=True)
     result = _run_descent(config, out_folder, as_json)
+    if quiet and not as_json:  # nobody would see what it is compared with
+        return _show_descent(result, as_json)
     baselines = measure_baselines(config)
     comparison = {
         "individual budgets (this study)": result.accuracy,
