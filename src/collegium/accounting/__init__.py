@@ -13,12 +13,28 @@ _HOMES = {
         "PureAccountant",
         "RenyiAccountant",
     ],
+    "collegium.accounting.comparison": [
+        "ComparedBound",
+        "compare",
+    ],
+    "collegium.accounting.composition": [
+        "Guarantee",
+        "advanced_composition",
+        "basic_composition",
+        "bounded_range_composition",
+        "group_privacy",
+        "optimal_composition",
+        "zcdp_epsilon",
+    ],
     "collegium.accounting.currency": [
         "GaussianBound",
         "gaussian_bound",
         "laplace_bound",
         "poisson_gaussian_bound",
         "pure_bound",
+    ],
+    "collegium.accounting.event_words": [
+        "event_of_words",
     ],
     "collegium.accounting.events": [
         "BoundedRange",
@@ -47,6 +63,16 @@ if TYPE_CHECKING:
         PureAccountant,
         RenyiAccountant,
     )
+    from collegium.accounting.comparison import ComparedBound, compare
+    from collegium.accounting.composition import (
+        Guarantee,
+        advanced_composition,
+        basic_composition,
+        bounded_range_composition,
+        group_privacy,
+        optimal_composition,
+        zcdp_epsilon,
+    )
     from collegium.accounting.currency import (
         GaussianBound,
         gaussian_bound,
@@ -54,6 +80,7 @@ if TYPE_CHECKING:
         poisson_gaussian_bound,
         pure_bound,
     )
+    from collegium.accounting.event_words import event_of_words
     from collegium.accounting.events import (
         BoundedRange,
         Composition,
@@ -79,17 +106,24 @@ else:  # so that type checkers know every name, and that there are no others
 __all__ = [
     "DEFAULT_ORDERS",
     "BoundedRange",
+    "ComparedBound",
     "Composition",
     "Gaussian",
     "GaussianAccountant",
     "GaussianArgMax",
     "GaussianBound",
+    "Guarantee",
     "Laplace",
     "Neighbours",
     "PoissonGaussian",
     "PureAccountant",
     "PureNoise",
     "RenyiAccountant",
+    "advanced_composition",
+    "basic_composition",
+    "bounded_range_composition",
+    "compare",
+    "event_of_words",
     "from_dp_event",
     "gaussian_bound",
     "gaussian_rdp",
@@ -97,10 +131,13 @@ __all__ = [
     "gdp_epsilon",
     "gdp_log_delta",
     "gdp_mu",
+    "group_privacy",
     "laplace_bound",
+    "optimal_composition",
     "poisson_gaussian_bound",
     "pure_bound",
     "pure_to_gdp",
     "rdp_to_epsilon",
     "to_dp_event",
+    "zcdp_epsilon",
 ]

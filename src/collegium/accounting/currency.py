@@ -210,6 +210,46 @@ class LossDistribution:
         object.__setattr__(self, "losses", losses)
         object.__setattr__(self, "probabilities", probabilities)
 
+    def epsilon(self, delta: float) -> float:
+        """Smallest epsilon >= 0 at `delta` in this direction, rounded up.
+
+        The profile is the largest of the lines A - exp(epsilon) B over the tails of the loss, with A the
+        tail's probability under P and B under Q. All of them are at most delta from the largest of
+        log((A - delta) / B) on. Sums under Q are scaled by exp(a), a the largest loss whose tail is
+        more likely than delta: where this underflows, or overflows, no line is the largest.
+
+        ``delta``: in (0, 1).
+        Returns: infinite if an infinite loss is more likely than `delta`.
+
+        Examples
+        --------
+        >>> loss = np.log(3.0)
+        >>> response = LossDistribution(np.array([loss, -loss]), np.array([0.75, 0.25]))
+        >>> round(math.exp(response.epsilon(0.25)), 9)  # (0.75 - 0.25) / 0.25
+        2.0
+        """
+        delta = as_delta(delta)
+        if self.infinity_mass > delta:
+            return math.inf
+        positive = (self.losses > 0) & (self.probabilities > 0)
+        order = np.argsort(-self.losses[positive], kind="stable")
+        losses, under_p = self.losses[positive][order], self.probabilities[positive][order]
+        rounding = (losses.size + 8) * _UNIT_OF_SUMS + 8 * _UNIT
+        likely = self.infinity_mass + np.cumsum(under_p, dtype=np.longdouble)
+        likely = (likely * (1 + rounding)).astype(np.float64)
+        over = likely > delta
+        if not over.any():
+            return 0.0
+        anchor = float(losses[np.argmax(over)])
+        with np.errstate(over="ignore"):
+            # exp and the product, and losses that are off by one unit in the last place themselves.
+            under_q = under_p * np.exp(anchor - losses) * (1 - (anchor + losses + 8) * _UNIT)
+            unlikely = np.cumsum(under_q, dtype=np.longdouble) * (1 - rounding)
+            ratio = (likely[over] - delta) / unlikely[over].astype(np.float64)
+        beyond = math.log(float(ratio.max()))
+        epsilon = anchor + beyond
+        return max(0.0, epsilon + 8 * _UNIT * (1 + anchor + abs(beyond)))
+
 
 class _Tails(NamedTuple):
     """Events "the loss is at least l" for the distinct parts l > 0, from the largest l down."""

@@ -67,6 +67,15 @@ Rule = Annotated[
 
 
 def account(
+    events: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="With --compare: KIND(NUMBERS) or COUNT x KIND(NUMBERS), with gaussian(NOISE), "
+            "argmax(NOISE), laplace(EPSILON), pure(EPSILON), exponential(RANGE), poisson(RATE, NOISE, "
+            "STEPS); or a file of --export.",
+            show_default=False,
+        ),
+    ] = None,
     level: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,6 +98,17 @@ def account(
             show_default=False,
         ),
     ] = None,
+    compared: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Instead: what the EVENTS cost a person together, by every composition theorem.",
+        ),
+    ] = False,
+    people: Annotated[
+        int,
+        typer.Option("--group", help="With --compare: how many people are protected together."),
+    ] = 1,
     delta: Annotated[float, typer.Option(help="δ of every level.")] = 1e-5,
     teachers: Annotated[int, typer.Option(help="Nominal number of teachers.")] = 250,
     personalisation: Method = "weighting",
@@ -113,6 +133,8 @@ def account(
     Example: collegium account --left study/
 
     Example: collegium account --export study/ > composition.json
+
+    Example: collegium account --compare "100 x laplace(0.1)" "gaussian(40)"
     """
     from collegium.accounting.neighbours import Arrangement
     from collegium.accounting.statement import budget_and_cost
@@ -125,10 +147,17 @@ def account(
     from collegium.personalisation import as_personalisation
     from collegium.study.descent_terms import is_descent
 
-    if [level, left, export].count(None) != 2:
+    if [level, left, export, compared or None].count(None) != 3:
         raise InputError(
-            "give one of: --level (once for each level), --left FOLDER, --export FOLDER"
+            "give one of: --level (once for each level), --left FOLDER, --export FOLDER, --compare EVENTS"
         )
+    if compared:
+        from collegium.cli.compare import show_comparison
+
+        show_comparison(events or [], delta, people, as_json)
+        return
+    if events or people != 1:
+        raise InputError("events and --group are for --compare: add it, or leave them out")
     if left is not None:
         (descent.show_left if is_descent(left) else show_left)(left, as_json)
         return
