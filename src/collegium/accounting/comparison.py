@@ -18,7 +18,7 @@ from collegium.accounting.composition import (
     optimal_composition,
     zcdp_epsilon,
 )
-from collegium.accounting.currency import loss_distributions
+from collegium.accounting.currency import GaussianBound, loss_distributions
 from collegium.accounting.events import (
     BoundedRange,
     Composition,
@@ -229,6 +229,10 @@ class _Parts:
             counts.append(count * _repeats(one))
         return epsilons, deltas, counts
 
+    def bound(self) -> GaussianBound:
+        """In the common currency; a hundredth of delta is for what it needs a delta_0 for."""
+        return self.event.bound(self.cohort, self.delta / 100)
+
     @staticmethod
     def _epsilon_at(one: Event, delta: float) -> float:
         if isinstance(one, PoissonGaussian):
@@ -306,7 +310,7 @@ def _gaussian(parts: _Parts) -> float:
 
 
 def _currency(parts: _Parts) -> float:
-    return parts.event.bound(parts.cohort, parts.delta / 100).epsilon(parts.delta)
+    return parts.bound().epsilon(parts.delta)
 
 
 def _bounded_range(parts: _Parts) -> float:
@@ -326,12 +330,13 @@ def _loss_distribution(parts: _Parts) -> float:
         raise InputError("it needs the package dp-accounting") from None
     if parts.delta <= 2 * _CONVOLUTION_ERROR:
         raise InputError(f"δ must be above {2 * _CONVOLUTION_ERROR:g} for its floating point")
-    rough = _currency(parts)
+    bound = parts.bound()
+    rough = bound.epsilon(parts.delta)
     if rough > _LARGEST:
         raise InputError(f"losses of ε = {rough:.0f} are too large for its grid")
     # A grid as coarse as the losses themselves would add up to much where there are many of them.
     least = min((_size_of(one) for one, _ in parts.uses), default=1.0)
-    interval = max(min(_COARSEST, least / 10), rough / _POINTS)
+    interval = max(min(_COARSEST, least / 10), max(rough, bound.mu) / _POINTS)
     together: Any = None
     for one, count in parts.uses:
         losses = _losses_of(one, interval, pld).self_compose(count * _repeats(one))
