@@ -213,7 +213,7 @@ def permute_and_flip(
     Examples
     --------
     >>> from collegium.noise.sources import SeededNoise
-    >>> chosen = permute_and_flip([30, 25, 3], 1.0, 4.0, exact=True, noise=SeededNoise(0))
+    >>> chosen = permute_and_flip([60, 25, 3], 1.0, 4.0, exact=True, noise=SeededNoise(0))
     >>> chosen.value, chosen.event.epsilon
     (0, array([0.5]))
     """
