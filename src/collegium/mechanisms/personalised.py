@@ -109,10 +109,8 @@ def stretching(
     if reach * len(given) >= _MOST_REACH:
         raise InputError("bounds are too wide for so many people: give values in a larger unit")
     kinds, cohort = np.unique(budgets, return_inverse=True)
-    scale = reach / float(kinds[-1])
-    most = np.floor(
-        kinds * scale / GRID * (1 - 2.0**-50)
-    )  # steps by which one person moves the sum
+    most = np.rint(kinds / kinds[-1] * (reach / GRID))  # steps by which one person moves the sum
+    scale = float((most * GRID / kinds).max()) * (1 + 2.0**-48)
     share = most / (reach / GRID)
     steps = np.rint((np.clip(given, lower, upper) - offset) * share[cohort] / GRID)
     total = int(np.clip(steps, -most[cohort], most[cohort]).astype(np.int64).sum())
