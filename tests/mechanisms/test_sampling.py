@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from collegium import GNMax, PATEClassifier
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets, Policy
 from collegium.errors import InputError, PrivacyWarning
@@ -166,3 +167,30 @@ def test_bad_input_in_one_line(call, message):
     with pytest.raises(InputError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_weights_in_place_of_coins_cost_less_and_are_nearer():
+    for epsilon in (0.05, 0.5, 1.7):
+        rate = keeping_rate(epsilon, 2.0)
+        assert rate * 2.0 < epsilon  # the price of the weight; the coin costs epsilon
+
+
+def test_pate_on_a_sample_publishes_what_was_to_be_expected_and_groups_keep_their_budgets():
+    rng = np.random.default_rng(0)
+    features, public = rng.normal(size=(900, 2)), rng.normal(size=(60, 2))
+    labels = (features[:, 0] > 0).astype(int)
+    budgets = Policy({"high": 7.0, "low": 8.0}).assign(
+        ["high", "low"] * 450, owners=[f"owner {row}" for row in range(900)]
+    )
+    kept = sample(budgets, 8.0, noise=SeededNoise(0))
+    rows = kept.sensitive_records
+    model = PATEClassifier(n_teachers=20, aggregator=GNMax(sigma=6), classes=[0, 1], noise_seed=0)
+    model.fit(features[rows], labels[rows], budgets=kept.budgets, X_public=public)
+    (row,) = model.privacy_.groups
+    assert row.owners == round(450 * (1 + keeping_rate(7.0, 8.0))) != len(rows)
+    spent = Budget(row.epsilon_spent, 1e-5)
+    assert (
+        kept.guarantee("high", spent).epsilon <= 7.0 and kept.guarantee("low", spent).epsilon <= 8.0
+    )
+    assert "loses at most ε = " in kept.sentences(spent)[0]
+    assert "added, removed or replaced" in model.privacy_.neighbours

@@ -98,6 +98,18 @@ class Sampled:
             min(rate * whole.delta * (1 + 2.0**-50), whole.delta),
         )
 
+    def sentences(self, spent: Budget | None = None) -> list[str]:
+        """Say what holds for each group: what to publish beside the statement of what ran on the sample."""
+        said = []
+        for name, one in self.granted.items():
+            held = self.guarantee(name, spent)
+            said.append(
+                f"Each owner of group {name!r} granted ε = {one.epsilon:g} at δ = {one.delta:g}, was kept "
+                f"with probability {self.rates[name]:.4g}, and loses at most ε = {held.epsilon:.4g} at "
+                f"δ = {held.delta:.4g}, whether their records are there or not"
+            )
+        return said
+
     def bound(self, group: str, spent: Budget | None = None) -> GaussianBound:
         """Return the same in the currency in which releases add up: nothing better is known of (ε, δ)."""
         held = self.guarantee(group, spent)
@@ -279,10 +291,11 @@ def sampled_count(
 
     Notes
     -----
-    Weighted sums dominate it: the same people in the same number are counted with less noise, and no coin.
-    For 1,000 people of whom 30 % have it, ε = .01/.2/1 at 54/37/9 % and t = .2 the root mean square error
-    about the expected 300 is 25.60; with weights in proportion to ε it is 25.05 about the table's own
-    count.
+    A weighted sum dominates it: give everybody the weight p_i in place of a coin of probability p_i. The
+    mean is the same, no coin adds variance, and person i pays p_i·t <= ln(1 + p_i·(e^t - 1)), as the
+    logarithm is concave. For 1,000 people of whom 30 % have it, ε = .01/.2/1 at 54/37/9 % and t = .2 the
+    root mean square error about the expected 300 is 25.60 (about the table's own count: 21.11; saturating
+    weights: 19.81).
 
     Examples
     --------
