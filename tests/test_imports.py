@@ -10,9 +10,9 @@ import collegium
 ROOT = Path(collegium.__file__).parent
 ORDER = [
     "cli", "study", "report", "attacks", "planner", "sgd", "pate", "models", "data", "ledger",
-    "personalisation", "noise", "accounting",
+    "mechanisms", "personalisation", "noise", "accounting",
 ]  # fmt: skip
-FACES = {"collegium", "collegium.accounting", "collegium.ledger"} | {
+FACES = {"collegium", "collegium.accounting", "collegium.ledger", "collegium.mechanisms"} | {
     f"collegium.{name}" for name in ("datasets", "features", "students", "teachers")
 }
 MODULES = {

@@ -1,5 +1,6 @@
 """Several programs at once, and programs that are killed: nobody pays less than what left."""
 
+import math
 import multiprocessing
 import random
 import time
@@ -44,7 +45,7 @@ def test_four_programs_together_spend_what_one_may(anywhere, tmp_path):
     left = released_by(files)
     assert len(left) == MOST  # the last refusal came when nobody else held a reservation
     (standing,) = ledger.standings()
-    assert sum(left) <= standing.spent.mu_squared <= sum(left) * (1 + 1e-12) <= LIMIT
+    assert math.fsum(left) <= standing.spent.mu_squared <= math.fsum(left) * (1 + 1e-12) <= LIMIT
     assert standing.n_releases == len(left)
     ledger.verify()
 
@@ -61,13 +62,13 @@ def test_programs_that_are_killed_paid_for_all_that_left(tmp_path):
             program.kill()
             program.join()
         for standing in ledger.standings():
-            assert sum(released_by(files)) <= standing.spent.mu_squared <= LIMIT
+            assert math.fsum(released_by(files)) <= standing.spent.mu_squared <= LIMIT
     programs = [start(place, key, who, file) for who, file in zip("ab", files, strict=True)]
     assert ended_well(programs)
     (standing,) = ledger.standings()
     # A release that was cut off after it left is asked for again under its own name and not paid twice.
     assert standing.n_releases == len(ledger_releases(ledger))
-    assert sum(released_by(files)) <= standing.spent.mu_squared <= LIMIT
+    assert math.fsum(released_by(files)) <= standing.spent.mu_squared <= LIMIT
     ledger.verify()
 
 
