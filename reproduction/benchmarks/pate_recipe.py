@@ -71,7 +71,7 @@ def count_votes(
 
 def measure(
     world: Images, rows: Floats, counts: Floats, epsilon: float, choice: VoteChoice, seed: int
-) -> tuple[dict[str, tuple[float, float]], str]:
+) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
     """Release, train both students, choose: accuracies in % on test and public records, and why."""
     public, test, y = world.public, world.test, world.codes
     queries, targets = released(rows[public], counts, epsilon, choice, seed)
@@ -93,12 +93,14 @@ def measure(
     told = choose_held_out(process, regression, queries, targets)
     best = REGRESSION if told.second else PROCESS
     right["chosen"] = right[best]
-    if epsilon == 1:
+    why = {"chosen": f"{best}: {told.differ:.4f} differ, {told.lead:.2f} standard errors"}
+    if epsilon == 1:  # as PATEClassifier() has it
         either = EitherStudent(random_state=seed).fit_released(rows[public], queries, targets)
         known = (either.beliefs_.argmax(axis=1) == y[public]).mean()
         named = either.predict(rows[test])
         right["either"] = (100 * float((named == y[test]).mean()), 100 * float(known))
-    return right, f"{best}: {told.differ:.4f} differ, {told.lead:.2f} standard errors"
+        why["either"] = either.why_
+    return right, why
 
 
 def released(
@@ -151,8 +153,8 @@ def run_images(
             right, why = measure(world, rows, counts, epsilon, choice, seed)
             note = f"{n} teachers, {choice.components} components, plurality {plural:.2f}"
             for name, (test, public) in right.items():
-                note = why if name == "chosen" else note
-                table.add(dataset, seed, epsilon, "both", name, test, public, "", note)
+                said = why.get(name, note)
+                table.add(dataset, seed, epsilon, "both", name, test, public, "", said)
 
 
 def show(table: Table) -> None:
@@ -167,7 +169,10 @@ def show(table: Table) -> None:
     for (dataset, epsilon), cell in sorted(groups.items()):
         numbers = []
         for name in names:
-            values = np.array(cell[name] or [(math.nan, math.nan)])
+            if not cell[name]:
+                numbers += ["", ""]
+                continue
+            values = np.array(cell[name])
             spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(2, math.nan)
             numbers += [
                 f"{m:.2f} ± {s:.2f}" for m, s in zip(values.mean(axis=0), spread, strict=True)

@@ -14,7 +14,7 @@ from collegium.errors import InputError
 from collegium.pate.students.released import even_evidence
 
 _MISTRUST = 0.02
-_CONTRADICTED = 2.0  # standard errors
+_CONTRADICTED = 3.0  # standard errors
 _LEAST_WEIGHT = 0.1
 
 
