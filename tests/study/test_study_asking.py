@@ -253,7 +253,7 @@ def test_what_fails_on_public_records_is_refused_before_a_folder_is_made(
     assert not (tmp_path / "study").exists()
 
 
-@pytest.mark.parametrize("order", ["coverage", "active"])
+@pytest.mark.parametrize("order", ["coverage", "active", "doubtful"])
 def test_records_that_cannot_be_compared_are_refused_before_anything_is_trained(tmp_path, order):
     generator = np.random.default_rng(0)
     table = pd.DataFrame({"colour": generator.choice(["red", "blue"], 300)})
