@@ -26,9 +26,12 @@ from numpy.typing import NDArray
 from collegium.accounting.gaussian import gdp_mu
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate.by_rule import VoteChoice, votes_by_rule
+from collegium.pate.students.doubtful_choice import most_doubtful
+from collegium.pate.students.either import EitherStudent
 from collegium.pate.students.gaussian_process import GaussianProcessStudent
 from collegium.pate.students.held_out import choose_held_out
 from collegium.pate.students.regression import RegressionStudent
+from collegium.pate.students.selection import DOUBTFUL
 from collegium.pate.students.targets import class_posterior
 from reproduction.benchmarks.direct_training import (
     DELTA,
@@ -67,14 +70,11 @@ def count_votes(
 
 
 def measure(
-    world: Images, rows: Floats, counts: Floats, epsilon: float, n_teachers: int, seed: int
-) -> tuple[dict[str, tuple[float, float]], str]:
+    world: Images, rows: Floats, counts: Floats, epsilon: float, choice: VoteChoice, seed: int
+) -> tuple[dict[str, tuple[float, float]], dict[str, str]]:
     """Release, train both students, choose: accuracies in % on test and public records, and why."""
     public, test, y = world.public, world.test, world.codes
-    sigma = math.sqrt(2 * len(public)) / mean_mu(epsilon)
-    noisy = counts + np.random.default_rng([seed, 1]).normal(0, sigma, counts.shape)
-    targets = class_posterior(noisy, sigma, n_teachers, "mixture", prior=np.full(10, 0.1))
-    queries = np.arange(len(public))
+    queries, targets = released(rows[public], counts, epsilon, choice, seed)
     views = {REGRESSION: (rows[public], rows[test])}
     views[PROCESS] = (world.points[: len(public)], world.points[len(public) :])
     students: dict[str, Any] = {
@@ -90,10 +90,39 @@ def measure(
             100 * float(known),
         )
     process, regression = ((students[name], views[name][0]) for name in (PROCESS, REGRESSION))
-    choice = choose_held_out(process, regression, queries, targets)
-    best = REGRESSION if choice.second else PROCESS
+    told = choose_held_out(process, regression, queries, targets)
+    best = REGRESSION if told.second else PROCESS
     right["chosen"] = right[best]
-    return right, f"{best}: {choice.differ:.4f} differ, {choice.lead:.2f} standard errors"
+    why = {"chosen": f"{best}: {told.differ:.4f} differ, {told.lead:.2f} standard errors"}
+    if epsilon == 1:  # as PATEClassifier() has it
+        either = EitherStudent(random_state=seed).fit_released(rows[public], queries, targets)
+        known = (either.beliefs_.argmax(axis=1) == y[public]).mean()
+        named = either.predict(rows[test])
+        right["either"] = (100 * float((named == y[test]).mean()), 100 * float(known))
+        why["either"] = either.why_
+    return right, why
+
+
+def released(
+    points: Floats, counts: Floats, epsilon: float, choice: VoteChoice, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Ask as the choice says: rows that were answered, and what a student learns from."""
+    sigma = math.sqrt(2 * choice.answers) / mean_mu(epsilon)
+    noisy = counts + np.random.default_rng([seed, 1]).normal(0, sigma, counts.shape)
+
+    def read(queries: NDArray[np.intp]) -> NDArray[np.float64]:
+        even = np.full(10, 0.1)
+        return class_posterior(noisy[queries], sigma, choice.n_teachers, "mixture", prior=even)
+
+    order = np.random.default_rng([seed, 3]).permutation(len(counts))
+    half = (choice.answers + 1) // 2
+    if choice.query_order != DOUBTFUL:
+        return order[: choice.answers], read(order[: choice.answers])
+    wide = np.asarray(points, dtype=np.float64)
+    ranking = most_doubtful(wide, order, order[:half], read(order[:half]))
+    further = ranking[~np.isin(ranking, order[:half])][: choice.answers - half]
+    queries = np.concatenate([order[:half], further])
+    return queries, read(queries)
 
 
 def by_rule(world: Images, epsilon: float) -> VoteChoice:
@@ -121,11 +150,11 @@ def run_images(
             n = choice.n_teachers
             counts = count_votes(rows, world.codes, world.private, rows[world.public], n)
             plural = 100 * float((counts.argmax(axis=1) == world.codes[world.public]).mean())
-            right, why = measure(world, rows, counts, epsilon, n, seed)
+            right, why = measure(world, rows, counts, epsilon, choice, seed)
             note = f"{n} teachers, {choice.components} components, plurality {plural:.2f}"
             for name, (test, public) in right.items():
-                note = why if name == "chosen" else note
-                table.add(dataset, seed, epsilon, "both", name, test, public, "", note)
+                said = why.get(name, note)
+                table.add(dataset, seed, epsilon, "both", name, test, public, "", said)
 
 
 def show(table: Table) -> None:
@@ -134,12 +163,15 @@ def show(table: Table) -> None:
     for row in table.rows:
         cell = groups.setdefault((row["dataset"], row["epsilon"]), defaultdict(list))
         cell[row["method"]].append((float(row["test"]), float(row["public"])))
-    names = (REGRESSION, PROCESS, "chosen")
+    names = (REGRESSION, PROCESS, "chosen", "either")
     print("| | ε | " + " | ".join(f"{name}, test | public" for name in names) + " |")
     print("|---|--:|" + "--:|--:|" * len(names))
     for (dataset, epsilon), cell in sorted(groups.items()):
         numbers = []
         for name in names:
+            if not cell[name]:
+                numbers += ["", ""]
+                continue
             values = np.array(cell[name])
             spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.full(2, math.nan)
             numbers += [

@@ -37,7 +37,8 @@ def test_every_choice_can_be_built_and_afforded(kind, n_people, epsilon):
     total = signal({"all": Budget(epsilon)}, {"all": n_people})
     choice = votes_by_rule(n_people, total, 400, 10, kind)
     assert 10 <= choice.n_teachers <= n_people
-    assert choice.answers == 400
+    assert 4 <= choice.answers <= 400
+    assert (choice.answers == 400) == (choice.query_order == "random")
     assert choice.components is None or choice.components < 400
     build_model("teachers.model", choice.model, choice.params)
     build_model("student.model", choice.student.model, choice.student.params)
@@ -60,6 +61,13 @@ def test_small_budgets_ask_more_teachers_who_see_less():
     assert teachers == sorted(teachers, reverse=True)
     assert components == sorted(components)
     assert len(set(teachers)) == len(set(components)) == 4
+
+
+def test_images_are_asked_about_where_answers_decide_if_there_are_enough_of_them():
+    choices = [votes_by_rule(60_000, 16_083, n, 10) for n in (9_000, 6_000, 2_000)]
+    assert [choice.answers for choice in choices] == [3_000, 3_000, 2_000]
+    assert [choice.query_order for choice in choices] == ["doubtful", "doubtful", "random"]
+    assert votes_by_rule(60_000, 16_083, 9_000, 10, "table").query_order == "random"
 
 
 @pytest.mark.parametrize(

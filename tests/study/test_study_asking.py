@@ -253,7 +253,7 @@ def test_what_fails_on_public_records_is_refused_before_a_folder_is_made(
     assert not (tmp_path / "study").exists()
 
 
-@pytest.mark.parametrize("order", ["coverage", "active"])
+@pytest.mark.parametrize("order", ["coverage", "active", "doubtful"])
 def test_records_that_cannot_be_compared_are_refused_before_anything_is_trained(tmp_path, order):
     generator = np.random.default_rng(0)
     table = pd.DataFrame({"colour": generator.choice(["red", "blue"], 300)})
@@ -288,6 +288,19 @@ def test_records_that_cannot_be_compared_are_refused_before_anything_is_trained(
     with pytest.raises(InputError, match=f"query order '{order}' compares .*give numbers"):
         run_study(config, tmp_path / "study")
     assert not (tmp_path / "study").exists()
+
+
+def test_doubtful_questions_follow_released_answers_and_leave_the_student_free(folder, tmp_path):
+    sections = {"query_order": "doubtful", "release": "histogram", "max_queries": 40}
+    result = run_study(config_of(folder, aggregation=sections), tmp_path / "study")
+    rows = asked(result)
+    plain = run_study(
+        config_of(folder, aggregation={**sections, "query_order": "random"}), tmp_path / "plain"
+    )
+    assert len(set(rows)) == 40
+    assert rows[:20] == asked(plain)[:20] and rows[20:] != asked(plain)[20:]
+    other = config_of(folder, aggregation=sections, student={"params": {"var_smoothing": 0.1}})
+    assert run_study(other, tmp_path / "study").labels.outcomes == result.labels.outcomes
 
 
 def test_coverage_is_allowed_under_a_data_dependent_guarantee(folder, tmp_path):

@@ -7,10 +7,12 @@ One faint histogram for each public record, and a student that learns from all o
   grows with it, as long as each still sees enough to be more often right than wrong. So small budgets want
   many weak teachers, large ones few strong ones: shards of :data:`SHARD` · classes · √S records.
 * **What they see.** A student that averages over public records mends noise only along what it sees, so as
-  many components as there is signal for, a quarter of direct training's √(S·classes): whitened, each
+  many components as there is signal for, 3/8 of direct training's √(S·classes): whitened, each
   teacher is weaker alone and all of them are stronger together.
-* **Answers.** A student that averages gains nothing from fewer, clearer answers: n answers have √n times the
-  noise, and there are n of them. Records that were not asked about would only say less. So all are.
+* **Answers.** n answers have √n times the noise, and there are n of them: a student that averages gains
+  nothing from fewer, clearer ones, but from answers where they decide. So a third of the public records of
+  images are asked about, and half of these are the ones that regression of the other half can hardly tell.
+  Where that would leave fewer than twenty answers for each component, and of tables, more, or all.
 * **Students.** Least squares on the noisy histograms (where classes overlap), or a Gaussian process with a
   graph (where public records lie in clusters of a class), which is believed unless answers that it did
   not see contradict it: :func:`~collegium.pate.students.held_out.choose_held_out`.
@@ -31,9 +33,14 @@ from collegium.checks import check_choice, check_positive, check_whole
 from collegium.data.record_kinds import IMAGES, ROWS, TABLE
 from collegium.errors import InputError
 from collegium.pate.students.goal import ACCURACY, wants_balanced_votes
+from collegium.pate.students.selection import DOUBTFUL, RANDOM
 
-SHARD = 0.04
+SHARD = 0.03
 """Records of a teacher, in units of classes · √S."""
+VIEW = 3 / 8
+"""Components that teachers see, in units of √(S·classes)."""
+ASKED, LEAST_ANSWERS = 1 / 3, 20
+"""Share of the public images that are asked about; and how many at least, for each component."""
 FEWEST, MOST_TEACHERS = 10, 5000
 FEWEST_ASKED = 4
 """Teachers: fewer hide nobody well, more take minutes."""
@@ -61,6 +68,7 @@ class VoteChoice:
     ``preprocessing``, ``components``: what teachers see (``preprocessing.kind``, ``.components``).
     ``model``, ``params``, ``n_teachers``: the teachers.
     ``answers``: histograms asked for; the noise follows, the least that every budget pays for.
+    ``query_order``: about which public records (``aggregation.query_order``).
     ``student``: learns from all histograms.
     ``reasons``: one line for each of teachers, view, answers, student.
     """
@@ -73,6 +81,7 @@ class VoteChoice:
     answers: int
     student: StudentChoice
     reasons: Mapping[str, str]
+    query_order: str = RANDOM
     release: str = "histogram"
     aggregator: str = "gnmax"
 
@@ -140,15 +149,15 @@ def votes_by_rule(
     MNIST at ε = 1 for everybody:
 
     >>> choice = votes_by_rule(60_000, 16_083, 9_000, 10)
-    >>> choice.n_teachers, choice.components, choice.answers
-    (1182, 100, 9000)
+    >>> choice.n_teachers, choice.components, choice.answers, choice.query_order
+    (1577, 150, 3000, 'doubtful')
     """
     check_whole("n_people", n_people, least=FEWEST)
     check_positive("total", total)
     check_whole("n_public", n_public, least=FEWEST_ASKED)
     check_whole("n_classes", n_classes, least=2)
     check_choice("kind", kind, (IMAGES, TABLE, ROWS))
-    answers = (
+    everything = (
         f"all {n_public:,} public records: many faint histograms tell as much as few clear ones"
     )
     if kind != IMAGES:
@@ -171,27 +180,33 @@ def votes_by_rule(
             {
                 "teachers": f"{n_teachers} of about {n_people // n_teachers:,} records each",
                 "view": "coordinates of public records, in the order of their importance",
-                "answers": answers,
+                "answers": everything,
                 "student": "regression of what the histograms say: classes of a table overlap",
             },
         )
     shard = max(LEAST_SHARD * n_classes, SHARD * n_classes * math.sqrt(total))
     n_teachers = int(max(FEWEST, min(MOST_TEACHERS, n_people // shard)))
-    wanted = round(math.sqrt(total * n_classes) / 4)
+    wanted = round(VIEW * math.sqrt(total * n_classes))
     components = max(1, min(max(wanted, LEAST_COMPONENTS), MOST_COMPONENTS, n_public - 1))
+    answers = min(n_public, max(round(ASKED * n_public), LEAST_ANSWERS * components))
+    doubtful = answers < n_public
     return VoteChoice(
         "kernel",
         components,
         "ridge",
         {},
         n_teachers,
-        n_public,
+        answers,
         StudentChoice("either"),
         {
             "teachers": f"{n_teachers:,} of about {n_people // n_teachers:,} records each: the noise of an "
             "answer does not depend on their number",
             "view": f"{components} kernel components: what there is signal for (sum of mu: {total:,.0f})",
-            "answers": answers,
+            "answers": f"{answers:,} of {n_public:,} public records, half of them where classes are hard "
+            "to tell apart"
+            if doubtful
+            else everything,
             "student": "a Gaussian process, or least squares if released histograms contradict it",
         },
+        query_order=DOUBTFUL if doubtful else RANDOM,
     )

@@ -136,7 +136,8 @@ class PATEClassifier(ClassifierFace):
     queries : Queries, optional
         What is asked, and what is shown of the answers: ``query_order`` (``"random"``; ``"coverage"``: public
         records that represent the others best come first; ``"active"``: those of which the student, fitted
-        again and again to what was released, is least certain), ``max_queries``, ``max_labels``,
+        again and again to what was released, is least certain; ``"doubtful"``: the second half are those that
+        linear regression of the first is least certain of), ``max_queries``, ``max_labels``,
         ``release`` (``"labels"``, or ``"histogram"``: the noisy counts of all classes) and
         ``targets`` (what the student learns from histograms: ``"mixture"``, ``"noise"``, ``"argmax"``).
     student : estimator, optional

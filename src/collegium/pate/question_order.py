@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from collegium.pate.memory import Memory
 from collegium.pate.recipe import Recipe
 from collegium.pate.students.active_choice import ActiveChooser, require_beliefs
+from collegium.pate.students.doubtful_choice import DoubtfulChooser
 from collegium.pate.students.selection import (
     ACTIVE,
     COVERAGE,
+    DOUBTFUL,
     RANDOM,
     comparable_records,
     query_order,
@@ -46,7 +48,7 @@ def order_of_asking(recipe: Recipe, memory: Memory, X_public: Any) -> NDArray[np
     Returns (n_public,): a permutation.
     """
     kind, n_public = recipe.queries.query_order, int(X_public.shape[0])
-    if kind == RANDOM:
+    if kind in (RANDOM, DOUBTFUL):
         return random_order(recipe.seed, n_public)
     known = memory.order(n_public)
     if known is not None:
@@ -78,7 +80,21 @@ def chooser_of(
     ``order`` (n_public,): from :func:`order_of_asking`.
     ``tell``: told, in one line, what the user should know.
     """
-    if recipe.queries.query_order != ACTIVE:
+    kind, queries = recipe.queries.query_order, recipe.queries
+    if kind == DOUBTFUL:
+        limits = (len(order), queries.max_queries, getattr(recipe.aggregator, "answers", None))
+        return DoubtfulChooser(
+            comparable_records(X_public, kind),
+            order,
+            min(limit for limit in limits if limit is not None),
+            electorate,
+            aggregator,
+            n_classes,
+            release=queries.release,
+            targets=queries.targets,
+            tell=tell,
+        )
+    if kind != ACTIVE:
         return order
     return ActiveChooser(
         recipe.student,

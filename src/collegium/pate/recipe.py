@@ -20,7 +20,7 @@ from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.pate.settings import Account, Queries
 from collegium.pate.students.active_choice import require_beliefs
 from collegium.pate.students.goal import ACCURACY, check_goal, wants_balanced_votes
-from collegium.pate.students.selection import ACTIVE
+from collegium.pate.students.selection import ACTIVE, CHOSEN
 from collegium.pate.students.supervised import require_comparable
 from collegium.pate.teachers.balanced import balanced
 from collegium.pate.voting.aggregators import Aggregator
@@ -167,7 +167,7 @@ def check_together(aggregator: Aggregator, account: Account, queries: Queries) -
     """
     check_release(queries.release, aggregator, account.guarantee)
     check_price(account.price, queries.release, aggregator, account.guarantee)
-    if queries.query_order == ACTIVE:
+    if queries.query_order in CHOSEN:
         check_choosing(aggregator, account.guarantee)
     if getattr(aggregator, "answers", None) is not None and account.guarantee != "worst-case":
         raise InputError(

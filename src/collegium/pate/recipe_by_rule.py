@@ -25,7 +25,7 @@ def chosen_recipe(recipe: Recipe, choice: VoteChoice) -> Recipe:
         student=build_model("student.model", choice.student.model, choice.student.params),
         n_teachers=choice.n_teachers,
         aggregator=aggregator_from(choice.aggregator, answers=choice.answers),
-        queries=Queries(release=choice.release),
+        queries=Queries(choice.query_order, release=choice.release),
         preprocessing=build_preprocessing(
             choice.preprocessing,
             categorical="ordinal",

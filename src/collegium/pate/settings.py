@@ -97,7 +97,9 @@ class Queries(Settings):
         RANDOM,
         "Which public records are asked about first. coverage: those that represent the others best. "
         "active: those of which the student, fitted again as labels are released, is least certain "
-        "(worst-case guarantee only; costs nothing). The last two compare records after preprocessing.",
+        "(worst-case guarantee only; costs nothing). doubtful: half of them at random, then those of which "
+        "linear regression of the first half is least certain (likewise). All but random compare records "
+        "after preprocessing.",
         choices=QUERY_ORDERS,
     )
     max_queries: int | None = setting(

@@ -16,6 +16,7 @@ from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import SAME, Recipe
 from collegium.pate.records import Records
 from collegium.pate.settings import Queries
+from collegium.pate.students.selection import RANDOM
 from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.views import fitted_view
 from collegium.pate.voting.aggregators import GNMax
@@ -64,6 +65,7 @@ def votes(facts: Facts) -> Candidate | None:
             "aggregator": made.aggregator,
             "release": made.release,
             "answers": made.answers,
+            **({} if made.query_order == RANDOM else {"query_order": made.query_order}),
         },
         "student": shown,
     }
@@ -101,7 +103,9 @@ def recipe_of(candidate: Candidate, n_answers: int, facts: Facts) -> Recipe:
         n_teachers=teachers["n_teachers"],
         personalisation=as_personalisation(candidate.sections["personalisation"]["method"]),
         aggregator=GNMax(answers=n_answers),
-        queries=Queries(release="histogram"),
+        queries=Queries(
+            candidate.sections["aggregation"].get("query_order", RANDOM), release="histogram"
+        ),
         student_preprocessing=SAME,
         goal=facts.kept_goal,
         seed=facts.seed,
@@ -128,7 +132,8 @@ def rehearse_votes(facts: Facts, found: StandIns, candidate: Candidate) -> Rehea
         classes=classes,
         X_public=take_rows(seen, asked),
     )
-    run = PateRun(recipe_of(candidate, len(asked), facts), records)
+    answers = -(-len(asked) * candidate.sections["aggregation"]["answers"] // facts.n_public)
+    run = PateRun(recipe_of(candidate, answers, facts), records)
     student = run.teach(run.release(run.votes()))
     beliefs = beliefs_of(student, records.X_public, classes)
     named = np.asarray(student.predict(records.X_public), dtype=np.intp)

@@ -61,6 +61,28 @@ def test_the_first_stands_where_answers_say_nothing():
     assert 0.5 < np.sqrt(np.mean(np.square(leads))) < 1.6
 
 
+class Fixed(BaseEstimator):
+    """Believes what it always believed."""
+
+    def __init__(self, beliefs):
+        self.beliefs = beliefs
+
+    def fit_released(self, X, queries, targets):
+        self.beliefs_ = self.beliefs
+        return self
+
+
+def test_answers_count_where_both_students_are_sure_of_different_classes():
+    """Ten answers where both are sure outweigh sixty where one of them hardly is."""
+    sure, hardly = [0.0, 1.0], [0.49, 0.51]
+    second = np.array([sure] * 10 + [hardly] * 60)
+    targets = np.array([[0.2, 0.8]] * 10 + [[0.8, 0.2]] * 60)
+    first = np.tile([1.0, 0.0], (70, 1))
+    views = ((Fixed(first), first), (Fixed(second), second))
+    choice = choose_held_out(*views, np.arange(70), targets)
+    assert choice.differ == 1 and choice.lead > 0
+
+
 def test_a_student_is_never_ahead_of_itself():
     X, targets = released(60)
     choice = choose_held_out((LINEAR, X), (LINEAR, X), np.arange(0, 60, 2), targets[::2])

@@ -114,18 +114,16 @@ class ActiveChooser:
         return known[1]
 
     def _rank(self, lesson: tuple[Outcome, ...]) -> NDArray[np.intp] | None:
-        answers = [outcome for outcome in lesson if outcome.label != NO_LABEL]
-        queries = np.array([outcome.query for outcome in answers], dtype=np.intp)
-        codes = np.array([outcome.label for outcome in answers], dtype=np.intp)
+        queries, codes, targets = answers_of(
+            lesson,
+            self._electorate,
+            self._aggregator,
+            self._n_classes,
+            self._release,
+            self._targets,
+        )
         if np.unique(codes).size < 2:
             return None
-        labels = Labels(list(lesson), queries, codes, "interrupted")
-        histograms = None
-        if self._release == HISTOGRAM:
-            histograms = released_histograms(
-                labels, self._electorate, self._aggregator, self._n_classes
-            )
-        targets = released_targets(labels, self._n_classes, histograms, self._targets)
         asked = [outcome.query for outcome in lesson]
         ranking: NDArray[np.intp] | None = None
         consequence = "so the next questions follow the order from before"
@@ -135,6 +133,25 @@ class ActiveChooser:
             )
             ranking = next_queries(beliefs, self._points, asked, len(self._points))
         return ranking
+
+
+def answers_of(
+    outcomes: Sequence[Outcome],
+    electorate: Electorate,
+    aggregator: Aggregator,
+    n_classes: int,
+    release: str,
+    targets: str,
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    """Read what was released while a job goes on: rows, labels, and targets (n_answers, n_classes)."""
+    answers = [outcome for outcome in outcomes if outcome.label != NO_LABEL]
+    queries = np.array([outcome.query for outcome in answers], dtype=np.intp)
+    codes = np.array([outcome.label for outcome in answers], dtype=np.intp)
+    labels = Labels(list(outcomes), queries, codes, "interrupted")
+    histograms = None
+    if release == HISTOGRAM:
+        histograms = released_histograms(labels, electorate, aggregator, n_classes)
+    return queries, codes, released_targets(labels, n_classes, histograms, targets)
 
 
 def require_beliefs(student: Any) -> None:

@@ -14,7 +14,8 @@ from collegium.errors import InputError
 from collegium.pate.students.released import even_evidence
 
 _MISTRUST = 0.02
-_CONTRADICTED = 2.0  # standard errors
+_CONTRADICTED = 3.0  # standard errors
+_LEAST_WEIGHT = 0.1
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,10 @@ def choose_held_out(
     Released histograms are public once they are paid for, so a choice that reads nothing else costs nobody
     anything (post-processing); no true label is needed. Both are trained without a fold of the answers, for
     each fold. Where they name different classes, an answer speaks for one or the other by
-    log P(r | c₂) − log P(r | c₁), whose noise is independent of both. The sum over such records, over the
-    root of the sum of squares, is about standard normal where neither is better.
+    log P(r | c₂) − log P(r | c₁), whose noise is independent of both. It counts as much as the less sure of
+    both prefers its class to the other's, by the difference of its beliefs (and a tenth at least: one may
+    have none): where one hardly does, little is lost by either. The sum over such records, over the root of
+    the sum of squares, is about standard normal where neither is better.
 
     The comparison sees what *most teachers* say, which is not the truth where they are wrong together, and
     it has little power where answers are faint: hence an order, and not the larger sum. Let the first be
@@ -111,14 +114,19 @@ def choose_held_out(
     order = np.random.default_rng([random_state, 6]).permutation(len(queries))
     for judged in np.array_split(order, folds):
         learnt = np.setdiff1d(order, judged)
-        named = [
+        beliefs = [
             clone(student)
             .fit_released(X, queries[learnt], targets[learnt])
             .beliefs_[queries[judged]]
-            .argmax(axis=1)
             for student, X in (first, second)
         ]
-        leads[judged] = evidence[judged, named[1]] - evidence[judged, named[0]]
+        named = [believed.argmax(axis=1) for believed in beliefs]
+        sure = [
+            believed[range(len(judged)), own] - believed[range(len(judged)), other]
+            for believed, own, other in zip(beliefs, named, reversed(named), strict=True)
+        ]
+        said = evidence[judged, named[1]] - evidence[judged, named[0]]
+        leads[judged] = np.maximum(np.minimum(*sure), _LEAST_WEIGHT) * said
         differ[judged] = named[0] != named[1]
     spread = float(np.sqrt((leads**2).sum()))
     return HeldOutChoice(float(differ.mean()), float(leads.sum()) / spread if spread else 0.0)

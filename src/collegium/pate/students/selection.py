@@ -3,7 +3,8 @@
 An order is public. ``random`` and ``coverage`` are functions of public records and a public seed, fixed
 before the first question: they cost nothing. :func:`next_queries` looks at beliefs of a student that learnt
 from answers released so far (``active``, :class:`~collegium.pate.students.active_choice.ActiveChooser`).
-Under the worst-case guarantee such an order is sound too, for the reasons given in
+So does ``doubtful`` (:class:`~collegium.pate.students.doubtful_choice.DoubtfulChooser`), once.
+Under the worst-case guarantee such orders are sound too, for the reasons given in
 :mod:`collegium.pate.voting.choosing`.
 """
 
@@ -21,9 +22,11 @@ from collegium.errors import InputError
 from collegium.pate.students.nearest import similarity_graph
 from collegium.pate.students.released import as_numbers
 
-RANDOM, COVERAGE, ACTIVE = "random", "coverage", "active"
+RANDOM, COVERAGE, ACTIVE, DOUBTFUL = "random", "coverage", "active", "doubtful"
 ORDERS = (RANDOM, COVERAGE)
-QUERY_ORDERS = (*ORDERS, ACTIVE)
+CHOSEN = (ACTIVE, DOUBTFUL)
+"""As outcomes come in."""
+QUERY_ORDERS = (*ORDERS, *CHOSEN)
 _COVERED_BY = 50
 
 
