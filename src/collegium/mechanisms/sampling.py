@@ -26,6 +26,7 @@ from collegium.noise.sources import NoiseSource, SecureNoise, WordSource
 
 Floats = NDArray[np.float64]
 _GROUP = "sampled"
+_NEVER = 700.0  # below e^-700 nobody is kept
 
 
 def keeping_rate(epsilon: float, threshold: float) -> float:
@@ -40,8 +41,11 @@ def keeping_rate(epsilon: float, threshold: float) -> float:
     """
     if epsilon >= threshold:
         return 1.0
-    share = math.exp(epsilon - threshold) * math.expm1(-epsilon) / math.expm1(-threshold)
-    return share * (1 - 2.0**-48)
+    apart = threshold - epsilon
+    if apart > _NEVER:
+        return 0.0
+    share = math.exp(-apart) * math.expm1(-epsilon) / math.expm1(-threshold)
+    return share * (1 - (8 + apart) * 2.0**-51)
 
 
 def sampled_epsilon(rate: float, epsilon: float) -> float:
@@ -52,9 +56,15 @@ def sampled_epsilon(rate: float, epsilon: float) -> float:
     >>> round(sampled_epsilon(0.268941421, 2.0), 6)
     1.0
     """
-    if rate >= 1 or epsilon > 700:
-        return epsilon  # from there on e^ε is no float, and nothing is gained by a rate
-    return min(epsilon, math.log1p(rate * math.expm1(epsilon)) * (1 + 2.0**-48))
+    if rate >= 1:
+        return epsilon
+    if not rate:
+        return 0.0
+    if epsilon < 1:
+        held = math.log1p(rate * math.expm1(epsilon))
+    else:  # in logarithms: e^ε may be no float
+        held = float(np.logaddexp(0.0, math.log(rate) + epsilon + math.log1p(-math.exp(-epsilon))))
+    return min(epsilon, held * (1 + 2.0**-48) + (epsilon - 1) * 2.0**-50 * (epsilon > 1))
 
 
 @dataclass(frozen=True, eq=False)
