@@ -169,7 +169,7 @@ def sample(
 
     Notes
     -----
-    Jorgensen, Yu & Cormode [1]_, Definition 9 and Theorem 3; with δ: Li, Qardaji & Su [2]_, Theorem 1: if M
+    Jorgensen, Yu & Cormode [1]_, Definition 9; with δ: Li, Qardaji & Su [2]_, Theorem 1: if M
     is (t, δ)-DP, then M after keeping somebody with probability p is (ln(1 + p(e^t - 1)), p·δ)-DP for them.
     Proof: let A and B be M's output with the person kept, and not; P = pA + (1-p)B against Q = B. From A(S)
     <= e^t·B(S) + δ follows P(S) <= (1 + p(e^t - 1))·Q(S) + pδ. From B(S) <= e^t·A(S) + δ follows P(S) >= (1
@@ -195,7 +195,7 @@ def sample(
     .. [1] Z. Jorgensen, T. Yu, G. Cormode, "Conservative or liberal? Personalized differential privacy",
        ICDE 2015.
     .. [2] N. Li, W. Qardaji, D. Su, "On sampling, anonymization, and differential privacy", ASIACCS 2012,
-       arXiv 1101.2604v2.
+       arXiv 1101.2604.
 
     Examples
     --------
