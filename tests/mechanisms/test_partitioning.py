@@ -1,6 +1,6 @@
 """Partitions: the published wastes, the best of all cuts, and PATE's teachers in parts."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -42,34 +42,28 @@ def test_no_cut_of_all_wastes_less():
 
 def test_no_cut_of_all_is_worth_more():
     rng = np.random.default_rng(1)
-
-    def worth(epsilon, n):
-        return 1 / (0.2 / n + 2 / (epsilon * n) ** 2)
-
-    counted = set()
+    people = np.array([3, 1, 2, 4, 1, 2])
+    epsilons, ends = np.repeat([0.3, 0.35, 0.4, 1.0, 2.2, 3.0], people), np.cumsum([0, *people])
+    numbers = set()
     for _ in range(40):
-        epsilons = rng.choice([0.3, 0.35, 0.4, 2.2, 3.0], 8)
-        best = max(
-            sum(worth(ordered[part == one].min(), (part == one).sum()) for one in set(part))
-            for n_parts in range(1, 6)
-            for ordered, part in every_cut(epsilons, n_parts)
-        )
-        found = utility_based(epsilons, worth)
-        sizes = np.bincount(found.part)
-        value = sum(worth(e, n) for e, n in zip(found.epsilons, sizes, strict=True))
-        # Between equal budgets it does not cut, which could be worth more.
-        assert value <= best * (1 + 1e-12)
-        among = max(
-            sum(worth(ordered[part == one].min(), (part == one).sum()) for one in set(part))
-            for n_parts in range(1, 6)
-            for ordered, part in every_cut(epsilons, n_parts)
-            if len(np.unique(np.stack([ordered, part]), axis=1).T) == len(np.unique(ordered))
-        )
-        assert value == pytest.approx(among, rel=1e-12)
-        counted.add(len(found.epsilons))
-        fewer = utility_based(epsilons, worth, most_parts=2)
-        assert len(fewer.epsilons) <= 2
-    assert len(counted) > 1
+        worth = {(first, n): rng.random() * n**1.3 for first in range(6) for n in range(14)}
+        for most in (None, 1, 2, 4):
+
+            def utility(epsilon, n, worth=worth):
+                return worth[int(np.searchsorted(epsilons[ends[:-1]], epsilon)), n]
+
+            best = max(
+                sum(worth[first, ends[end] - ends[first]] for first, end in pairwise([0, *cuts, 6]))
+                for size in range(most or 6)
+                for cuts in combinations(range(1, 6), size)
+            )
+            found = utility_based(epsilons, utility, most_parts=most)
+            sizes = np.bincount(found.part)
+            value = sum(utility(e, n) for e, n in zip(found.epsilons, sizes, strict=True))
+            assert value == pytest.approx(best, rel=1e-12)
+            assert len(found.epsilons) <= (most or 6)
+        numbers.add(len(found.epsilons))
+    assert len(numbers) > 2
 
 
 def test_parts_are_large_enough_and_everybody_pays_for_their_own():

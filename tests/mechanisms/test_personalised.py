@@ -168,6 +168,18 @@ def test_the_corrected_score_keeps_every_budget():
     assert (worst <= charged).all() and (worst > 0.5 * charged).all()
 
 
+def test_the_corrected_score_is_what_is_drawn():
+    near, off, runs = np.array([0.0, 1.0, 2.0, 4.0]), np.array([0.0, 9.0, 1.0, 30.0]), 3000
+    drawn = [
+        utility_aware(near, off, EPSILONS, 3.0, share=0.25, noise=SeededNoise(5), query=run).value
+        for run in range(runs)
+    ]
+    chances = np.exp(log_chances(0.75 * near + 0.25 * (0.25 / 3.0) * off))
+    seen = np.bincount(drawn, minlength=4) / runs
+    # Five standard deviations for four frequencies: false alarms below 1e-5.
+    assert (np.abs(seen - chances) < 5 * np.sqrt(chances * (1 - chances) / runs)).all()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 
 from collegium import GNMax, PATEClassifier
 from collegium.accounting.neighbours import Neighbours
@@ -36,6 +37,21 @@ def test_the_rate_is_that_of_the_definition_and_its_loss_the_budget(epsilon):
     assert rate == pytest.approx(np.expm1(epsilon) / np.expm1(1.0), rel=1e-12)
     assert sampled_epsilon(rate, 1.0) <= epsilon * (1 + 1e-13)
     assert keeping_rate(1.0, 1.0) == 1.0
+
+
+def test_thresholds_that_are_no_exponents_of_floats_keep_the_budget_too():
+    for epsilon, threshold in (
+        (990.0, 1000.0),
+        (0.1, 600.0),
+        (1.0, 40.0),
+        (0.1, 1e6),
+        (1e-9, 1e-8),
+    ):
+        rate = keeping_rate(epsilon, threshold)
+        with mp.workdps(60):
+            exact = mp.log1p(mpf(rate) * mp.expm1(mpf(threshold)))
+        assert exact <= epsilon
+        assert float(exact) <= sampled_epsilon(rate, threshold) <= epsilon + threshold * 1e-14
 
 
 def test_the_loss_with_a_coin_is_below_the_bound_and_the_bound_is_reached():
@@ -193,4 +209,4 @@ def test_pate_on_a_sample_publishes_what_was_to_be_expected_and_groups_keep_thei
         kept.guarantee("high", spent).epsilon <= 7.0 and kept.guarantee("low", spent).epsilon <= 8.0
     )
     assert "loses at most ε = " in kept.sentences(spent)[0]
-    assert "added, removed or replaced" in model.privacy_.neighbours
+    assert "added, removed or replaced" in str(model.privacy_)

@@ -348,7 +348,7 @@ def randomised_response(
     References
     ----------
     .. [1] P. Kairouz, S. Oh, P. Viswanath, "Extremal mechanisms for local differential privacy", JMLR 17,
-       2016, arXiv 1407.1338v2.
+       2016, arXiv 1407.1338.
 
     Examples
     --------

@@ -83,7 +83,7 @@ def stretching(
     References
     ----------
     .. [1] M. Alaggan, S. Gambs, A.-M. Kermarrec, "Heterogeneous differential privacy", Journal of Privacy and
-       Confidentiality 7(2), 2017, arXiv 1504.06998v1.
+       Confidentiality 7(2), 2017, arXiv 1504.06998.
 
     Examples
     --------
@@ -167,9 +167,9 @@ def personalised_exponential(
 
     Notes
     -----
-    Definition 10 and Theorem 4 of Jorgensen, Yu & Cormode [1]_. Proof: d is a shortest path in a graph in
+    Definition 10 of Jorgensen, Yu & Cormode [1]_. Proof: d is a shortest path in a graph in
     which a step that changes person o costs ε_o, so a neighbour in o's records has every d_r within ±ε_o;
-    log-odds move by half of at most 2·ε_o. The theorem says ε_o-DP; the range is ε_o as well, which
+    log-odds move by half of at most 2·ε_o. They claim ε_o-DP; the range is ε_o as well, which
     composes better. Where the function is a sum of weights, weighted sums with noise or
     :func:`~collegium.mechanisms.quantiles.weighted_quantile` are cheaper to compute, and no worse.
 

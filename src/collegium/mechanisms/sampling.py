@@ -26,6 +26,7 @@ from collegium.noise.sources import NoiseSource, SecureNoise, WordSource
 
 Floats = NDArray[np.float64]
 _GROUP = "sampled"
+_NEVER = 700.0  # below e^-700 nobody is kept
 
 
 def keeping_rate(epsilon: float, threshold: float) -> float:
@@ -40,8 +41,11 @@ def keeping_rate(epsilon: float, threshold: float) -> float:
     """
     if epsilon >= threshold:
         return 1.0
-    share = math.exp(epsilon - threshold) * math.expm1(-epsilon) / math.expm1(-threshold)
-    return share * (1 - 2.0**-48)
+    apart = threshold - epsilon
+    if apart > _NEVER:
+        return 0.0
+    share = math.exp(-apart) * math.expm1(-epsilon) / math.expm1(-threshold)
+    return share * (1 - (8 + apart) * 2.0**-51)
 
 
 def sampled_epsilon(rate: float, epsilon: float) -> float:
@@ -52,9 +56,15 @@ def sampled_epsilon(rate: float, epsilon: float) -> float:
     >>> round(sampled_epsilon(0.268941421, 2.0), 6)
     1.0
     """
-    if rate >= 1 or epsilon > 700:
-        return epsilon  # from there on e^ε is no float, and nothing is gained by a rate
-    return min(epsilon, math.log1p(rate * math.expm1(epsilon)) * (1 + 2.0**-48))
+    if rate >= 1:
+        return epsilon
+    if not rate:
+        return 0.0
+    if epsilon < 1:
+        held = math.log1p(rate * math.expm1(epsilon))
+    else:  # in logarithms: e^ε may be no float
+        held = float(np.logaddexp(0.0, math.log(rate) + epsilon + math.log1p(-math.exp(-epsilon))))
+    return min(epsilon, held * (1 + 2.0**-48) + (epsilon - 1) * 2.0**-50 * (epsilon > 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +169,7 @@ def sample(
 
     Notes
     -----
-    Jorgensen, Yu & Cormode [1]_, Definition 9 and Theorem 3; with δ: Li, Qardaji & Su [2]_, Theorem 1: if M
+    Jorgensen, Yu & Cormode [1]_, Definition 9; with δ: Li, Qardaji & Su [2]_, Theorem 1: if M
     is (t, δ)-DP, then M after keeping somebody with probability p is (ln(1 + p(e^t - 1)), p·δ)-DP for them.
     Proof: let A and B be M's output with the person kept, and not; P = pA + (1-p)B against Q = B. From A(S)
     <= e^t·B(S) + δ follows P(S) <= (1 + p(e^t - 1))·Q(S) + pδ. From B(S) <= e^t·A(S) + δ follows P(S) >= (1
@@ -185,7 +195,7 @@ def sample(
     .. [1] Z. Jorgensen, T. Yu, G. Cormode, "Conservative or liberal? Personalized differential privacy",
        ICDE 2015.
     .. [2] N. Li, W. Qardaji, D. Su, "On sampling, anonymization, and differential privacy", ASIACCS 2012,
-       arXiv 1101.2604v2.
+       arXiv 1101.2604.
 
     Examples
     --------
@@ -295,7 +305,7 @@ def sampled_count(
     mean is the same, no coin adds variance, and person i pays p_i·t <= ln(1 + p_i·(e^t - 1)), as the
     logarithm is concave. For 1,000 people of whom 30 % have it, ε = .01/.2/1 at 54/37/9 % and t = .2 the
     root mean square error about the expected 300 is 25.60 (about the table's own count: 21.11; saturating
-    weights: 19.81).
+    weights: 19.83).
 
     Examples
     --------

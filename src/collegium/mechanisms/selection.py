@@ -137,7 +137,7 @@ def exponential(
     Notes
     -----
     Theorem 6 of McSherry & Talwar [1]_: (η, 0)-DP. More is true: the log-ratios of all candidates lie in an
-    interval of length η (Durfee & Rogers [2]_, Definition 3.1 and Lemma 3.2), so it composes like a
+    interval of length η (Durfee & Rogers [2]_), so it composes like a
     mechanism of half the ε (``docs/bounds.md``). For a single choice at a pure ε :func:`permute_and_flip`
     is never worse; for many choices this one is better.
 
@@ -200,7 +200,7 @@ def permute_and_flip(
 
     Notes
     -----
-    Algorithm 1, Theorem 1 (privacy) and Theorem 2 (never worse) of McKenna & Sheldon [1]_. It is the report
+    Algorithm 1 of McKenna & Sheldon [1]_, who prove that it is private and never worse. It is the report
     of a noisy maximum with exponential noise (Ding et al., arXiv 2105.07260), so the proof of
     :func:`report_noisy_max` holds; order and coins are drawn exactly. Its range is 2ε, not ε: over many
     choices it composes like any mechanism of its ε, and the exponential mechanism is then better.
@@ -208,7 +208,7 @@ def permute_and_flip(
     References
     ----------
     .. [1] R. McKenna, D. Sheldon, "Permute-and-flip: a new mechanism for differentially private selection",
-       NeurIPS 2020, arXiv 2010.12603v1.
+       NeurIPS 2020, arXiv 2010.12603.
 
     Examples
     --------
