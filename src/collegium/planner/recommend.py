@@ -43,8 +43,12 @@ _MORE = 1.5
 _MOST_ROWS = 8
 _BEGINNING, _STUDENT = 10.0, 2e-3
 """Seconds: to begin and to report, and of a student for each public record."""
-_PROGRAM = 350 * 2**20
+_PROGRAM = 300 * 2**20
 """Bytes: of the program itself."""
+_COPIES = 2
+"""Of records as they are."""
+_SQUARES = 4
+"""Of the kernel between anchors, when its components are found."""
 _OTHERS = 0.7
 """How well public and test records may be told apart (AUC) before it is pointed out."""
 _SO_FAR = 0.02
@@ -181,7 +185,9 @@ def recommend_from(
         )
     if by_votes is not None:
         tell(f"rehearsing {by_votes.name}")
-        held = tried[by_votes.name] = rehearse_votes(facts, rehearsal.found, by_votes)
+        held = tried[by_votes.name] = rehearse_votes(
+            facts, rehearsal.found, by_votes, rehearsal.looks
+        )
         if facts.goal == LABELS or (
             _is_better(held, whole, rehearsal.found.synthetic)
             and at(NO_NOISE).score > whole.score + whole.error
@@ -248,8 +254,14 @@ def _resources(
     )
     if candidate.has_student:
         seconds += facts.n_public * _STUDENT
-    each = _bytes_of(facts.X_public) / facts.n_public
-    return seconds / 60, (_PROGRAM + n * (3 * each + 8 * rehearsal.n_features)) / 2**30
+    given = n * _bytes_of(facts.X_public) / facts.n_public
+    # Either public records are being learnt from, or all private ones are seen.
+    anchors = rehearsal.anchors_of(facts.n_public)
+    at_once = max(
+        8 * facts.n_records * rehearsal.n_features,
+        8 * anchors * (_SQUARES * anchors + facts.n_public),
+    )
+    return seconds / 60, (_PROGRAM + _COPIES * given + at_once) / 2**30
 
 
 def _bytes_of(X: Any) -> int:
@@ -269,8 +281,13 @@ class _Scores:
         return self._known[signal]
 
     def between(self, signal: float, base: float) -> float:
-        """Interpolate, from the score at ``base`` and at four times of it."""
-        low, high = self(base).score, self(4 * base).score
+        """Interpolate, from the score at ``base`` and at four times of it, or, if near, without noise."""
+        here, most = self(base), self(NO_NOISE).score
+        low, high = here.score, most
+        if (
+            most > low + here.error
+        ):  # else four times the signal are no different, and need no rehearsal
+            high = self(4 * base).score
         return low + max(0.0, high - low) * min(1.0, math.log(signal / base) / math.log(4))
 
 
