@@ -100,7 +100,9 @@ def measured(name: str, seed: int, data_dir: Path, draws: int) -> Iterator[dict[
 def show(rows: list[dict[str, str]]) -> None:
     """Print a row for each study and measure."""
     table = pd.DataFrame(rows).astype({"accuracy": float, "auc": float})
-    print("| study | measure | planner | by hand | difference | its standard error | standard error |")
+    print(
+        "| study | measure | planner | by hand | difference | its standard error | standard error |"
+    )
     print("|---|---|--:|--:|--:|--:|--:|")
     for name, study in table.groupby("study", sort=False):
         for measure, times, digits in (("accuracy", 100, 2), ("auc", 1, 4)):

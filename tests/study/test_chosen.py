@@ -87,6 +87,10 @@ def test_ten_lines_become_a_model_that_does_what_was_predicted(folder):
     result = run_descent_study(made, folder / "study")
     assert found.expected.low - 0.02 <= result.accuracy <= found.expected.high + 0.02
     assert result.quality.better
+    low, high = (f"{100 * end:.1f}" for end in (found.expected.low, found.expected.high))
+    came = f"measured {100 * result.accuracy:.1f} % on 200 test records"
+    assert result.foretold.startswith(f"Predicted {low} to {high} % accuracy, {came}: ")
+    assert result.foretold in result.report.read_text(encoding="utf-8")
 
 
 def test_the_plan_is_the_same_whatever_private_records_hold(folder):

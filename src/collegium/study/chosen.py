@@ -25,6 +25,7 @@ from collegium.planner.recommend import Recommendation, recommend_from
 from collegium.sgd.ledgered import DescentSpending, allow
 from collegium.study.config import StudyConfig, config_from, read_config
 from collegium.study.folder import StudyFolder
+from collegium.study.foretold import keep_foretold
 from collegium.study.on_ledger import begin_study, place_of
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
@@ -166,6 +167,7 @@ def settled_method(
     if keep:
         folder.open()
         text = _HEAD.format(name=config.title()) + sections_text(found.sections, found.reasons)
+        keep_foretold(folder, found.expected)
         write_durably(folder.path / CHOSEN, text.encode())
     return with_sections(config, found.sections)
 
