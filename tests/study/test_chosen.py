@@ -304,3 +304,10 @@ def test_on_a_ledger_it_plans_with_what_people_have_left(folder):
     after = plan(study)
     assert "200 of 600 people take part" in after.notes[0]
     assert not any("ledger" in line for line in fresh.notes)
+
+
+def test_a_private_file_without_records_is_named(folder):
+    header = pd.read_csv(folder / "private.csv", nrows=0)
+    header.to_csv(folder / "private.csv", index=False)
+    with pytest.raises(InputError, match=r"private\.csv holds no private records"):
+        plan(folder / "study.toml")

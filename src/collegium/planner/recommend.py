@@ -56,6 +56,7 @@ _SO_FAR = 0.02
 _OF_CLUSTERS = 0.05
 """By how much more votes must win where classes are clusters, which any method finds."""
 _FARTHEST = 2.0**12
+NOT_WORTH_IT = "the model is NOT expected to be better than"
 _MANY_MORE = 0.9
 """From ten private records for each known public class on, noisy steps miss little that classes tell."""
 
@@ -167,6 +168,7 @@ def recommend_from(
     ``X_test``: public test records that the model will be measured on, if there are any.
     ``tell``: is told what is being done.
     """
+    facts.require_drawable()
     n_test = None if X_test is None else int(X_test.shape[0])
     found = stand_ins(facts)
     candidate = direct(facts)
@@ -217,8 +219,8 @@ def recommend_from(
             )
 
         expected = expected_at(facts.signal)
-        notes += _of_public_labels(expected, alone)
         notes += _if_useless(facts, expected_at)
+        notes += _of_public_labels(expected, alone)
     notes += _of_shape(facts)
     if X_test is not None and (apart := rehearsal.apart_from(X_test)) > _OTHERS:
         notes.append(
@@ -306,17 +308,20 @@ def _if_useless(facts: Facts, expected_at: Callable[[float], Expected]) -> list[
     expected = expected_at(facts.signal)
     if expected.is_better is not False:
         return []
-    line = f"these budgets are not expected to buy more {expected.measure} than always naming one class has"
+    always = "guessing"
+    if facts.shares is not None and facts.goal in (ACCURACY, LABELS):
+        always = f"always answering “{facts.classes[facts.shares.argmax()]}”"
+    line = f"{NOT_WORTH_IT} {always}, by {expected.measure}: think before budgets are spent on it. To be better"
     times = 4.0
     while times <= _FARTHEST:
         if expected_at(times * facts.signal).is_better:
             return [
-                f"{line}. About {times:g} times as many people would do, or ε = "
+                f"{line}, it takes about {times:g} times as many people, or ε = "
                 f"{_epsilon_for(facts, times):.2g} from everybody"
             ]
         times *= 4
     return [
-        f"{line}, and without any noise they would not: these features tell too little of the classes"
+        f"{line}, it takes other features or more public classes: without any noise these tell too little"
     ]
 
 
