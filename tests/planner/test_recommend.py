@@ -354,7 +354,7 @@ def test_steep_curves_do_not_promise_that_nothing_will_be_wrong():
 
 def test_budgets_that_no_noise_can_keep_are_named_with_what_to_do():
     X, y = table(200)
-    with pytest.raises(InputError, match="smallest ε is 1e-09.*ask these people for a larger ε"):
+    with pytest.raises(InputError, match=r"smallest ε is 1e-09.*ask these people for a larger ε"):
         recommend_from(facts(X, y, epsilon=1e-9))
 
 
@@ -366,5 +366,5 @@ def test_what_is_not_worth_its_budgets_is_said_first_and_with_the_class():
 
 
 def test_budgets_in_words_are_refused_in_one_line():
-    with pytest.raises(InputError, match="budgets must be numbers .* got 'viel'"):
+    with pytest.raises(InputError, match=r"budgets must be numbers .* got 'viel'"):
         cg.recommend("viel", X_public=np.eye(4), classes=[0, 1], n_records=10)

@@ -311,7 +311,10 @@ def _if_useless(facts: Facts, expected_at: Callable[[float], Expected]) -> list[
     always = "guessing"
     if facts.shares is not None and facts.goal in (ACCURACY, LABELS):
         always = f"always answering “{facts.classes[facts.shares.argmax()]}”"
-    line = f"{NOT_WORTH_IT} {always}, by {expected.measure}: think before budgets are spent on it. To be better"
+    line = (
+        f"{NOT_WORTH_IT} {always}, by {expected.measure}: think before any budget is spent on it. To be "
+        "better"
+    )
     times = 4.0
     while times <= _FARTHEST:
         if expected_at(times * facts.signal).is_better:
