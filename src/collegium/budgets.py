@@ -591,6 +591,10 @@ def as_budgets(given: Any, delta: float = DEFAULT_DELTA, n_records: int | None =
         return Budgets({epsilon_group(given.epsilon): given}, np.zeros(n_records, dtype=np.intp))
     if n_records is not None and np.ndim(given) == 0 and is_number(np.asarray(given)[()]):
         given = np.full(n_records, _as_float(given, "epsilon"))
+    if isinstance(given, str):
+        raise InputError(
+            f"budgets must be numbers (one ε per record) or policy.assign(levels), got {given!r}"
+        )
     if given is None:
         raise InputError(
             "budgets are missing: pass budgets=policy.assign(column), or one ε per record"

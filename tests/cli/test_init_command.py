@@ -604,6 +604,7 @@ def test_a_first_line_that_is_a_record_is_not_shown(refused, folder):
 
 def test_public_records_are_needed_and_options_need_files(refused):
     assert "--public FILE is missing" in refused("a.toml", "--from", "private.csv")
+    assert "'nix.csv' does not exist" in refused("a.toml", "--from", "nix.csv")
     assert "add --from" in refused("a.toml", "--target", "sick")
 
 

@@ -5,6 +5,7 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn import config_context
@@ -245,3 +246,12 @@ def test_a_subclass_with_settings_of_its_own_is_checked_as_well():
 
     with pytest.raises(InputError, match="n_teachers must be a whole number"):
         fit(Mine())
+
+
+def test_text_columns_that_a_given_teacher_cannot_take_are_told_with_the_way_out():
+    table = pd.DataFrame({"kind": ["a", "b"] * 200, "size": np.arange(400.0)})
+    model = PATEClassifier(LogisticRegression(), classes=[0, 1])
+    with pytest.raises(InputError, match=r"columns of text need a preprocessing .* TabularEncoder"):
+        model.fit(
+            table, [0, 1] * 200, budgets=1.0, X_public=table.assign(size=np.arange(400) + 0.5)
+        )

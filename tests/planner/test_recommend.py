@@ -120,7 +120,7 @@ def test_useless_budgets_are_told_with_what_would_be_needed():
     X, y = table(400)
     found = recommend_from(facts(X, y, 0.02, n=60))
     assert found.expected.is_better is False
-    (line,) = [line for line in found.notes if "not expected to buy" in line]
+    (line,) = [line for line in found.notes if "NOT expected" in line]
     assert "times as many people" in line and "ε = " in line
 
 
@@ -350,3 +350,21 @@ def test_steep_curves_do_not_promise_that_nothing_will_be_wrong():
     given = facts(X, y, n=60_000)
     whole, half = Rehearsed(0.9, 0.01, 0.9, 400), Rehearsed(0.8, 0.01, 0.8, 400)
     assert from_labels(given, whole, half, 0.0, None).middle == pytest.approx(0.95, abs=0.001)
+
+
+def test_budgets_that_no_noise_can_keep_are_named_with_what_to_do():
+    X, y = table(200)
+    with pytest.raises(InputError, match=r"smallest ε is 1e-09.*ask these people for a larger ε"):
+        recommend_from(facts(X, y, epsilon=1e-9))
+
+
+def test_what_is_not_worth_its_budgets_is_said_first_and_with_the_class():
+    X, _ = table(200)
+    y = np.r_[np.ones(170, dtype=int), np.zeros(30, dtype=int)]  # nothing to do with X
+    said = recommend_from(facts(X, y, n=200)).notes[0]
+    assert said.startswith("the model is NOT expected to be better than always answering “1”")
+
+
+def test_budgets_in_words_are_refused_in_one_line():
+    with pytest.raises(InputError, match=r"budgets must be numbers .* got 'viel'"):
+        cg.recommend("viel", X_public=np.eye(4), classes=[0, 1], n_records=10)

@@ -7,7 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.errors import InputError, StudyMismatchError
+from collegium.budgets import Policy
+from collegium.errors import BudgetExceededError, InputError, StudyMismatchError
+from collegium.ledger.ledger import Ledger
 from collegium.pate.observer import Observer
 from collegium.planner import recommend
 from collegium.planner.rehearsal import Rehearsed
@@ -85,6 +87,10 @@ def test_ten_lines_become_a_model_that_does_what_was_predicted(folder):
     result = run_descent_study(made, folder / "study")
     assert found.expected.low - 0.02 <= result.accuracy <= found.expected.high + 0.02
     assert result.quality.better
+    low, high = (f"{100 * end:.1f}" for end in (found.expected.low, found.expected.high))
+    came = f"measured {100 * result.accuracy:.1f} % on 200 test records"
+    assert result.foretold.startswith(f"Predicted {low} to {high} % accuracy, {came}: ")
+    assert result.foretold in result.report.read_text(encoding="utf-8")
 
 
 def test_the_plan_is_the_same_whatever_private_records_hold(folder):
@@ -279,3 +285,29 @@ def test_other_facts_after_the_beginning_are_another_study(folder):
     shutil.copy(folder / "test.csv", folder / "public.csv")
     with pytest.raises(StudyMismatchError, match="public records are not the same"):
         run_descent_study(settled_method(config, kept, Observer(), keep=True), kept.path)
+
+
+def test_on_a_ledger_it_plans_with_what_people_have_left(folder):
+    study = folder / "study.toml"
+    study.write_text(TEXT.replace('url = "none"', 'url = "people.ledger"'), encoding="utf-8")
+    config, kept = read_config(study), StudyFolder(folder / "study")
+    ledger = Ledger.create(folder / "people.ledger")
+    fresh = plan(study)
+    run_descent_study(settled_method(config, kept, Observer(), keep=True), kept.path)
+    everybody = Policy({"high": 2.0, "low": 20.0}).assign(
+        np.where(np.arange(600) % 3, "high", "low"), owners=np.arange(600)
+    )
+    with pytest.raises(BudgetExceededError):
+        plan(study)
+    ledger.change(everybody)
+    study.write_text(study.read_text("utf-8").replace("low = 6.0", "low = 20.0"), encoding="utf-8")
+    after = plan(study)
+    assert "200 of 600 people take part" in after.notes[0]
+    assert not any("ledger" in line for line in fresh.notes)
+
+
+def test_a_private_file_without_records_is_named(folder):
+    header = pd.read_csv(folder / "private.csv", nrows=0)
+    header.to_csv(folder / "private.csv", index=False)
+    with pytest.raises(InputError, match=r"private\.csv holds no private records"):
+        plan(folder / "study.toml")

@@ -150,7 +150,7 @@ def test_what_no_ledger_can_remember_is_said_or_refused_where_one_was_named(
 ):
     heard = Heard()
     plan_on_ledger(study(folder, **sections), observer=heard)
-    assert any("nobody remembers" in line and reason in line for line in heard.notes)
+    assert any("no ledger remembers" in line and reason in line for line in heard.notes)
     Ledger.create(folder / "mine.ledger")
     with pytest.raises(InputError, match=reason):
         plan_on_ledger(study(folder, **sections, ledger={"url": "mine.ledger"}))
@@ -556,6 +556,6 @@ def test_a_table_of_people_that_cannot_be_used(ballots, collegium, people, messa
 
 def test_a_label_job_without_names_says_that_nobody_remembers(ballots, collegium):
     code, _, said = label(collegium, ballots, "one", "--sigma", 9)
-    assert code == 0 and "nobody remembers" in said and "--people" in said
+    assert code == 0 and "no ledger remembers" in said and "--people" in said
     code, _, said = label(collegium, ballots, "two", "--sigma", 9, "--ledger", ballots / "x.ledger")
     assert code == 2 and "no ledger can remember this" in said

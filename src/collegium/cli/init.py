@@ -285,6 +285,10 @@ def _begun(
     from collegium.study.first_steps.talk import Begun
 
     public = given["--public"]
+    if not Path(private).exists():
+        raise InputError(
+            f"{str(private)!r} does not exist: check the name of --from and the folder"
+        )
     if public is None:
         raise InputError(
             "--public FILE is missing: public records with the same features, which teachers are asked about "

@@ -428,6 +428,7 @@ def _show_descent(
                 "accuracy": result.accuracy,
                 "quality": None if quality is None else quality.to_dict(),
                 "notes": list(result.student_notes),
+                **({"foretold": result.foretold} if result.foretold else {}),
                 **({} if result.ledger is None else {"ledger": result.ledger}),
                 **({} if comparison is None else {"comparison": comparison}),
                 "release": str(result.folder.release),
@@ -437,7 +438,7 @@ def _show_descent(
         return
     print_cautions(result.privacy)
     if quality is not None:
-        _print_quality(result.privacy, quality)
+        _print_quality(result.privacy, quality, result.foretold)
     out.print(privacy_table(result.privacy))
     lost = f", {result.lost:,} of them lost in a crash" if result.lost else ""
     out.print(f"{result.steps:,} steps taken{lost}.")
@@ -446,11 +447,13 @@ def _show_descent(
     _print_places(result)
 
 
-def _print_quality(privacy: PrivacyStatement, quality: Quality) -> None:
+def _print_quality(privacy: PrivacyStatement, quality: Quality, foretold: str) -> None:
     sound = privacy.noise_is_private and not privacy.large_deltas
     tone = quality.tone if sound else quality.tone.replace("good", "plain")
     out.print(f"{quality.verdict}.", style=_STYLES[tone], soft_wrap=True)
     out.print(f"{quality.reason} {_capitalised(quality.figures())}.", soft_wrap=True)
+    if foretold:
+        out.print(foretold, soft_wrap=True)
 
 
 def _print_places(result: StudyResult | DescentResult) -> None:
@@ -478,6 +481,7 @@ def _show(result: StudyResult, as_json: bool) -> None:
             "student_accuracy": result.student_accuracy,
             "quality": quality.to_dict(),
             "notes": list(result.student_notes),
+            **({"foretold": result.foretold} if result.foretold else {}),
             **({} if result.ledger is None else {"ledger": result.ledger}),
             "release": str(result.folder.release),
             "report": str(result.report),
@@ -485,7 +489,7 @@ def _show(result: StudyResult, as_json: bool) -> None:
         print_json(content)
         return
     print_cautions(result.privacy)
-    _print_quality(result.privacy, quality)
+    _print_quality(result.privacy, quality, result.foretold)
     out.print(privacy_table(result.privacy))
     out.print(f"{_answers_in_words(result)}; {STOPPED[labels.stop_reason]}.", soft_wrap=True)
     _print_places(result)

@@ -263,7 +263,10 @@ def refuse_other_scale(X: Any, X_public: Any, key: str = "scales_may_differ=True
     mine, theirs = _numbers(X), _numbers(X_public)
     if mine is None or theirs is None or min(len(mine), len(theirs)) < _LEAST_ROWS:
         return
-    some, others = (side[:: max(1, len(side) // _ROWS_OF_SCALE)] for side in (mine, theirs))
+    some, others = (
+        np.asarray(side[:: max(1, len(side) // _ROWS_OF_SCALE)], dtype=np.float64)
+        for side in (mine, theirs)
+    )
     off, telling = _off_scale(some, others)
     centred = _is_centred(mine)
     if 2 * off > telling or (centred and not _is_centred(theirs, 0.5, 0.5)):
@@ -332,26 +335,35 @@ def _in_other_unit(mine: NDArray[np.float64], theirs: NDArray[np.float64]) -> ND
     return np.asarray(((larger | smaller) & finite) | (away & (widest > 0)))
 
 
-def _is_centred(numbers: NDArray[np.float64], share: float = 1.0, tolerance: float = 1e-5) -> bool:
+def _is_centred(numbers: NDArray[Any], share: float = 1.0, tolerance: float = 1e-5) -> bool:
     """Tell whether the features that vary have mean 0, as scaling and PCA leave them, and nature does not.
 
     ``share``: of these features.
     ``tolerance``: in standard deviations.
     """
+    mean, deviation = np.empty(numbers.shape[1]), np.empty(numbers.shape[1])
+    some = max(1, _CELLS_AT_ONCE // len(numbers))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        mean, deviation = np.nanmean(numbers, axis=0), np.nanstd(numbers, axis=0)
+        for first in range(0, numbers.shape[1], some):  # all pixels, in 64 bits, take much room
+            columns = slice(first, first + some)
+            values = np.asarray(numbers[:, columns], dtype=np.float64)
+            mean[columns], deviation[columns] = (
+                np.nanmean(values, axis=0),
+                np.nanstd(values, axis=0),
+            )
     varies = deviation > 1e-9
     near = np.abs(mean[varies]) < tolerance * deviation[varies]
     return len(near) > 1 and bool(np.mean(near) >= share)
 
 
-def _numbers(X: Any) -> NDArray[np.float64] | None:
+def _numbers(X: Any) -> NDArray[Any] | None:
+    """Take the columns of numbers; of an array, as it is."""
     if hasattr(X, "tocsr"):
         return None
     if isinstance(X, pd.DataFrame):
-        X = X.select_dtypes("number")
+        X = np.asarray(X.select_dtypes("number"), dtype=np.float64)
     elif X.dtype.kind not in "biuf":
         return None
-    numbers = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+    numbers = np.asarray(X).reshape(len(X), -1)
     return numbers if numbers.shape[1] else None

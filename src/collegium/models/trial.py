@@ -31,7 +31,9 @@ def one_line_about(key: str, purpose: str) -> Iterator[None]:
         raise
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
+        way_out = "correct its parameters, or the preprocessing"
+        if "could not convert string to float" in reason:
+            way_out = "columns of text need a preprocessing that takes them, such as TabularEncoder (tabular)"
         raise InputError(
-            f"{key} cannot be {purpose} ({type(error).__name__}: {reason}): correct its parameters, or the "
-            "preprocessing"
+            f"{key} cannot be {purpose} ({type(error).__name__}: {reason}): {way_out}"
         ) from None

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from collegium.errors import CollegiumError, InputError
 from collegium.models.features import FeatureCache, ScatteringTransform, transform_cached
+from collegium.models.features.in_parts import transformed
 from collegium.models.trial import one_line_about
 
 
@@ -33,7 +34,7 @@ class View:
         try:
             if folder is not None and folder.is_dir() and _is_slow(self.transformer):
                 return transform_cached(self.transformer, X, FeatureCache(folder / "features"))
-            return self.transformer.transform(X)
+            return transformed(self.transformer, X)
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None
 

@@ -18,6 +18,7 @@ from collegium.pate.students.goal import ACCURACY
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.by_rule import signal
+from collegium.sgd.grid import MAX_NOISE
 from collegium.sgd.settings import Descent
 
 LABELS = "labels"
@@ -113,6 +114,20 @@ class Facts:
             kind="full-batch",
             neighbours=self.neighbours,
         )
+
+    def require_drawable(self) -> None:
+        """Refuse budgets so small that no direct training can draw the noise they ask for.
+
+        Raises InputError.
+        """
+        noise = self.descent_plan.noise
+        if noise > MAX_NOISE:
+            smallest = min(budget.epsilon for budget in self.groups.values())
+            raise InputError(
+                f"budgets are too small to be used (the smallest ε is {smallest:g}): they ask for "
+                f"{noise / MAX_NOISE:.2g} times the most noise that can be drawn; ask these people for a "
+                "larger ε, or leave them out"
+            )
 
     @cached_property
     def signal(self) -> float:

@@ -43,8 +43,12 @@ _MORE = 1.5
 _MOST_ROWS = 8
 _BEGINNING, _STUDENT = 10.0, 2e-3
 """Seconds: to begin and to report, and of a student for each public record."""
-_PROGRAM = 350 * 2**20
+_PROGRAM = 300 * 2**20
 """Bytes: of the program itself."""
+_COPIES = 2
+"""Of records as they are."""
+_SQUARES = 4
+"""Of the kernel between anchors, when its components are found."""
 _OTHERS = 0.7
 """How well public and test records may be told apart (AUC) before it is pointed out."""
 _SO_FAR = 0.02
@@ -52,6 +56,7 @@ _SO_FAR = 0.02
 _OF_CLUSTERS = 0.05
 """By how much more votes must win where classes are clusters, which any method finds."""
 _FARTHEST = 2.0**12
+NOT_WORTH_IT = "the model is NOT expected to be better than"
 _MANY_MORE = 0.9
 """From ten private records for each known public class on, noisy steps miss little that classes tell."""
 
@@ -163,6 +168,7 @@ def recommend_from(
     ``X_test``: public test records that the model will be measured on, if there are any.
     ``tell``: is told what is being done.
     """
+    facts.require_drawable()
     n_test = None if X_test is None else int(X_test.shape[0])
     found = stand_ins(facts)
     candidate = direct(facts)
@@ -181,7 +187,9 @@ def recommend_from(
         )
     if by_votes is not None:
         tell(f"rehearsing {by_votes.name}")
-        held = tried[by_votes.name] = rehearse_votes(facts, rehearsal.found, by_votes)
+        held = tried[by_votes.name] = rehearse_votes(
+            facts, rehearsal.found, by_votes, rehearsal.looks
+        )
         if facts.goal == LABELS or (
             _is_better(held, whole, rehearsal.found.synthetic)
             and at(NO_NOISE).score > whole.score + whole.error
@@ -211,8 +219,8 @@ def recommend_from(
             )
 
         expected = expected_at(facts.signal)
-        notes += _of_public_labels(expected, alone)
         notes += _if_useless(facts, expected_at)
+        notes += _of_public_labels(expected, alone)
     notes += _of_shape(facts)
     if X_test is not None and (apart := rehearsal.apart_from(X_test)) > _OTHERS:
         notes.append(
@@ -248,8 +256,14 @@ def _resources(
     )
     if candidate.has_student:
         seconds += facts.n_public * _STUDENT
-    each = _bytes_of(facts.X_public) / facts.n_public
-    return seconds / 60, (_PROGRAM + n * (3 * each + 8 * rehearsal.n_features)) / 2**30
+    given = n * _bytes_of(facts.X_public) / facts.n_public
+    # Either public records are being learnt from, or all private ones are seen.
+    anchors = rehearsal.anchors_of(facts.n_public)
+    at_once = max(
+        8 * facts.n_records * rehearsal.n_features,
+        8 * anchors * (_SQUARES * anchors + facts.n_public),
+    )
+    return seconds / 60, (_PROGRAM + _COPIES * given + at_once) / 2**30
 
 
 def _bytes_of(X: Any) -> int:
@@ -269,8 +283,13 @@ class _Scores:
         return self._known[signal]
 
     def between(self, signal: float, base: float) -> float:
-        """Interpolate, from the score at ``base`` and at four times of it."""
-        low, high = self(base).score, self(4 * base).score
+        """Interpolate, from the score at ``base`` and at four times of it, or, if near, without noise."""
+        here, most = self(base), self(NO_NOISE).score
+        low, high = here.score, most
+        if (
+            most > low + here.error
+        ):  # else four times the signal are no different, and need no rehearsal
+            high = self(4 * base).score
         return low + max(0.0, high - low) * min(1.0, math.log(signal / base) / math.log(4))
 
 
@@ -289,17 +308,23 @@ def _if_useless(facts: Facts, expected_at: Callable[[float], Expected]) -> list[
     expected = expected_at(facts.signal)
     if expected.is_better is not False:
         return []
-    line = f"these budgets are not expected to buy more {expected.measure} than always naming one class has"
+    always = "guessing"
+    if facts.shares is not None and facts.goal in (ACCURACY, LABELS):
+        always = f"always answering “{facts.classes[facts.shares.argmax()]}”"
+    line = (
+        f"{NOT_WORTH_IT} {always}, by {expected.measure}: think before any budget is spent on it. To be "
+        "better"
+    )
     times = 4.0
     while times <= _FARTHEST:
         if expected_at(times * facts.signal).is_better:
             return [
-                f"{line}. About {times:g} times as many people would do, or ε = "
+                f"{line}, it takes about {times:g} times as many people, or ε = "
                 f"{_epsilon_for(facts, times):.2g} from everybody"
             ]
         times *= 4
     return [
-        f"{line}, and without any noise they would not: these features tell too little of the classes"
+        f"{line}, it takes other features or more public classes: without any noise these tell too little"
     ]
 
 

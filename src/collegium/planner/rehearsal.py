@@ -25,11 +25,11 @@ from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
 from collegium.pate.quality import measure_quality
 from collegium.pate.records import Records
-from collegium.pate.students.gaussian_process import GaussianProcessStudent
+from collegium.pate.students.gaussian_process import OnSameRecords
 from collegium.pate.students.goal import AUC, BALANCED, believed_shares
 from collegium.pate.students.supervised import beliefs_of
-from collegium.pate.views import fitted_view
 from collegium.planner.facts import Facts
+from collegium.planner.looks import Looks
 from collegium.planner.stand_ins import StandIns, completed, public_model
 from collegium.sgd.by_rule import noise_of, signal, with_components
 from collegium.sgd.linear_model import as_rows
@@ -38,6 +38,7 @@ from collegium.sgd.together import choose, taught_by_beliefs
 
 Floats = NDArray[np.float64]
 _COMPARED, _FEWEST_COMPARED = 1000, 40
+_TIMED = 500
 _DRAWS = 3
 NO_NOISE = 1e9
 """A signal beside which no noise is left."""
@@ -77,6 +78,8 @@ class DescentRehearsal:
 
     Attributes
     ----------
+    looks : Looks
+        At the stand-ins, for others who see them in a way like this.
     seen : ndarray, shape (n, n_features)
         The stand-ins as the model sees them.
     found : StandIns
@@ -93,12 +96,15 @@ class DescentRehearsal:
         made = with_components(
             preprocessing, facts.descent, facts.descent_plan, n, len(facts.classes)
         )
-        self._view = fitted_view(made, found.X, "preprocessing")
+        self.looks = Looks(found.X)
+        self._view = self.looks.view(made)
+        self.seen: Floats = as_rows(self.looks.seen(self._view), "public records")
         begun = time.perf_counter()
-        self.seen: Floats = self.see(found.X)
-        self.seconds_to_see = (time.perf_counter() - begun) / n
+        timed = self.see(take_rows(found.X, slice(0, _TIMED)))
+        self.seconds_to_see = (time.perf_counter() - begun) / len(timed)
         self.seconds_to_step = 0.0
         self.known = found
+        self._student = OnSameRecords(random_state=facts.seed)
         self.found = completed(found, self.seen, len(facts.classes))
 
     def see(self, X: Any) -> Floats:
@@ -120,6 +126,11 @@ class DescentRehearsal:
     def n_features(self) -> int:
         """Of the model."""
         return int(self.seen.shape[1])
+
+    def anchors_of(self, n_public: int) -> int:
+        """Records that others are compared with, where so many are public; 0 where nobody compares."""
+        steps = getattr(self._view.transformer, "steps", [("", self._view.transformer)])
+        return min(n_public, getattr(steps[-1][1], "n_anchors", 0))
 
     def alone(self, share: float = 1.0) -> Rehearsed:
         """Learn from known public classes only, without noise; nobody's privacy is touched.
@@ -197,7 +208,7 @@ class DescentRehearsal:
         if not self.with_student:
             return model, False
         student = taught_by_beliefs(
-            GaussianProcessStudent(random_state=facts.seed),
+            self._student,
             self.seen,
             beliefs_of(model, self.seen, classes),
             classes,

@@ -18,11 +18,11 @@ from collegium.pate.records import Records
 from collegium.pate.settings import Queries
 from collegium.pate.students.selection import RANDOM
 from collegium.pate.students.supervised import beliefs_of
-from collegium.pate.views import fitted_view
 from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import as_personalisation
 from collegium.planner.candidates import VOTES, Candidate, Sections
 from collegium.planner.facts import Facts
+from collegium.planner.looks import Looks
 from collegium.planner.rehearsal import Rehearsed, scored
 from collegium.planner.stand_ins import StandIns
 
@@ -113,12 +113,16 @@ def recipe_of(candidate: Candidate, n_answers: int, facts: Facts) -> Recipe:
     )
 
 
-def rehearse_votes(facts: Facts, found: StandIns, candidate: Candidate) -> Rehearsed:
+def rehearse_votes(
+    facts: Facts, found: StandIns, candidate: Candidate, looks: Looks | None = None
+) -> Rehearsed:
     """Vote on half of the stand-ins, with teachers of as many people as there are, drawn from the other half.
 
     ``found``: with a class for each.
+    ``looks``: at the stand-ins, if others have looked before.
     """
-    seen = fitted_view(candidate.preprocessing(facts.seed), found.X, "preprocessing").of(found.X)
+    looks = Looks(found.X) if looks is None else looks
+    seen = looks.seen(looks.view(candidate.preprocessing(facts.seed)))
     random = np.random.default_rng([facts.seed, 9])
     dealt = random.permutation(found.labelled)
     learn, asked = np.sort(dealt[::2]), np.sort(dealt[1::2])

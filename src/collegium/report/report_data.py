@@ -22,6 +22,7 @@ class PageData:
     ``quality``: the published model beside one that always gives one answer; None where there is none, or
         nothing to judge it by: then ``without_quality`` says so, in a heading and a sentence.
     ``n_public``, ``n_test``: public records, and public test records.
+    ``foretold``: a sentence about what was predicted, and what came out; empty where nothing was.
     ``student_notes``: what the user should know about how the model was trained.
     ``settings``: further public settings, in the order in which they are shown.
     """
@@ -37,6 +38,7 @@ class PageData:
     quality: Quality | None
     without_quality: tuple[str, str] = ("There is no student", "No label was released.")
     student_notes: Sequence[str] = ()
+    foretold: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

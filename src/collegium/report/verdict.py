@@ -68,6 +68,7 @@ def banners(data: PageData) -> list[dict[str, str]]:
     Only where nothing is wrong with either of the two is the page green.
     """
     guarantee, student = verdict(data.privacy), student_verdict(data.quality, data.without_quality)
+    student["text"] = f"{student['text']} {data.foretold}".rstrip()
     found = [guarantee, student]
     if not (guarantee["tone"] == student["tone"] == "good"):
         found = [{**one, "tone": one["tone"].replace("good", "plain")} for one in found[::-1]]

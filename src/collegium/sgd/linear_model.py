@@ -11,13 +11,15 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from collegium.data.tables import take_rows
 from collegium.errors import InputError
-from collegium.sgd.linear_sums import CONSTANT
+from collegium.sgd.linear_sums import CONSTANT, to_features
 
 Floats = NDArray[np.float64]
 # Powers of two of a row's largest entry: squares end at 2^1024, and scikit-learn's normaliser, which leaves
 # rows shorter than 2^-48 as they are, takes all others from here on as they are.
 _SHORT, _LONG = -40, 400
+_TOGETHER = 4096
 
 
 def as_rows(seen: Any, what: str) -> Floats:
@@ -39,6 +41,15 @@ def as_rows(seen: Any, what: str) -> Floats:
         array = array.astype(np.float64, copy=False)
     array = np.where(np.isfinite(array), array, 0.0)
     return np.asarray(Normalizer().fit_transform(_within_reach(array)))
+
+
+def as_features(seen: Any, what: str) -> NDArray[np.int16]:
+    """Take records as sums do (:func:`to_features` of :func:`as_rows`), some at a time: 64 bits take room."""
+    parts = [
+        to_features(as_rows(take_rows(seen, slice(first, first + _TOGETHER)), what))
+        for first in range(0, max(seen.shape[0], 1), _TOGETHER)
+    ]
+    return np.concatenate(parts)
 
 
 def _within_reach(rows: Floats) -> Floats:

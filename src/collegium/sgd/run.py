@@ -35,8 +35,8 @@ from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import curvature, learning_rate, with_components
 from collegium.sgd.filtered import Filtered
 from collegium.sgd.grid import MAX_NOISE, Integers, noisy
-from collegium.sgd.linear_model import as_rows, linear_model
-from collegium.sgd.linear_sums import InMemory, Terms, blocks_of, require_exact, to_features
+from collegium.sgd.linear_model import as_features, as_rows, linear_model
+from collegium.sgd.linear_sums import InMemory, Terms, blocks_of, require_exact
 from collegium.sgd.losses import CrossEntropy, Loss, SquaredError
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.optimiser import State, stepped
@@ -227,9 +227,9 @@ class DescentRun:
     def summands(self) -> Summands:
         """Let the private records be seen by the model. **Sensitive.**"""
         records = self.records
-        seen = as_rows(self.view.of_private(records.X, self.memory.folder), "private records")
+        seen = self.view.of_private(records.X, self.memory.folder)
         blocks = blocks_of(
-            to_features(seen),
+            as_features(seen, "private records"),
             records.codes,
             records.budgets.record_owner,
             self._group_of_owner(),

@@ -16,12 +16,17 @@ from collegium.data.class_shares import as_class_shares
 from collegium.durable import write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
+from collegium.ledger.allowance import Allowance
+from collegium.ledger.ledger import Left
 from collegium.pate.observer import Observer
 from collegium.planner.expected import MEASURES
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import Recommendation, recommend_from
+from collegium.sgd.ledgered import DescentSpending, allow
 from collegium.study.config import StudyConfig, config_from, read_config
 from collegium.study.folder import StudyFolder
+from collegium.study.foretold import keep_foretold
+from collegium.study.on_ledger import begin_study, place_of
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
 from collegium.study.toml_text import toml_text
@@ -93,7 +98,32 @@ def recommended(
     if levels:
         config = _with_levels(config, levels)
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
-    return recommend_from(facts_of(config, data, goal), data.X_test, observer.note)
+    facts = facts_of(config, data, goal)
+    left = _on_ledger(config, data, facts)
+    found = recommend_from(left, data.X_test, observer.note)
+    if left is facts:
+        return found
+    line = (
+        f"chosen and predicted with what the ledger leaves: {left.n_people:,} of {facts.n_people:,} people "
+        f"take part, with {left.signal / facts.signal:.0%} of the signal that all of them granted"
+    )
+    return replace(found, notes=(line, *found.notes))
+
+
+def _on_ledger(config: StudyConfig, data: StudyData, facts: Facts) -> Facts:
+    """Take what people have left, where a ledger knows of other releases: as a run will."""
+    place = place_of(config)
+    if place is None or place.opened() is None:
+        return facts
+
+    def decide(left: Left, share: float) -> Allowance:
+        return allow(left, facts.descent, None, data.people, share)
+
+    ledger = begin_study(config, data, decide, None, Observer(), DescentSpending)
+    if ledger is None or ledger.left is None or ledger.left.untouched.all():
+        return facts
+    budgets = data.allowed(ledger.spending).budgets
+    return replace(facts, groups=dict(budgets.groups), sizes=budgets.public_sizes())
 
 
 def facts_of(config: StudyConfig, data: StudyData, goal: str | None = None) -> Facts:
@@ -137,6 +167,7 @@ def settled_method(
     if keep:
         folder.open()
         text = _HEAD.format(name=config.title()) + sections_text(found.sections, found.reasons)
+        keep_foretold(folder, found.expected)
         write_durably(folder.path / CHOSEN, text.encode())
     return with_sections(config, found.sections)
 

@@ -50,6 +50,7 @@ def descent_report(
         without_quality=result.unjudged,
         n_test=result.n_test,
         student_notes=result.student_notes,
+        foretold=result.foretold,
         settings=shown_settings(config),
         versions=versions(),
     )

@@ -44,6 +44,7 @@ class DescentResult(PublishedResult):
     ``ledger``: which one remembers it, if any.
     ``unjudged``: what can be said where there is no ``quality``.
     ``is_student``: whether a student is published, and not what was learnt directly.
+    ``foretold``: what was predicted, and what came out, in a sentence; empty where nothing was.
     """
 
     folder: StudyFolder
@@ -59,6 +60,7 @@ class DescentResult(PublishedResult):
     ledger: str | None = None
     unjudged: tuple[str, str] = ("", "")
     is_student: bool = False
+    foretold: str = ""
 
 
 def unjudged(data: StudyData, model: Any, is_student: bool) -> tuple[str, str]:

@@ -33,6 +33,7 @@ from collegium.study.descent_result import DescentResult, measured, unjudged
 from collegium.study.descent_student import Believer, published_model
 from collegium.study.descent_terms import TERMS, DescentTerms, keep_descent_terms, read_descent
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
+from collegium.study.foretold import foretold_beside
 from collegium.study.from_settings import descent_recipe_of
 from collegium.study.kept import StudyInterrupted
 from collegium.study.kept_descent import FolderDescentMemory
@@ -310,6 +311,7 @@ def _report(
         student_notes=notes,
         unjudged=("", "") if quality is not None else unjudged(data, model, is_student),
         is_student=is_student,
+        foretold=foretold_beside(folder, quality),
     )
     folder.write_json(folder.release / "effects.json", effects.to_dict())
     if quality is not None:

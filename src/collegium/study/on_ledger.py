@@ -322,7 +322,8 @@ def begin(
         if place.is_asked_for:
             raise InputError(f'no ledger can remember this: {reason}; or name none ("none")')
         observer.note(
-            f"nobody remembers what is spent here, and the next one spends it anew: {reason}"
+            f"no ledger remembers what this costs people, so that whatever is learnt from them next cannot "
+            f"count it: {reason}"
         )
         return None
     granted = people()

@@ -61,6 +61,7 @@ class StudyResult(PublishedResult):
     ``quality``: the student beside one that always gives one answer, with the verdict.
     ``student_notes``: what the user should know about how the student was trained.
     ``ledger``: which one remembers it, if any.
+    ``foretold``: what was predicted, and what came out, in a sentence; empty where nothing was.
     """
 
     folder: StudyFolder
@@ -74,6 +75,7 @@ class StudyResult(PublishedResult):
     quality: Quality
     student_notes: tuple[str, ...] = ()
     ledger: str | None = None
+    foretold: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +206,7 @@ def report_data(
         quality=result.quality,
         n_test=result.n_test,
         student_notes=result.student_notes,
+        foretold=result.foretold,
         settings=shown_settings(config),
         versions=versions(),
     )

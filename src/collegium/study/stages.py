@@ -20,6 +20,7 @@ from collegium.report.page import render_report
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
+from collegium.study.foretold import foretold_beside
 from collegium.study.from_settings import recipe_of, settled
 from collegium.study.kept import FolderMemory
 from collegium.study.leavers import planned_as_begun, refuse_half_forgotten
@@ -200,6 +201,7 @@ def _report(
         effects=measured.effects,
         quality=measured.quality,
         student_notes=notes,
+        foretold=foretold_beside(folder, measured.quality),
     )
     folder.write_json(folder.release / "effects.json", measured.effects.to_dict())
     folder.write_json(folder.release / "quality.json", measured.quality.to_dict())

@@ -347,6 +347,8 @@ def read_records(
         )
     if y is not None and len(y) != len(table):
         raise InputError(f"{len(table)} {role} records, but {len(y)} labels: give one per record")
+    if not len(table):
+        raise InputError(f"{path} holds no {role} records: give a file with some")
     rows = np.arange(len(table), dtype=np.intp)
     records = _Records(table, y, owners, levels, rows, len(table), characters)
     if is_private:

@@ -51,3 +51,11 @@ def test_what_cannot_be_used_is_refused():
         KernelComponents().fit(X).transform(np.ones((4, 3)))
     with pytest.raises(InputError, match="length_scale"):
         KernelComponents(length_scale=0).fit(X)
+
+
+def test_fewer_components_of_what_was_fitted_are_those_of_a_fit_with_fewer() -> None:
+    public = np.random.default_rng(4).normal(size=(60, 5))
+    narrowed = KernelComponents(30).fit(public).narrowed(7)
+    alone = KernelComponents(7).fit(public)
+    assert narrowed.get_params() == alone.get_params()
+    np.testing.assert_allclose(narrowed.transform(public), alone.transform(public), atol=1e-5)

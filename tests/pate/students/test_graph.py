@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from collegium.errors import InputError, NothingReleasedError
 from collegium.pate.students.embedding import PublicEmbedding
-from collegium.pate.students.gaussian_process import GaussianProcessStudent
+from collegium.pate.students.gaussian_process import GaussianProcessStudent, OnSameRecords
 from collegium.pate.students.graph import METHODS, GraphStudent
 from collegium.pate.students.nearest import nearest, similarity_graph
 from collegium.pate.students.smoothing import averaging, harmonic, normalised, posterior, spreading
@@ -239,3 +239,17 @@ def test_embedding_of_a_record_is_its_own():
     embedding = PublicEmbedding(n_components=20)
     points = embedding.fit_transform(PUBLIC)
     assert embedding.transform(PUBLIC[3:4]) == pytest.approx(points[3:4], abs=1e-5)
+
+
+def test_a_student_that_is_taught_again_learns_as_a_new_one_does():
+    random = np.random.default_rng(5)
+    X = random.normal(size=(90, 4)).astype(np.float32)
+    again, asked = OnSameRecords(random_state=0), np.arange(60)
+    for _ in range(2):
+        targets = random.dirichlet(np.ones(3), 60)
+        fresh = GaussianProcessStudent(random_state=0).fit_released(X, asked, targets)
+        again = clone(again).fit_released(X, asked, targets)
+        for some in (X, X[60:]):
+            assert np.array_equal(again.predict_proba(some), fresh.predict_proba(some))
+    with pytest.raises(InputError, match="other public records"):
+        again.fit_released(X.copy(), asked, targets)

@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from collegium.durable import PARTIAL, SEAL_BYTES, read_sealed, write_sealed
 from collegium.errors import InputError
+from collegium.models.features.in_parts import transformed
 
 #: Default bound of a cache, in bytes.
 MAX_BYTES = 8 * 2**30
@@ -185,7 +186,7 @@ class CachedTransform(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Features.
         """
         if self.folder is None:
-            return self.transformer_.transform(X)
+            return transformed(self.transformer_, X)
         return transform_cached(self.transformer_, X, FeatureCache(self.folder, self.max_bytes))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -199,7 +200,7 @@ def transform_cached(transformer: Any, X: Any, cache: FeatureCache) -> NDArray[A
     """
 
     def make() -> NDArray[Any]:
-        made = transformer.transform(X)
+        made = transformed(transformer, X)
         if not isinstance(made, np.ndarray) or made.dtype.kind not in "biuf":
             raise InputError(
                 f"{type(transformer).__name__} made a {type(made).__name__} that cannot be cached; allowed "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -173,6 +174,27 @@ class KernelComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 exact_product(self._kernel(part), self.projection_) - self.offset_
             )
         return made
+
+    def narrowed(self, n_components: int) -> Self:
+        """Keep fewer components of what was fitted.
+
+        Parameters
+        ----------
+        n_components : int
+            The first so many, or all where there are fewer.
+
+        Returns
+        -------
+        KernelComponents
+            As if fitted with so many, but for rounding.
+        """
+        check_is_fitted(self, "projection_")
+        check_whole("n_components", n_components)
+        fewer = copy.copy(self)
+        fewer.n_components = n_components
+        fewer.projection_ = np.ascontiguousarray(self.projection_[:, :n_components])
+        fewer.offset_ = self.offset_[:n_components]
+        return fewer
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the output's columns: ``kernel0``, ``kernel1``, ..."""

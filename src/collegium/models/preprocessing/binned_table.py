@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from collegium.checks import check_share, check_whole
 from collegium.models.features.principal import PublicComponents
+from collegium.models.preprocessing.columns import check_columns, in_blocks
 from collegium.models.preprocessing.principal_table import PrincipalTable
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 
@@ -137,9 +138,10 @@ class BinnedTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If the columns are not those of the public table, or hold infinite values.
         """
         check_is_fitted(self, "edges_")
+        check_columns(X)
         if len(X) == 0:
             return np.empty((0, len(self._components.scale_)), dtype=np.float32)
-        return self._components.transform(self._describe(X))
+        return in_blocks(lambda some: self._components.transform(self._describe(some)), X)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the output's columns: ``component0``, ``component1``, ..."""

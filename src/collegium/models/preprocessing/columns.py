@@ -1,6 +1,6 @@
 """The columns of a table as plain arrays: which are numbers, which are categories."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from collegium.errors import InputError
 MISSING = "<missing>"
 
 _LARGEST = np.finfo(np.float64).max / 4
+_ROWS = 2048  # records that are described together: a column for each category takes room
 
 
 def listed(columns: Collection[str]) -> str:
@@ -109,6 +110,25 @@ def frequent_categories(texts: NDArray[np.object_], limit: int | None) -> list[s
     by_frequency = sorted((-int(count), category) for category, count in counts.items())
     kept = [category for _, category in by_frequency if category != MISSING][:limit]
     return [*sorted(kept), MISSING]
+
+
+def in_blocks(
+    make: Callable[[pd.DataFrame], NDArray[np.float32]], frame: pd.DataFrame
+) -> NDArray[np.float32]:
+    """Describe records some at a time, each by itself, so that what is made on the way stays small.
+
+    ``make``: describes each record by itself.
+    ``frame`` (n_records, any): the table.
+    Returns (n_records, n_features): the same as of all at once.
+    """
+    if len(frame) <= _ROWS:
+        return make(frame)
+    first = make(frame.iloc[:_ROWS])
+    made = np.empty((len(frame), first.shape[1]), dtype=first.dtype)
+    made[:_ROWS] = first
+    for start in range(_ROWS, len(frame), _ROWS):
+        made[start : start + _ROWS] = make(frame.iloc[start : start + _ROWS])
+    return made
 
 
 def _repeated(frame: pd.DataFrame) -> list[str]:

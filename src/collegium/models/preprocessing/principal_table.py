@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from collegium.checks import check_share, check_whole
 from collegium.errors import InputError
 from collegium.models.exact_products import exact_product
+from collegium.models.preprocessing.columns import check_columns, in_blocks
 from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 
 Floats = NDArray[np.float64]
@@ -149,14 +150,18 @@ class PrincipalTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If the columns are not those of the public table, or hold infinite values.
         """
         check_is_fitted(self)
-        numbers, indicators = self._apart(self._encoder.transform(X).astype(np.float64))
-        described = self._describe(numbers, self._normal_scores(numbers), indicators)
-        return exact_product(described, self._directions).astype(np.float32)
+        check_columns(X)
+        return in_blocks(self._coordinates, X)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """Return the names of the coordinates: ``principal_0``, ``principal_1``, ..."""
         check_is_fitted(self)
         return np.asarray([f"principal_{i}" for i in range(len(self.deviations_))], dtype=object)
+
+    def _coordinates(self, X: pd.DataFrame) -> NDArray[np.float32]:
+        numbers, indicators = self._apart(self._encoder.transform(X).astype(np.float64))
+        described = self._describe(numbers, self._normal_scores(numbers), indicators)
+        return exact_product(described, self._directions).astype(np.float32)
 
     def _check_settings(self) -> None:
         check_whole("components", self.components)

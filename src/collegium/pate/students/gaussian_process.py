@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.special import softmax
 
@@ -20,6 +20,20 @@ from collegium.pate.students.smoothing import posterior
 
 _DISTANCES_SEEN = 1000
 _GRAPH_COMPONENTS = 200
+
+
+class _Ground(NamedTuple):
+    """How public records lie to each other.
+
+    ``near`` (n, d): points whose neighbours the graph seeks.
+    ``design`` (n, n_kept), ``factor``, ``leverage`` (n, 1): kernel features, their factorised second moment
+        with noise, and how much each record says of itself.
+    """
+
+    near: NDArray[Any]
+    design: Floats
+    factor: tuple[Floats, bool]
+    leverage: Floats
 
 
 class GaussianProcessStudent(SemiSupervisedStudent):
@@ -110,10 +124,7 @@ class GaussianProcessStudent(SemiSupervisedStudent):
 
     def _learn(self, released: ReleasedAnswers) -> None:
         self._check_parameters()
-        self.embedding_ = PublicEmbedding(self.features, self.n_components, whiten=0.25)
-        points = self.embedding_.fit_transform(released.X)
-        self._deviation = points[:, :_GRAPH_COMPONENTS].std(axis=0)
-        near = self._graph_points(points)
+        near, design, factor, leverage = self._place(released.X)
         self.graph_ = GraphStudent(
             n_components=0,
             n_neighbors=self.n_neighbors,
@@ -122,12 +133,6 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         ).fit_released(near, released.queries, released.targets)
         self.mistrust_ = self.graph_.mistrust_
         average = self.graph_.average_
-        self._place_landmarks(points)
-        design = self._kernel_features(points)
-        gram = design.T @ design
-        gram[np.diag_indices_from(gram)] += self.noise
-        factor = linalg.cho_factor(gram)
-        leverage = np.einsum("ij,ji->i", design, linalg.cho_solve(factor, design.T))[:, None]
 
         def heard(beliefs: Floats) -> Floats:
             # Without its mean: otherwise "all are of one class" is the smoothest belief of all.
@@ -141,6 +146,19 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         self.beliefs_ = posterior(heard, evidence, 1.0, start=self.graph_.beliefs_)
         varying = self.beliefs_ - self.beliefs_.mean(axis=0)
         self._weights = linalg.cho_solve(factor, design.T @ varying)
+
+    def _place(self, X: NDArray[Any]) -> _Ground:
+        """Find out how public records lie to each other, whatever was answered about them."""
+        self.embedding_ = PublicEmbedding(self.features, self.n_components, whiten=0.25)
+        points = self.embedding_.fit_transform(X)
+        self._deviation = points[:, :_GRAPH_COMPONENTS].std(axis=0)
+        self._place_landmarks(points)
+        design = self._kernel_features(points)
+        gram = design.T @ design
+        gram[np.diag_indices_from(gram)] += self.noise
+        factor = linalg.cho_factor(gram)
+        leverage = np.einsum("ij,ji->i", design, linalg.cho_solve(factor, design.T))[:, None]
+        return _Ground(self._graph_points(points), design, factor, leverage)
 
     def _graph_points(self, points: NDArray[Any]) -> NDArray[Any]:
         """Components in the graph's weighting: deviations s^¾ become s^½, then unit length."""
@@ -168,12 +186,19 @@ class GaussianProcessStudent(SemiSupervisedStudent):
         return np.asarray(self._kernel(points) @ self._half)
 
     def _believe(self, X: Any) -> Floats:
-        points = self.embedding_.transform(X)
-        heard = self._log_shares + self.coupling * (self._kernel_features(points) @ self._weights)
-        if self.graph_coupling:
-            near = self.graph_.neighbour_weights(self._graph_points(points))
+        design, near = self._seen(X)
+        heard = self._log_shares + self.coupling * (design @ self._weights)
+        if near is not None:
             heard = heard + self.graph_coupling * (near @ self.beliefs_)
         return np.asarray(softmax(heard, axis=1))
+
+    def _seen(self, X: Any) -> tuple[Floats, Any]:
+        """Find out how any records lie to public ones: kernel features, and weights of neighbours."""
+        points = self.embedding_.transform(X)
+        near = None
+        if self.graph_coupling:
+            near = self.graph_.neighbour_weights(self._graph_points(points))
+        return self._kernel_features(points), near
 
     def _check_parameters(self) -> None:
         check_whole("n_landmarks", self.n_landmarks)
@@ -183,3 +208,47 @@ class GaussianProcessStudent(SemiSupervisedStudent):
             check_number(name, getattr(self, name), least=0, below=np.inf)
         if not (self.coupling or self.graph_coupling):
             raise InputError("coupling and graph_coupling are both 0: answers would go nowhere")
+
+
+class OnSameRecords(GaussianProcessStudent):
+    """A student that is taught again and again about the same public records, which are looked at once.
+
+    Each time it forgets what it was taught before; a clone is the student itself.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> student = OnSameRecords(mistrust=0.01)
+    >>> for right in ([[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]):
+    ...     student = student.fit_released(X, [X[:, 0].argmin(), X[:, 0].argmax()], right)
+    ...     student.predict([[-2.0, 0.0], [2.0, 0.0]]).tolist()
+    [0, 1]
+    [1, 0]
+    """
+
+    _of: Any = None
+    _ground: _Ground | None = None
+    _own: tuple[Floats, Any] | None = None
+
+    def __sklearn_clone__(self) -> OnSameRecords:
+        return self
+
+    def fit_released(self, X_public: Any, queries: ArrayLike, targets: ArrayLike) -> Self:
+        """Learn, as the class it is of; public records must be the very object that was given first."""
+        if self._of is None:
+            self._of = X_public
+        if self._of is not X_public:
+            raise InputError("other public records were given: make another student for them")
+        return super().fit_released(X_public, queries, targets)
+
+    def _place(self, X: NDArray[Any]) -> _Ground:
+        if self._ground is None:
+            self._ground = super()._place(X)
+        return self._ground
+
+    def _seen(self, X: Any) -> tuple[Floats, Any]:
+        if X is not self._of:
+            return super()._seen(X)
+        if self._own is None:
+            self._own = super()._seen(X)
+        return self._own

@@ -1,0 +1,37 @@
+"""Images some at a time: wavelets make dozens of numbers of a pixel, more than fit for all images at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from collegium.models.features.scattering import ScatteringTransform
+
+_IMAGES = 2048
+
+
+def transformed(transformer: Any, X: Any) -> Any:
+    """Apply a fitted transformer; one that begins with wavelets, to some images at a time.
+
+    Only where every later step treats each record by itself to the last bit (``exact_by_record``).
+    """
+    together = _together(transformer)
+    if together is None or not isinstance(X, np.ndarray) or len(X) <= together:
+        return transformer.transform(X)
+    parts = range(0, len(X), together)
+    return np.concatenate([transformer.transform(X[first : first + together]) for first in parts])
+
+
+def _together(transformer: Any) -> int | None:
+    """How many images at a time: whole blocks of the first step, whose arithmetic then stays the same."""
+    if not isinstance(transformer, Pipeline) or len(transformer.steps) < 2:
+        return None
+    (_, first), *others = transformer.steps
+    if not isinstance(first, ScatteringTransform):
+        return None
+    if not all(getattr(step, "exact_by_record", False) for _, step in others):
+        return None
+    block = max(1, first.batch_size // first.image_shape_[2])
+    return -(-_IMAGES // block) * block
