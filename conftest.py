@@ -315,3 +315,31 @@ def command_line(monkeypatch, capsys):
 def collegium(command_line):
     """Run the command line of the package."""
     return partial(command_line, "collegium", main)
+
+
+_DRAWS_NOTHING = ("study", "cli", "planner", "ledger")
+"""Tests of studies: they run hundreds, and pages' figures are looked at in tests/report and tests/golden."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _frames_for_figures(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leave the figures of reports empty, which take half of a small study's time."""
+    room = request.path.relative_to(request.config.rootpath).parts
+    if room[0] != "tests" or room[1] not in _DRAWS_NOTHING:
+        yield
+        return
+    from markupsafe import Markup
+
+    from collegium.report import page
+
+    def frame(figure: None, prefix: str, title: str, description: str) -> Markup:
+        return Markup(
+            '<svg role="img" aria-labelledby="{0}-title {0}-desc"><title id="{0}-title">{1}</title>'
+            '<desc id="{0}-desc">{2}</desc></svg>'
+        ).format(prefix, title, description)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("risk_figure", "classes_figure", "history_figure"):
+            patch.setattr(page, name, lambda *_: None)
+        patch.setattr(page, "inline_svg", frame)
+        yield
