@@ -43,7 +43,7 @@ def refusal_of_sql(text: str, parse: Callable[[str], Any]) -> InputError:
             return InputError(f"SQL is not taken; a question is: {asked}; but {error}")
     return InputError(
         "SQL is not taken; a question is one of count, sum, mean, var, std, median, quantile(0.9), "
-        "histogram, crosstab, cov, corr and ridge with its columns, such as: mean income by sex where age >= 40"
+        "histogram, crosstab, cov, corr and ridge with its columns, as in: mean income by sex where age >= 40"
     )
 
 
