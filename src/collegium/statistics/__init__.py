@@ -1,0 +1,1 @@
+"""Counts, means, quantiles and tables of them, in which everybody weighs as much as their budget allows."""
