@@ -15,6 +15,7 @@ _HOMES = {
     "collegium.accounting.statement": ["PrivacyStatement"],
     "collegium.budgets": ["Budget", "Budgets", "Policy"],
     "collegium.data.datasets": ["load_dataset"],
+    "collegium.data.schema": ["Schema"],
     "collegium.errors": ["CollegiumError", "PrivacyWarning"],
     "collegium.ledger.ledger": ["Ledger"],
     "collegium.pate.classifier": ["PATEClassifier"],
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
     from collegium.budgets import Budget, Budgets, Policy
     from collegium.data.datasets import load_dataset
+    from collegium.data.schema import Schema
     from collegium.errors import CollegiumError, PrivacyWarning
     from collegium.ledger.ledger import Ledger
     from collegium.pate.classifier import PATEClassifier
@@ -97,6 +99,7 @@ __all__ = [
     "PrivacyStatement",
     "PrivacyWarning",
     "Queries",
+    "Schema",
     "Uniform",
     "Upsampling",
     "Vanishing",

@@ -24,7 +24,7 @@ from collegium.study.config import StudyConfig, config_from, read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
-from collegium.study.toml_text import toml_text
+from collegium.toml_files import toml_text
 
 CHOSEN = "chosen.toml"
 _HEAD = """\
