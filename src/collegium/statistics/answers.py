@@ -110,7 +110,9 @@ class Answer:
             "confidence": self.confidence,
             "effective": self.effective,
             "people": self.people,
-            "represented": [_plain(row) for row in self.represented.reset_index().to_dict("records")],
+            "represented": [
+                _plain(row) for row in self.represented.reset_index().to_dict("records")
+            ],
             "paid": [_plain(row) for row in self.paid.reset_index().to_dict("records")],
             "how": self.how,
             "notes": list(self.notes),
@@ -148,9 +150,11 @@ class Answer:
     def _in_words(self, row: Mapping[str, float] | pd.Series) -> str:
         if math.isnan(row["value"]):
             return "too few people to say"
-        digits = in_digits(row["standard_error"])
+        digits = in_digits(row["standard_error"], row["value"])
         lower, upper = (f"{row[end]:,.{digits}f}" for end in ("lower", "upper"))
-        error = "" if math.isnan(row["standard_error"]) else f" ± {row['standard_error']:,.{digits}f}"
+        error = (
+            "" if math.isnan(row["standard_error"]) else f" ± {row['standard_error']:,.{digits}f}"
+        )
         return f"{row['value']:,.{digits}f}{error} ({self.confidence:.0%}: {lower} to {upper})"
 
 
@@ -162,16 +166,18 @@ def table_of(estimates: list[Estimate], index: pd.Index | None) -> pd.DataFrame:
             "standard_error": [one.standard_error for one in estimates],
             "lower": [one.lower for one in estimates],
             "upper": [one.upper for one in estimates],
-            "population_error": [math.sqrt(one.noise + one.people + one.sample) for one in estimates],
+            "population_error": [
+                math.sqrt(one.noise + one.people + one.sample) for one in estimates
+            ],
         },
         index=index,
     )
 
 
-def in_digits(error: float) -> int:
+def in_digits(error: float, value: float) -> int:
     """Decimals to show beside so large an error: two of its digits."""
-    if not error or not math.isfinite(error):
-        return 2
+    if not math.isfinite(error) or error <= 1e-9 * abs(value):
+        return 0 if value == round(value) else 2
     return int(min(12, max(0, 1 - math.floor(math.log10(error)))))
 
 

@@ -110,7 +110,11 @@ class Heard:
     def margin(self, noise: float, people: float) -> float:
         """How far an interval goes to each side."""
         tail = (1 - self.confidence) / 2
-        return half_width(tail, noise, people) if self.laplace else half_width(tail, 0.0, noise + people)
+        return (
+            half_width(tail, noise, people)
+            if self.laplace
+            else half_width(tail, 0.0, noise + people)
+        )
 
     def around(
         self,
@@ -177,7 +181,9 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column, laplace
     )
     # Fieller's interval: all f for which a - f·rows is within its own error.
     own = estimate.people / column.width**2 * rows**2
-    squared = heard.margin(estimate.noise, estimate.people) ** 2 / (estimate.noise + estimate.people)
+    squared = heard.margin(estimate.noise, estimate.people) ** 2 / (
+        estimate.noise + estimate.people
+    )
     first, second = rows**2 - 2 * squared * one, a * rows - squared * one
     third = a**2 - squared * (one + own)
     if first <= 0:
@@ -188,7 +194,9 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column, laplace
     return Estimate(estimate.value, estimate.noise, estimate.people, estimate.sample, *ends)
 
 
-def total(sums: Floats, heard: Heard, features: Features, column: Column, laplace: bool) -> Estimate:
+def total(
+    sums: Floats, heard: Heard, features: Features, column: Column, laplace: bool
+) -> Estimate:
     """Sum of a column over everybody, or over those in a cell."""
     n = heard.n
     if features.everybody:
@@ -264,8 +272,9 @@ def matrices(
     """A function of first and second moments of several columns, and the standard errors of its entries.
 
     ``of``: takes the moments E[z zᵀ] of z = (1, x'₁, …), where x' is -1 at a column's lower bound and 1 at its
-    upper one. Returns NaN where there are too few people. Standard errors are of the noise: by 400 draws of
-    noise like it, which are public.
+    upper one. Returns NaN where there are too few people. Standard errors are found by 400 draws, which are
+    public: of noise like the mechanism's, and of moments that vary as those of 1/(Σ w²/W² - 1/n) people with
+    a normal distribution do.
     """
     size = len(columns) + 1
     norm = float(size**2 if laplace else size)
@@ -285,9 +294,36 @@ def matrices(
         return possible(found)
 
     rng = np.random.default_rng(0)
-    kind = (lambda n: rng.laplace(0, sd / math.sqrt(2), n)) if laplace else (lambda n: rng.normal(0, sd, n))
-    draws = np.stack([of(moments(sums + kind(len(sums)))) for _ in range(_DRAWS)])
-    return of(moments(sums)), draws.std(axis=0)
+    kind = (
+        (lambda n: rng.laplace(0, sd / math.sqrt(2), n))
+        if laplace
+        else (lambda n: rng.normal(0, sd, n))
+    )
+    own = moments(sums)
+    share = (
+        1.0 if features.everybody else min(1.0, max(1 / heard.n, sums[0] / times[0] / heard.total))
+    )
+    apart = math.sqrt(heard.unequal / share)
+    draws = []
+    for _ in range(_DRAWS):
+        noisy = moments(sums + kind(len(sums)))
+        draws.append(of(possible(noisy + _as_others(own, apart, rng) - own)))
+    return of(own), np.std(draws, axis=0)
+
+
+def _as_others(moments: Floats, apart: float, rng: np.random.Generator) -> Floats:
+    """Moments of another sample: means and covariances as they vary by 1/apart² normal values."""
+    means = moments[0, 1:]
+    values, vectors = np.linalg.eigh(moments[1:, 1:] - np.outer(means, means))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    size = len(means)
+    square = rng.normal(size=(size, size))
+    centred = root @ (np.eye(size) + apart * (square + square.T) / math.sqrt(2)) @ root.T
+    shifted = means + apart * root @ rng.normal(size=size)
+    found = moments.copy()
+    found[0, 1:] = found[1:, 0] = shifted
+    found[1:, 1:] = centred + np.outer(shifted, shifted)
+    return found
 
 
 def possible(moments: Floats) -> Floats:
@@ -354,4 +390,8 @@ def _spread(
     if not features.spread:
         return largest
     error = math.sqrt(heard.noise) / beside / rows
-    return largest if error > largest / 2 else min(largest, max(0.0, float(sums[-1]) / beside / rows - at * at))
+    return (
+        largest
+        if error > largest / 2
+        else min(largest, max(0.0, float(sums[-1]) / beside / rows - at * at))
+    )

@@ -138,7 +138,8 @@ def features_of(
 
     def read(arrays: Arrays) -> tuple[NDArray[np.int64], Floats]:
         numbers = [
-            column.numbers(arrays[name]) for name, column in zip(asked.columns, columns, strict=True)
+            column.numbers(arrays[name])
+            for name, column in zip(asked.columns, columns, strict=True)
         ]
         known = ~np.isnan(np.stack(numbers)).any(axis=0)
         cell = np.where(known, cell_of(arrays, len(known)), -1)

@@ -64,7 +64,9 @@ def trade_of(
         level = float(asked.level or 0.5)
         largest = max(level, 1 - level)
         # A Laplace-like rank error of scale 2·largest/W, and that of a sample's quantile.
-        return Trade(8 * largest**2 * (diameter * most) ** 2 / share**2, level * (1 - level) / share, 1.0)
+        return Trade(
+            8 * largest**2 * (diameter * most) ** 2 / share**2, level * (1 - level) / share, 1.0
+        )
     column = schema[asked.columns[0]]
     kept = 1 - SPREAD_SHARE
     if asked.kind in ("mean", "sum"):
@@ -75,7 +77,9 @@ def trade_of(
         if asked.kind == "sum":
             largest = max(abs(column.lower), abs(column.upper)) * n
             return Trade(one / kept, share * most**2 / 4, largest)
-        return Trade(one / 2 / kept / share**2, (0.25 if known is None else known) / share, column.width)
+        return Trade(
+            one / 2 / kept / share**2, (0.25 if known is None else known) / share, column.width
+        )
     if asked.kind in ("var", "std"):
         return Trade(2 * one / share**2, 1 / 16 / share, column.width**2)
     size = len(asked.columns) + 1

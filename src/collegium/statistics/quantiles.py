@@ -20,7 +20,7 @@ from collegium.accounting.events import BoundedRange, Event
 from collegium.accounting.neighbours import Neighbours
 from collegium.data.schema import Column
 from collegium.errors import InputError
-from collegium.mechanisms.quantiles import as_level, quantile_range, quantile_scores
+from collegium.mechanisms.quantiles import quantile_range, quantile_scores
 from collegium.mechanisms.selection import choose
 from collegium.noise.grid import GRID
 from collegium.statistics.estimates import NOTHING, Estimate, half_width
@@ -76,7 +76,12 @@ class Ranks:
 
     @classmethod
     def of(
-        cls, batches: Iterable[Batch], features: Features, column: str, about: Column, weighing: Weighing
+        cls,
+        batches: Iterable[Batch],
+        features: Features,
+        column: str,
+        about: Column,
+        weighing: Weighing,
     ) -> Ranks:
         """Add up the weights of all rows, each at the candidate that is nearest to its value."""
         candidates = candidates_of(about)
@@ -125,7 +130,11 @@ class Levels:
     @property
     def events(self) -> list[Event]:
         """Of the three draws, each over the cells of one partition."""
-        return [self._event(self.eta, self.level), self._event(self.end, 0.5), self._event(self.end, 0.5)]
+        return [
+            self._event(self.eta, self.level),
+            self._event(self.end, 0.5),
+            self._event(self.end, 0.5),
+        ]
 
     def step(self, eta: float, level: float) -> float:
         """Weight of one step of the grid, at which the heaviest group pays η."""
@@ -189,4 +198,3 @@ def estimate(
         lower, upper = min(ends[0], value), max(ends[1], value)
         found.append(Estimate(value, math.nan, math.nan, math.nan, lower, upper))
     return found
-

@@ -15,14 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
 from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.events import Composition, Event
+from collegium.accounting.events import Composition, Event, Nothing
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
-from collegium.budgets import DEFAULT_DELTA, Budget, Budgets, as_budgets
+from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, as_budgets
 from collegium.checks import check_number, check_whole, shown
 from collegium.data.schema import Schema
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
 from collegium.extremes import granting, part_of
+from collegium.noise.grid import GRID
 from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
 from collegium.personalisation.bins import few_budgets
 from collegium.statistics import estimates, quantiles
@@ -168,6 +169,7 @@ class Statistics:
         self._spend, self._questions, self._left = float(spend), questions, 1.0
         self._noise: NoiseSource = SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
         self._spending: StatisticsSpending | None = None
+        self._charged: list[Event] = []
         self._closed = False
         self._neighbours = (
             Neighbours.ADD_OR_REMOVE if neighbours in (None, "blanked") else Neighbours.ANY_CHANGE
@@ -177,6 +179,7 @@ class Statistics:
             from collegium.statistics.ledgered import begin  # a database comes with it
 
             self._neighbours, self._spending = begin(ledger, granted, neighbours, noise_seed)
+            ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
             frame, granted = _taken(frame, self._spending.records), self._spending.budgets
         self._budgets = few_budgets(granted)
         self._table: Table = _table_of(frame, self._budgets, schema)
@@ -189,7 +192,8 @@ class Statistics:
         )
         self.noise = self._which_noise(noise)
         if self._spending is not None and ledger is not None:
-            self._spending.reserve_share(ledger, name, self._most(), self._arrangement)
+            most = dict(zip(groups, self._most().tolist(), strict=True))
+            self._spending.reserve_share(ledger, name, most, self._laplace, self._arrangement)
 
     # ------------------------------------------------------------------------------- questions
 
@@ -339,7 +343,7 @@ class Statistics:
     def close(self) -> None:
         """End the session: what was not used is given back to the ledger. Answers stay."""
         if self._spending is not None and not self._closed:
-            self._spending.settle_share(self._account, self._most(), self._used)
+            self._spending.settle(self._account, self._charged)
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -366,10 +370,6 @@ class Statistics:
         return self.noise == "laplace"
 
     @property
-    def _used(self) -> float:
-        return 1.0 - self._left
-
-    @property
     def _arrangement(self) -> Arrangement:
         return Arrangement(
             unit=OWNER if self._table.named else ROW,
@@ -382,6 +382,8 @@ class Statistics:
     def _which_noise(self, asked_for: str) -> str:
         if asked_for != "auto":
             return asked_for
+        if self._spending is not None:
+            return "gaussian"  # it leaves the most for what follows
         # What a mean of everybody with uniform weights has: noise at the strictest budget.
         mu, epsilon = self._limits(False), self._limits(True)
         gaussian = 1 / (mu.min() * math.sqrt(self._spend / self._questions))
@@ -489,6 +491,8 @@ class Statistics:
         rule, share, question = self._how(asked, how)
         if question in self._record:
             return self._record[question]
+        if asked.kind == "count" and self._is_public(asked):
+            return self._known_number(question)
         if self._closed:
             raise InputError("this session is closed: open another one to ask more")
         if share > self._left * (1 + 1e-9) or share <= 0:
@@ -507,9 +511,22 @@ class Statistics:
         self.answers.append(answer)
         return answer
 
+    def _is_public(self, asked: Asked) -> bool:
+        """Whether it asks for the number of people, which is public."""
+        return asked.where.is_everybody and not asked.by and self._table.one_row_each
+
+    def _known_number(self, question: _Question) -> Answer:
+        n = float(self._table.sizes.sum())
+        ones = Weighing.of(np.ones(len(self._table.sizes)), self._laplace, 1, 1.0)
+        nothing = Nothing(len(self._table.sizes), neighbours=self._neighbours)
+        cells = table_of([Estimate(n, 0.0, 0.0, 0.0, n, n)], None)
+        said = ("how many people there are in each group is public: nothing was drawn or spent",)
+        return self._finished(question, cells, ones, nothing, said)
+
     def _charge(self, events: Sequence[Event], share: float) -> Event:
         event = events[0] if len(events) == 1 else Composition(tuple(events))
         self._account.charge(event)
+        self._charged.append(event)
         self._left = max(0.0, self._left - share)
         return event
 
@@ -544,7 +561,7 @@ class Statistics:
         if question.calibrated and len(features.keys) == 1:
             groups = self._by_group(asked, weighings, [one[0] for one in noisy], features)
         notes = self._notes(question, trade, prices)
-        return self._finished(question, cells, weighings[0], event, share, notes, matrix, groups)
+        return self._finished(question, cells, weighings[0], event, notes, matrix, groups)
 
     def _estimate(self, asked: Asked, sums: Floats, heard: Heard, features: Features) -> Estimate:
         if asked.kind in ("count", "histogram", "crosstab"):
@@ -554,9 +571,7 @@ class Statistics:
             return estimates.mean(sums, heard, features, column, self._laplace)
         if asked.kind == "sum":
             return estimates.total(sums, heard, features, column, self._laplace)
-        return estimates.variance(
-            sums, heard, features, column, self._laplace, asked.kind == "std"
-        )
+        return estimates.variance(sums, heard, features, column, self._laplace, asked.kind == "std")
 
     def _matrix(
         self, question: _Question, sums: Floats, heard: Heard, features: Features
@@ -600,7 +615,9 @@ class Statistics:
         column = self.schema[asked.columns[0]] if asked.columns else None
         sizes, levels = self._table.sizes, self._limits(self._laplace)
         rows, found = [], np.unique(levels)
-        totals = [one[0] / weighing.weights.max() for one, weighing in zip(noisy, weighings, strict=True)]
+        totals = [
+            one[0] / weighing.weights.max() for one, weighing in zip(noisy, weighings, strict=True)
+        ]
         errors = [one.noise_variance / one.weights.max() ** 2 for one in weighings]
         for step, level in enumerate(found):
             own = levels == level
@@ -619,8 +636,12 @@ class Statistics:
         table = table.set_index("group")
         # Neighbouring differences share noise; towards "all the same" the generous ones are compared
         # with everybody: independent sums, one for each step.
-        means = [total / sizes[levels >= level].sum() for total, level in zip(totals, found, strict=True)]
-        noise = [e / sizes[levels >= level].sum() ** 2 for e, level in zip(errors, found, strict=True)]
+        means = [
+            total / sizes[levels >= level].sum() for total, level in zip(totals, found, strict=True)
+        ]
+        noise = [
+            e / sizes[levels >= level].sum() ** 2 for e, level in zip(errors, found, strict=True)
+        ]
         weights = 1 / np.array(noise)
         centre = float(np.dot(weights, means) / weights.sum())
         statistic = float(np.dot(weights, (np.array(means) - centre) ** 2))
@@ -643,12 +664,10 @@ class Statistics:
         )
         # In proportion to the range of each end, whose groups pay the least for it.
         weights = trade.weights(question.weights, prices, sizes)
-        relative = weights / weights.max()
+        relative = np.maximum(weights / weights.max(), 1e-12)
         heaviest = float((middle / relative).min()), float((side / relative).min())
         most = 1 if self._table.one_row_each else self.schema.rows_per_owner
-        weighing = Weighing(
-            np.floor(relative / 2.0**-20).astype(np.int64), 1.0, laplace, most
-        )
+        weighing = Weighing(np.floor(relative / GRID).astype(np.int64), 1.0, laplace, most)
         levels = quantiles.Levels(
             float(asked.level or 0.5), heaviest[0], heaviest[1], weighing, self._neighbours
         )
@@ -657,8 +676,7 @@ class Statistics:
         counting = None
         if counted:
             part = prices * (counted if laplace else math.sqrt(counted))
-            own = part.min() / relative[np.argmin(part)] if relative.min() else part.max()
-            own = float((part / np.maximum(relative, 1e-12)).min())
+            own = float((part / relative).min())
             diameter = only.diameter(self._neighbours, laplace)
             counting = self._weighing(relative * own, diameter)
             events.append(counting.event(diameter, self._neighbours))
@@ -679,11 +697,19 @@ class Statistics:
             rows = np.maximum(rows, 1.0)
         shares = np.clip(rows / heard.total, 1 / heard.n, 1.0)
         found = quantiles.estimate(
-            ranks, levels, rows, heard.unequal / shares, known, column, self.confidence, self._noise, query
+            ranks,
+            levels,
+            rows,
+            heard.unequal / shares,
+            known,
+            column,
+            self.confidence,
+            self._noise,
+            query,
         )
         cells = table_of(found, self._index(asked, features))
         notes = self._notes(question, trade, prices)
-        return self._finished(question, cells, weighing, event, share, notes)
+        return self._finished(question, cells, weighing, event, notes)
 
     def _plain_counts(self, asked: Asked) -> Features:
         """Count the rows in each cell that a quantile is asked of."""
@@ -723,7 +749,6 @@ class Statistics:
         cells: pd.DataFrame,
         weighing: Weighing,
         event: Event,
-        share: float,
         notes: tuple[str, ...],
         matrix: pd.DataFrame | None = None,
         groups: pd.DataFrame | None = None,
@@ -775,7 +800,17 @@ class Grouped:
         self._session, self._by = session, by
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("count", "sum", "mean", "var", "std", "quantile", "median", "histogram", "crosstab"):
+        if name not in (
+            "count",
+            "sum",
+            "mean",
+            "var",
+            "std",
+            "quantile",
+            "median",
+            "histogram",
+            "crosstab",
+        ):
             raise AttributeError(
                 f"by groups one can ask for count, sum, mean, var, std, quantile, median, histogram and "
                 f"crosstab, not for {name!r}"

@@ -130,7 +130,9 @@ class Sums:
             # Whole numbers below 2**52, so that floats add them exactly.
             added = np.rint(caps * values[:, j])
             total = (
-                np.array([added.sum()]) if n == 1 else np.bincount(cells, weights=added, minlength=n)
+                np.array([added.sum()])
+                if n == 1
+                else np.bincount(cells, weights=added, minlength=n)
             )
             self.sensitive_steps[:, j] += total.astype(np.int64)
 
