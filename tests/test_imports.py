@@ -10,7 +10,7 @@ import collegium
 ROOT = Path(collegium.__file__).parent
 ORDER = [
     "cli", "study", "report", "attacks", "planner", "sgd", "pate", "models", "statistics", "data", "ledger",
-    "personalisation", "noise", "accounting",
+    "mechanisms", "personalisation", "noise", "accounting",
 ]  # fmt: skip
 FACES = {"collegium", "collegium.accounting", "collegium.ledger"} | {
     f"collegium.{name}" for name in ("datasets", "features", "students", "teachers")

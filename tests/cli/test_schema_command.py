@@ -46,7 +46,7 @@ def test_what_is_wrong_is_one_line(collegium, tmp_path):
     (tmp_path / "bad.toml").write_text('[columns.age]\nkind = "whole"\nbound = [0, 1]\n')
     said = refused("schema", "show", tmp_path / "bad.toml")
     assert "bad.toml: unknown key columns.age.bound: did you mean 'bounds'?" in said
-    assert "no file" in refused(
+    assert "does not exist" in refused(
         "schema", "init", tmp_path / "none.csv", "--out", tmp_path / "a.toml"
     )
     assert not (tmp_path / "a.toml").exists()

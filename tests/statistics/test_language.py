@@ -183,6 +183,12 @@ def test_a_question_knows_all_columns_that_it_looks_at():
     where = parse_where("age > 3 and not smoker", SCHEMA)
     same = checked_question("mean", ["income"], None, ["sex"], where, schema=SCHEMA)
     assert asked == same
+    by_text = checked_question(
+        "mean", ["income"], by=["sex"], where="not smoker and age>=4", schema=SCHEMA
+    )
+    assert by_text == asked
+    with pytest.raises(InputError, match="schema must be of type Schema"):
+        checked_question("count")
 
 
 @pytest.mark.parametrize(
@@ -205,7 +211,7 @@ def test_a_question_knows_all_columns_that_it_looks_at():
         ("count sex == 'F'", "'by' or 'where' is expected here"),
         ("mean age by income", "groups must be public, and column 'income' has none: give it bins"),
         ("mean age by sex, sex", "named twice after 'by'"),
-        ("histogram age by sex", "histogram has no groups"),
+        ("corr age, income by sex", "corr has no groups"),
         ("crosstab sex", "crosstab needs at least two columns"),
         ("corr age, age", "corr names a column twice"),
         ("ridge income", "'on' is missing"),

@@ -66,6 +66,14 @@ class NoiseSource(Protocol):
         ...
 
 
+class WordSource(Protocol):
+    """Where a mechanism takes fair bits from: :class:`SecureNoise` or :class:`SeededNoise`."""
+
+    def words(self, *, query: int, purpose: str) -> RandomWords:
+        """Return a source of independent, uniform 64-bit words."""
+        ...
+
+
 class SecureNoise:
     """Noise from the operating system's cryptographic randomness, fresh at every call.
 
@@ -149,6 +157,10 @@ class SecureNoise:
         """
         return _draw(GUMBEL, "scale", scale, size, operating_system_words)
 
+    def words(self, *, query: int, purpose: str) -> RandomWords:
+        """Return a source of fresh, uniform 64-bit words; ``query`` and ``purpose`` are not used."""
+        return operating_system_words
+
 
 class SeededNoise:
     """Noise that a seed determines: for experiments, never for a release.
@@ -203,6 +215,10 @@ class SeededNoise:
     def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
         """Gumbel noise as :meth:`SecureNoise.gumbel`, repeatable by (query, purpose)."""
         return _draw(GUMBEL, "scale", scale, size, self._words("gumbel", query, purpose))
+
+    def words(self, *, query: int, purpose: str) -> RandomWords:
+        """Return a stream of uniform 64-bit words that begins anew at every call, by (query, purpose)."""
+        return self._words("words", query, purpose)
 
     def _words(self, distribution: str, query: int, purpose: str) -> RandomWords:
         label = f"collegium noise|{distribution}|{self._seed}|{_integer('query', query)}|{purpose}"

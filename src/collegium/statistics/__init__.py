@@ -1,1 +1,1 @@
-"""Questions to a private table, with an individual budget for every person in it."""
+"""Counts, means, quantiles and tables of them, in which everybody weighs as much as their budget allows."""

@@ -14,7 +14,7 @@ from collegium.statistics.conditions import EVERYBODY, Where, name_text
 ONE_NUMBER = ("sum", "mean", "var", "std", "quantile")
 NUMBERS = ("cov", "corr", "ridge")
 KINDS = ("count", *ONE_NUMBER, "histogram", "crosstab", *NUMBERS)
-GROUPED = ("count", *ONE_NUMBER)
+GROUPED = ("count", *ONE_NUMBER, "histogram", "crosstab")
 """What can be asked by group."""
 _MEANT = {
     "avg": "mean", "average": "mean", "variance": "var", "sd": "std", "stddev": "std", "stdev": "std",
@@ -75,29 +75,15 @@ def refuse_unknown_kind(kind: str) -> None:
         raise InputError(f"there is no question {shown(kind)}: {nearest(word, (*KINDS, 'median'))}")
 
 
-def checked_question(
+def checked(
     kind: str,
-    columns: Sequence[str] = (),
-    level: float | None = None,
-    by: Sequence[str] = (),
-    where: Where = EVERYBODY,
-    *,
+    columns: Sequence[str],
+    level: float | None,
+    by: Sequence[str],
+    where: Where,
     schema: Schema,
 ) -> Asked:
-    """Make a question, if the schema allows it.
-
-    Raises
-    ------
-    InputError
-        If a column is not in the schema, is of another kind than is asked for, has no public keys to group
-        by, or something is missing.
-
-    Examples
-    --------
-    >>> schema = Schema({"age": {"kind": "whole", "bounds": [17, 90]}, "smoker": {"kind": "flag"}})
-    >>> print(checked_question("quantile", ["age"], 0.5, ["smoker"], schema=schema))
-    median age by smoker
-    """
+    """Make a question, if the schema allows it; raises InputError if not."""
     refuse_unknown_kind(kind)
     if kind == "median":
         kind, level = "quantile", 0.5 if level is None else level

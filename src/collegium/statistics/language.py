@@ -15,14 +15,14 @@ A column that is not one word, and a category, may stand in quotes; a quote with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from collegium.checks import is_number, nearest, shown
+from collegium.checks import check_is, is_number, nearest, shown
 from collegium.data.schema import Column, Schema
 from collegium.data.schema_column import CATEGORY, FLAG, TEXT, WHOLE, plain
 from collegium.errors import InputError
-from collegium.statistics.asked import Asked, checked_question, refuse_unknown_kind
+from collegium.statistics.asked import Asked, checked, refuse_unknown_kind
 from collegium.statistics.conditions import (
     EVERYBODY,
     KEYWORDS,
@@ -151,7 +151,50 @@ def parse_question(text: str, schema: Schema) -> Asked:
         else:
             where = _Conditions(words, schema).any_of(False)
     with _pointing_at(words, head):
-        return checked_question(kind, columns, level, by, where, schema=schema)
+        return checked(kind, columns, level, by, where, schema)
+
+
+def checked_question(
+    kind: str,
+    columns: Sequence[str] = (),
+    level: float | None = None,
+    by: Sequence[str] = (),
+    where: Where | str | None = EVERYBODY,
+    schema: Schema | None = None,
+) -> Asked:
+    """Make a question of its parts.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`collegium.statistics.asked.KINDS`, or ``"median"``.
+    columns : list of str
+        Whose values; of ``"ridge"``, the first is what is explained.
+    level : float, optional
+        Of a quantile.
+    by : list of str
+        Columns with public keys.
+    where : str or Where, optional
+        Whose rows; default: everybody's.
+    schema : Schema
+        Public.
+
+    Raises
+    ------
+    InputError
+        If a column is not in the schema, is of another kind than is asked for, or has no public keys to
+        group by; if something is missing.
+
+    Examples
+    --------
+    >>> schema = Schema({"age": {"kind": "whole", "bounds": [17, 90]}, "smoker": {"kind": "flag"}})
+    >>> print(checked_question("median", ["age"], by=["smoker"], where="age > 39", schema=schema))
+    median age by smoker where age >= 40
+    """
+    check_is("schema", schema, Schema, "read one with Schema.read(path)")
+    assert schema is not None
+    condition = where if isinstance(where, Where) else parse_where(where, schema)
+    return checked(kind, columns, level, by, condition, schema)
 
 
 def _level(words: Words) -> float:
