@@ -19,6 +19,7 @@ from collegium.cli import (
     policy,
     predict,
     receipt,
+    schema,
     statement,
     studies,
     verify,
@@ -43,6 +44,7 @@ app = typer.Typer(
 _START, _STUDY = "Start", "A study, from its TOML file to its release"
 _OWN, _PEOPLE = "Votes and numbers of your own", "People, and what they were promised"
 _CHECK = "Check and attack"
+_ASK = "Questions to a table"
 
 _PANELS: dict[str, dict[str, Callable[..., None]]] = {
     _START: {"demo": studies.demo, "init": init.init},
@@ -64,6 +66,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(schema.app, name="schema", rich_help_panel=_ASK)
 app.add_typer(policy.app, name="policy", rich_help_panel=_PEOPLE)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_PEOPLE)
 

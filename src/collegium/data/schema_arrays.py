@@ -96,12 +96,11 @@ def _places(series: pd.Series, keys: dict[str, int], *, fold: bool) -> NDArray[n
 
 def _spelt(cells: pd.Series) -> NDArray[np.object_]:
     """Spell cells as names are spelt; numbers that several whole numbers are read as have no name."""
-    return as_names(
-        [
-            None if isinstance(cell, (float, np.floating)) and abs(cell) > _MOST_EXACT else cell
-            for cell in cells.astype(object).tolist()
-        ]
-    )
+    found: list[Any] = cells.astype(object).tolist()
+    for place, cell in enumerate(found):
+        if isinstance(cell, (float, np.floating)) and abs(float(cell)) > _MOST_EXACT:
+            found[place] = None
+    return as_names(found)
 
 
 def _as_arrow(frame: Any) -> Any:
