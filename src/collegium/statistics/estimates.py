@@ -301,8 +301,8 @@ def matrices(
     apart = math.sqrt(heard.unequal / share)
     draws = []
     for _ in range(_DRAWS):
-        size = len(sums)
-        drawn = rng.laplace(0, sd / math.sqrt(2), size) if laplace else rng.normal(0, sd, size)
+        shape = sums.shape
+        drawn = rng.laplace(0, sd / math.sqrt(2), shape) if laplace else rng.normal(0, sd, shape)
         noisy = moments(sums + drawn)
         draws.append(of(possible(noisy + _as_others(own, apart, rng) - own)))
     return of(own), np.std(draws, axis=0)

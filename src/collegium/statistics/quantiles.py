@@ -45,8 +45,9 @@ def range_for(price: Floats, laplace: bool) -> Floats:
 
     An η-bounded range costs the μ of (η/2, 0)-DP, 2Φ⁻¹(e^{η/2}/(1 + e^{η/2})).
     """
-    found = price * (1 - 2.0**-40) if laplace else 2 * logit(ndtr(price / 2)) * (1 - 2.0**-30)
-    return np.asarray(found)
+    if laplace:
+        return np.asarray(price * (1 - 2.0**-40), dtype=np.float64)
+    return np.asarray(2 * logit(ndtr(price / 2)) * (1 - 2.0**-30), dtype=np.float64)
 
 
 def candidates_of(column: Column) -> Floats:
