@@ -130,6 +130,7 @@ class Heard:
         ``spread``: variance between people, of which a share of all takes part.
         """
         share = min(1.0, max(share, 1 / self.n))
+        spread *= self.n * share / max(self.n * share - 1, 1.0)
         people = spread * self.unequal / share
         margin = self.margin(noise, people)
         return Estimate(

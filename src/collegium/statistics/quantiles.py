@@ -45,9 +45,8 @@ def range_for(price: Floats, laplace: bool) -> Floats:
 
     An η-bounded range costs the μ of (η/2, 0)-DP, 2Φ⁻¹(e^{η/2}/(1 + e^{η/2})).
     """
-    if laplace:
-        return np.asarray(price * (1 - 2.0**-40), dtype=np.float64)
-    return np.asarray(2 * logit(ndtr(price / 2)) * (1 - 2.0**-30), dtype=np.float64)
+    eta = price * (1 - 2.0**-40) if laplace else 2 * logit(ndtr(price / 2)) * (1 - 2.0**-30)
+    return np.asarray(eta, dtype=np.float64)
 
 
 def candidates_of(column: Column) -> Floats:
@@ -57,7 +56,7 @@ def candidates_of(column: Column) -> Floats:
     """
     step = column.grid
     if not step:
-        return np.linspace(column.lower, column.upper, STEPS + 1)
+        return np.asarray(np.linspace(column.lower, column.upper, STEPS + 1), dtype=np.float64)
     number = math.floor(column.width / step * (1 + 1e-12)) + 1
     if number > MOST_CANDIDATES:
         raise InputError(
