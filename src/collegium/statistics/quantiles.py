@@ -63,7 +63,7 @@ def candidates_of(column: Column) -> Floats:
             f"column {column!r} has {number:,} steps between its bounds, and at most {MOST_CANDIDATES:,} can "
             "be told apart: give it a larger step in the schema"
         )
-    return column.lower + step * np.arange(number)
+    return np.asarray(column.lower + step * np.arange(number), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
