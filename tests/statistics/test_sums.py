@@ -110,6 +110,55 @@ def test_nobody_moves_a_sum_by_more_than_is_charged(
     assert paid.max() >= max(prices) * (1 - 1e-5)
 
 
+def extreme_rows(schema: Schema, n: int) -> dict[str, Any]:
+    """Rows at corners, where sums move most, and some between."""
+    rng = np.random.default_rng(5)
+    inner = rng.random(n) < 0.2
+    income = np.where(inner, rng.uniform(-5, 10, n), rng.choice([-5.0, 10.0], n))
+    frame = pd.DataFrame(
+        {
+            "age": rng.choice([17, 40, 90], n),
+            "income": income,
+            "weight": np.where(inner, rng.uniform(0.1, 7.3, n), rng.choice([0.1, 7.3], n)),
+            "sex": rng.choice(["F", "M", "X"], n),
+            "smokes": rng.choice([True, False], n),
+        }
+    )
+    return schema.arrays(frame)
+
+
+@pytest.mark.parametrize("neighbours", [BLANKED, REPLACED])
+@pytest.mark.parametrize("laplace", [False, True])
+@pytest.mark.parametrize("spread", [False, True])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_not_at_corners_and_not_by_rounding(
+    question: str, spread: bool, laplace: bool, neighbours: Neighbours
+) -> None:
+    schema, n = Schema(COLUMNS, rows_per_owner=2), 240
+    arrays = extreme_rows(schema, n)
+    # At corners means and sums have their largest norm; so few steps that rounding is a part of them.
+    for once in (True, False):
+        features = features_of(parse_question(question, schema), schema, laplace, spread, once)
+        diameter = features.diameter(neighbours, laplace)
+        cells, values = features.read(arrays)
+        for price in (1.0, 2e-5):
+            weighing = Weighing.of(np.array([1.0, price]), laplace, 2, diameter)
+            event = weighing.event(diameter, neighbours)
+            allowed = Fraction(float(event.sensitivity[1])) / Fraction(GRID)
+            owners = []
+            for first, last in [(i, i + 1 + i % 4) for i in range(0, n, 6)]:
+                sums, rows = Sums(features, weighing), last - first
+                batch = Batch({}, np.ones(rows, np.intp), np.full(rows, rows, np.int64))
+                sums.add(batch, (cells[first:last], values[first:last]))
+                owners.append(sums.sensitive_steps.ravel())
+            others = np.zeros((1, owners[0].size), int) if neighbours is BLANKED else np.array(owners)
+            apart = np.array(owners)[:, None, :] - others
+            if laplace:
+                assert int(np.abs(apart).sum(axis=2).max()) <= allowed
+            else:
+                assert int((apart**2).sum(axis=2).max()) <= allowed**2
+
+
 @pytest.mark.parametrize(
     ("question", "row", "other", "laplace"),
     [
