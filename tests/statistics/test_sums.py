@@ -48,7 +48,9 @@ QUESTIONS = (
 ROW = st.fixed_dictionaries(
     {
         "age": st.one_of(st.integers(-10, 200), st.none(), st.just("n/a")),
-        "income": st.one_of(st.sampled_from([-5.0, 10.0, -1e300, float("inf"), float("nan")]), st.floats(-6, 11)),
+        "income": st.one_of(
+            st.sampled_from([-5.0, 10.0, -1e300, np.inf, np.nan]), st.floats(-6, 11)
+        ),
         "weight": st.one_of(st.none(), st.floats(0, 8)),
         "sex": st.sampled_from(["F", "M", "X", "unheard of", None]),
         "smokes": st.sampled_from([True, False, "yes", None, "perhaps"]),
@@ -58,7 +60,11 @@ ROWS = st.lists(ROW, min_size=0, max_size=7)
 
 
 def summed(
-    rows: list[dict[str, Any]], owner_rows: list[int], schema: Schema, features: Features, weighing: Weighing
+    rows: list[dict[str, Any]],
+    owner_rows: list[int],
+    schema: Schema,
+    features: Features,
+    weighing: Weighing,
 ) -> np.ndarray:
     sums = Sums(features, weighing)
     if rows:
@@ -151,7 +157,9 @@ def test_not_at_corners_and_not_by_rounding(
                 batch = Batch({}, np.ones(rows, np.intp), np.full(rows, rows, np.int64))
                 sums.add(batch, (cells[first:last], values[first:last]))
                 owners.append(sums.sensitive_steps.ravel())
-            others = np.zeros((1, owners[0].size), int) if neighbours is BLANKED else np.array(owners)
+            others = (
+                np.zeros((1, owners[0].size), int) if neighbours is BLANKED else np.array(owners)
+            )
             apart = np.array(owners)[:, None, :] - others
             if laplace:
                 assert int(np.abs(apart).sum(axis=2).max()) <= allowed
@@ -185,7 +193,9 @@ def test_the_bound_is_reached(
         assert norm == pytest.approx(diameter, rel=1e-5)
 
 
-@given(st.integers(1, 40), st.integers(1, 4), st.floats(1e-6, 1.0), st.booleans(), st.integers(1, 30))
+@given(
+    st.integers(1, 40), st.integers(1, 4), st.floats(1e-6, 1.0), st.booleans(), st.integers(1, 30)
+)
 def test_caps_of_an_owner_add_up_to_no_more_than_the_weight(
     rows: int, most: int, relative: float, laplace: bool, width: int
 ) -> None:

@@ -69,8 +69,12 @@ def test_errors_of_a_count_to_their_digits(rule: str, error: float) -> None:
 
 def test_two_groups_in_closed_form() -> None:
     first, n = 0.1, 200
-    assert saturation([first, 5.0], [n, 50], LAPLACE, QUARTER) == pytest.approx(first + 8 / (n * first))
-    assert saturation([first, 5.0], [n, 50], GAUSSIAN, QUARTER) == pytest.approx(first + 4 / (n * first))
+    assert saturation([first, 5.0], [n, 50], LAPLACE, QUARTER) == pytest.approx(
+        first + 8 / (n * first)
+    )
+    assert saturation([first, 5.0], [n, 50], GAUSSIAN, QUARTER) == pytest.approx(
+        first + 4 / (n * first)
+    )
 
 
 GROUPS = st.integers(1, 6).flatmap(
@@ -90,7 +94,11 @@ def test_no_other_weights_err_less(case: tuple[list[float], list[int], float, fl
     least = best.noise + best.people
     rng = np.random.default_rng(len(bounds))
     others = rng.uniform(0.01, 1, (20, len(bounds))) * bounds
-    for weights in [*others, weights_of("uniform", bounds, sizes), weights_of("proportional", bounds, sizes)]:
+    for weights in [
+        *others,
+        weights_of("uniform", bounds, sizes),
+        weights_of("proportional", bounds, sizes),
+    ]:
         other = errors_of(weights, sizes, noise, spread)
         assert least <= (other.noise + other.people) * (1 + 1e-9) + 1e-15
 
@@ -109,7 +117,9 @@ def test_a_general_optimiser_finds_the_same() -> None:
 
 
 @given(st.lists(st.floats(1e-3, 5.0), min_size=1, max_size=6))
-def test_a_staircase_takes_nobody_more_than_their_budget_and_uses_it_up(bounds: list[float]) -> None:
+def test_a_staircase_takes_nobody_more_than_their_budget_and_uses_it_up(
+    bounds: list[float],
+) -> None:
     steps = staircase(bounds)
     paid = np.sqrt(sum(step**2 for step in steps))
     assert (paid <= np.array(bounds) * (1 + 1e-15)).all()

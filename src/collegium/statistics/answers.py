@@ -46,6 +46,9 @@ class Answer:
         Of covariances, correlations and regressions: the table of values; *cells* lists them.
     notes : tuple of str
         What to mind.
+    facts : DataFrame or None
+        Where the schema knows what is asked for (``mean``, ``sd``, ``shares``): *known*, *value*, and *z*,
+        how many standard errors (towards the population) lie between them.
     """
 
     question: str
@@ -59,6 +62,7 @@ class Answer:
     groups: pd.DataFrame | None = None
     matrix: pd.DataFrame | None = None
     notes: tuple[str, ...] = field(default=())
+    facts: pd.DataFrame | None = None
 
     @property
     def value(self) -> Any:

@@ -124,22 +124,24 @@ class Heard:
         share: float = 1.0,
         lower: float = -math.inf,
         upper: float = math.inf,
+        wide: float | None = None,
     ) -> Estimate:
         """Put a normal interval around a value.
 
-        ``spread``: variance between people, of which a share of all takes part.
+        ``spread``: variance between people, of which a share of all takes part. ``wide``: the one that the
+        interval is made with, where it had to be measured.
         """
         share = min(1.0, max(share, 1 / self.n))
-        spread *= self.n * share / max(self.n * share - 1, 1.0)
-        people = spread * self.unequal / share
-        margin = self.margin(noise, people)
+        heard = self.n * share
+        people = spread * heard / max(heard - 1, 1.0) * self.unequal / share
+        margin = self.margin(noise, people if wide is None else people * wide / max(spread, 1e-300))
         return Estimate(
             value,
             noise,
             people,
-            spread / (self.n * share),
-            max(lower, value - margin),
-            min(upper, value + margin),
+            spread / heard,
+            min(max(lower, value - margin), upper),
+            max(min(upper, value + margin), lower),
         )
 
 
@@ -159,32 +161,34 @@ def count(sums: Floats, heard: Heard) -> Estimate:
 
 def mean(sums: Floats, heard: Heard, features: Features, column: Column, laplace: bool) -> Estimate:
     """Mean of a column, over everybody or over those in a cell."""
-    main, beside = _scales(features, laplace)
+    main, beside = scales(features, laplace)
     half, middle = column.width / 2, (column.lower + column.upper) / 2
     if features.everybody:
         at = float(np.clip(sums[0] / main / heard.total, -1, 1))
         noise = (half / main / heard.total) ** 2 * heard.noise
-        spread = half**2 * _spread(at, sums, heard.total, beside, heard, features, column)
+        largest = 1 - at * at
+        spread, wide = _spread(at, largest, sums, heard.total, beside, heard, features, column)
         value = middle + half * float(sums[0]) / main / heard.total
-        return heard.around(value, noise, spread, 1.0, column.lower, column.upper)
+        ends = column.lower, column.upper
+        return heard.around(value, noise, half**2 * spread, 1.0, *ends, half**2 * wide)
     a, b = float(sums[0]) / main, float(sums[1]) / main
     rows, one = a + b, heard.noise / main**2
     if rows < _TOO_FEW * math.sqrt(2 * one):
         return NOTHING
     f = min(max(a / rows, 0.0), 1.0)
     share = rows / heard.total
-    spread = half**2 * _spread(2 * f - 1, sums, rows, beside, heard, features, column)
+    largest = 4 * f * (1 - f)
+    spread, wide = _spread(2 * f - 1, largest, sums, rows, beside, heard, features, column)
     estimate = heard.around(
         column.lower + column.width * f,
         (column.width / rows) ** 2 * one * ((1 - f) ** 2 + f**2),
-        spread,
+        half**2 * spread,
         share,
     )
     # Fieller's interval: all f for which a - f·rows is within its own error.
-    own = estimate.people / column.width**2 * rows**2
-    squared = heard.margin(estimate.noise, estimate.people) ** 2 / (
-        estimate.noise + estimate.people
-    )
+    people = estimate.people * wide / max(spread, 1e-300)
+    own = people / column.width**2 * rows**2
+    squared = heard.margin(estimate.noise, people) ** 2 / (estimate.noise + people)
     first, second = rows**2 - 2 * squared * one, a * rows - squared * one
     third = a**2 - squared * (one + own)
     if first <= 0:
@@ -210,15 +214,18 @@ def total(
             n * one.lower,
             n * one.upper,
         )
-    main, beside = _scales(features, laplace)
-    largest = max(abs(column.lower), abs(column.upper)) * heard.n
+    main, beside = scales(features, laplace)
+    largest = max(abs(column.lower), abs(column.upper))
     at = float(sums[0]) / main / heard.total
-    inside = min(max(at, -heard.most), heard.most)
-    spread = float(heard.most**2) - inside**2
-    if features.spread:
-        spread = min(spread, max(0.0, float(sums[1]) / beside / heard.total - inside**2))
-    noise = (largest / main / heard.total) ** 2 * heard.noise
-    return heard.around(largest * at, noise, largest**2 * spread)
+    # Rows that it is not about add nothing.
+    low = heard.most * min(column.lower, 0.0) / largest
+    high = heard.most * max(column.upper, 0.0) / largest
+    inside = min(max(at, low), high)
+    most = (high - inside) * (inside - low)
+    spread, wide = _spread(inside, most, sums, heard.total, beside, heard, features, None)
+    times = (largest * heard.n) ** 2
+    noise = times * heard.noise / (main * heard.total) ** 2
+    return heard.around(largest * heard.n * at, noise, times * spread, wide=times * wide)
 
 
 def variance(
@@ -365,7 +372,8 @@ def ridge(moments: Floats, columns: list[Column], penalty: float, n: int) -> Flo
     return np.asarray(np.concatenate([[at[0] - own @ at[1:]], own]))
 
 
-def _scales(features: Features, laplace: bool) -> tuple[float, float]:
+def scales(features: Features, laplace: bool) -> tuple[float, float]:
+    """What coordinates are multiplied by: those of the value, and that of the spread."""
     share = features.spread
     if not share:
         return 1.0, 1.0
@@ -374,22 +382,38 @@ def _scales(features: Features, laplace: bool) -> tuple[float, float]:
 
 def _spread(
     at: float,
+    largest: float,
     sums: Floats,
     rows: float,
     beside: float,
     heard: Heard,
     features: Features,
-    column: Column,
-) -> float:
-    """Variance between people of x', which is between -1 and 1 and has this mean."""
-    largest = max(0.0, 1 - at * at)
-    if column.sd is not None:
-        return min(largest, (column.sd / (column.width / 2)) ** 2)
-    if not features.spread:
-        return largest
-    error = math.sqrt(heard.noise) / beside / rows
-    return (
-        largest
-        if error > largest / 2
-        else min(largest, max(0.0, float(sums[-1]) / beside / rows - at * at))
+    column: Column | None,
+) -> tuple[float, float]:
+    """Variance between people of what is at most 1 in size, has this mean and at most the largest variance.
+
+    Returns it as known, or measured: what is to be expected of it, if each possible one was as likely before;
+    and beside it one for intervals. A normal interval whose variance v is known up to the standard error e is
+    Student's with 2v²/e² degrees of freedom, about as wide as with the variance v(1 + (z² + 1)e²/4v²), z = 2.
+    """
+    largest = max(0.0, largest)
+    if column is not None and column.sd is not None:
+        known = min(largest, (column.sd / (column.width / 2)) ** 2)
+        return known, known
+    if not features.spread or not largest:
+        return largest, largest
+    found = float(sums[-1]) / beside / rows - at * at
+    likely = min(max(found, 0.0), largest)
+    error = math.sqrt(
+        heard.noise / (beside * rows) ** 2 + 2 * likely**2 * heard.unequal * heard.total / rows
     )
+    low, high = -found / error, (largest - found) / error
+    inside = float(ndtr(high) - ndtr(low))
+    if inside < 1e-9:
+        return likely, max(likely, min(largest, error))
+    density = [math.exp(-end * end / 2) / math.sqrt(2 * math.pi) for end in (low, high)]
+    shift = (density[0] - density[1]) / inside
+    mean = min(max(found + error * shift, 1e-12), largest)
+    bent = (low * density[0] - high * density[1]) / inside
+    variance = max(0.0, error * error * (1 + bent - shift * shift))
+    return mean, min(largest, mean + 1.25 * variance / mean)

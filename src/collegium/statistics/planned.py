@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data.schema import Schema
-from collegium.statistics.features import SPREAD_SHARE
+from collegium.statistics.features import Features
 from collegium.statistics.language import Asked
 from collegium.statistics.weights import RULES, Errors, errors_of, weights_of
 
@@ -41,7 +41,7 @@ class Trade:
 
 
 def trade_of(
-    asked: Asked, schema: Schema, everybody: bool, n: int, diameter: float, laplace: bool
+    asked: Asked, schema: Schema, features: Features, n: int, diameter: float, laplace: bool
 ) -> Trade:
     """Say what is public of a question's noise and spread.
 
@@ -68,10 +68,12 @@ def trade_of(
             8 * largest**2 * (diameter * most) ** 2 / share**2, level * (1 - level) / share, 1.0
         )
     column = schema[asked.columns[0]]
-    kept = 1 - SPREAD_SHARE
+    kept = (1 - features.spread) ** (
+        2 if laplace else 1
+    )  # what measures the spread is missing here
     if asked.kind in ("mean", "sum"):
         known = None if column.sd is None else (column.sd / column.width) ** 2
-        if everybody:
+        if features.everybody:
             unit = column.width * (n if asked.kind == "sum" else 1)
             return Trade(one / 4 / kept, 0.25 if known is None else known, unit)
         if asked.kind == "sum":

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Composition, Event, Nothing
@@ -23,6 +22,7 @@ from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy, as
 from collegium.checks import check_number, check_whole, shown
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows, series_of
+from collegium.data.schema_column import FLAG
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
 from collegium.extremes import granting, part_of
 from collegium.noise.grid import GRID
@@ -30,7 +30,9 @@ from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.personalisation.bins import few_budgets
 from collegium.statistics import estimates, quantiles
 from collegium.statistics.answers import Answer, table_of
+from collegium.statistics.calibrated import PerPerson, by_group
 from collegium.statistics.estimates import Estimate, Heard
+from collegium.statistics.facts import beside_facts, in_words, known_of
 from collegium.statistics.features import Features, features_of
 from collegium.statistics.language import Asked, checked_question, parse_question, parse_where
 from collegium.statistics.planned import Plan, Trade, trade_of, wasted
@@ -443,27 +445,33 @@ class Statistics:
         return dict(zip(self._account.names, own.preview(event).tolist(), strict=True))
 
     def _features(self, asked: Asked) -> Features:
-        once = self._table.one_row_each or self.schema.rows_per_owner == 1
+        once = self._most_rows == 1
         return features_of(asked, self.schema, self._laplace, self._unequal(asked), once)
 
+    @property
+    def _most_rows(self) -> int:
+        """How many rows an owner counts for: said in public, and never read off the rows."""
+        return self.schema.rows_per_owner if self._table.named else 1
+
     def _unequal(self, asked: Asked) -> bool:
+        """Whether it is worth measuring how much values spread: not of a flag, whose mean says it."""
         limits = self._limits(self._laplace)
-        known = [self.schema[name].sd for name in asked.columns if self.schema[name].is_number]
-        return bool(np.ptp(limits) > 0) and not (known and known[0] is not None)
+        columns = [self.schema[name] for name in asked.columns]
+        known = bool(columns) and (columns[0].sd is not None or columns[0].kind == FLAG)
+        return bool(np.ptp(limits) > 0) and not known
 
     def _trade(self, asked: Asked, features: Features) -> Trade:
         return trade_of(
             asked,
             self.schema,
-            features.everybody,
+            features,
             int(self._table.sizes.sum()),
             features.diameter(self._neighbours, self._laplace),
             self._laplace,
         )
 
     def _weighing(self, weights: Floats, diameter: float) -> Weighing:
-        most = 1 if self._table.one_row_each else self.schema.rows_per_owner
-        return Weighing.of(weights, self._laplace, most, diameter)
+        return Weighing.of(weights, self._laplace, self._most_rows, diameter)
 
     def _about(
         self,
@@ -532,7 +540,7 @@ class Statistics:
 
     def _is_public(self, asked: Asked) -> bool:
         """Whether it asks for the number of people, which is public."""
-        return asked.where.is_everybody and not asked.by and self._table.one_row_each
+        return asked.where.is_everybody and not asked.by and self._most_rows == 1
 
     def _known_number(self, question: _Question) -> Answer:
         n = float(self._table.sizes.sum())
@@ -578,7 +586,8 @@ class Statistics:
             cells = table_of(found, self._index(asked, features))
         groups = None
         if question.calibrated and len(features.keys) == 1:
-            groups = self._by_group(asked, weighings, [one[0] for one in noisy], features)
+            one_cell = [one[0] for one in noisy]
+            groups = self._by_group(asked, prices, weighings, one_cell, features, cells)
         notes = self._notes(question, trade, prices)
         return self._finished(question, cells, weighings[0], event, notes, matrix, groups)
 
@@ -626,46 +635,36 @@ class Statistics:
         return cells, matrix
 
     def _by_group(
-        self, asked: Asked, weighings: list[Weighing], noisy: list[Floats], features: Features
-    ) -> pd.DataFrame | None:
+        self,
+        asked: Asked,
+        prices: Floats,
+        weighings: list[Weighing],
+        noisy: list[Floats],
+        features: Features,
+        cells: pd.DataFrame,
+    ) -> pd.DataFrame:
         """Each level's own value per person, from differences of the staircase's sums."""
-        if features.width != 1:
-            return None
-        column = self.schema[asked.columns[0]] if asked.columns else None
-        sizes, levels = self._table.sizes, self._limits(self._laplace)
-        rows, found = [], np.unique(levels)
-        totals = [
-            one[0] / weighing.weights.max() for one, weighing in zip(noisy, weighings, strict=True)
-        ]
-        errors = [one.noise_variance / one.weights.max() ** 2 for one in weighings]
-        for step, level in enumerate(found):
-            own = levels == level
-            n = int(sizes[own].sum())
-            last = step + 1 == len(found)
-            value = totals[step] - (0.0 if last else totals[step + 1])
-            error = errors[step] + (0.0 if last else errors[step + 1])
-            scale, shift = 1.0 / n, 0.0
-            if column is not None and features.everybody:
-                scale, shift = column.width / 2 / n, (column.lower + column.upper) / 2
-            elif column is not None:
-                scale = max(abs(column.lower), abs(column.upper)) / n
-            names = ", ".join(np.asarray(list(self._table.groups), dtype=object)[own])
-            rows.append((names, n, value * scale + shift, math.sqrt(error) * scale))
-        table = pd.DataFrame(rows, columns=["group", "people", "per_person", "standard_error"])
-        table = table.set_index("group")
-        # Neighbouring differences share noise; towards "all the same" the generous ones are compared
-        # with everybody: independent sums, one for each step.
-        means = [
-            total / sizes[levels >= level].sum() for total, level in zip(totals, found, strict=True)
-        ]
-        noise = [
-            e / sizes[levels >= level].sum() ** 2 for e, level in zip(errors, found, strict=True)
-        ]
-        weights = 1 / np.array(noise)
-        centre = float(np.dot(weights, means) / weights.sum())
-        statistic = float(np.dot(weights, (np.array(means) - centre) ** 2))
-        table.attrs["p_same"] = float(chi2.sf(statistic, len(found) - 1)) if len(found) > 1 else 1.0
-        return table
+        sizes, one = self._table.sizes, cells.iloc[0]
+        n = int(sizes.sum())
+        column = self.schema[asked.columns[0]] if asked.kind in ("mean", "sum") else None
+        first, _ = estimates.scales(features, self._laplace)
+        ratio = asked.kind == "mean" and not features.everybody
+        value = PerPerson(column, first, ratio, features.everybody)
+        per_person = 1.0 if asked.kind == "mean" else 1 / n
+        sample = float(one["population_error"] ** 2 - one["standard_error"] ** 2)
+        heaviest = [float(weighing.weights.max()) for weighing in weighings]
+        return by_group(
+            list(self._table.groups),
+            sizes,
+            prices,
+            [sums / w for sums, w in zip(noisy, heaviest, strict=True)],
+            [
+                weighing.noise_variance / w**2
+                for weighing, w in zip(weighings, heaviest, strict=True)
+            ],
+            value,
+            max(0.0, sample) * per_person**2 * n,
+        )
 
     def _quantile(self, question: _Question, share: float, query: int) -> Answer:
         asked = question.asked
@@ -685,8 +684,8 @@ class Statistics:
         weights = trade.weights(question.weights, prices, sizes)
         relative = np.maximum(weights / weights.max(), 1e-12)
         heaviest = float((middle / relative).min()), float((side / relative).min())
-        most = 1 if self._table.one_row_each else self.schema.rows_per_owner
-        weighing = Weighing(np.floor(relative / GRID).astype(np.int64), 1.0, laplace, most)
+        steps = np.floor(relative / GRID).astype(np.int64)
+        weighing = Weighing(steps, 1.0, laplace, self._most_rows)
         levels = quantiles.Levels(
             float(asked.level or 0.5), heaviest[0], heaviest[1], weighing, self._neighbours
         )
@@ -755,8 +754,8 @@ class Statistics:
                     "uniform ones here: leave weights out"
                 )
                 warnings.warn(notes[-1], PrivacyWarning, stacklevel=5)
-        if not self._table.one_row_each:
-            most = self.schema.rows_per_owner
+        if self._table.named:
+            most = self._most_rows
             notes.append(
                 f"an owner with more than {most} row(s) counts as {most}, shared among all of them"
             )
@@ -796,6 +795,10 @@ class Statistics:
         heard = weights > 0
         effective = effective_people(weights[heard], sizes[heard])
         rule = "everybody alike, then level by level" if question.calibrated else question.weights
+        known = known_of(question.asked, self.schema, int(sizes.sum()))
+        facts = beside_facts(cells, known) if known else None
+        if facts is not None:
+            notes = (*notes, in_words(facts, question.calibrated))
         return Answer(
             str(question.asked),
             cells,
@@ -809,6 +812,7 @@ class Statistics:
             groups,
             matrix,
             notes,
+            facts,
         )
 
 

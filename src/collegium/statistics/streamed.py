@@ -81,7 +81,7 @@ class InParquet:
         self.groups: Mapping[str, Budget] = {budgets[i][0]: budgets[i][1] for i in used}
         self.sizes = owned[used]
         self._people = people
-        self.one_row_each = people is None or bool(people[1].max() <= 1)
+        self._one_row_each = people is None or bool(people[1].max() <= 1)
         self.named = owner is not None
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
@@ -90,7 +90,7 @@ class InParquet:
         for batch in self._read(read):
             group = self._place[self._codes(batch)]
             rows = np.ones(len(group), dtype=np.int64)
-            if self._people is not None and not self.one_row_each:
+            if self._people is not None and not self._one_row_each:
                 found = pc.index_in(_plain(batch.column(self._owner)), value_set=self._people[0])
                 rows = self._people[1][found.to_numpy(zero_copy_only=False)]
             inside = group >= 0

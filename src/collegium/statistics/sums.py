@@ -115,16 +115,18 @@ class Sums:
 
     def add(self, batch: Batch, read: tuple[NDArray[np.int64], Floats] | None = None) -> None:
         """Add the rows of a batch."""
+        # Of all rows: how many of them a question is about is nobody's business.
+        if len(batch.group) * int(self.weighing.steps.max()) > _MOST_STEPS:
+            raise InputError(
+                f"{len(batch.group):,} rows at once are more than can be added up exactly: give them in "
+                "batches"
+            )
         cells, values = self.features.read(batch.arrays) if read is None else read
         caps = self.weighing.caps(batch, self.features.width)
         inside = cells >= 0
         cells, values, caps = cells[inside], values[inside], caps[inside]
         if not len(cells):
             return
-        if len(cells) * int(self.weighing.steps.max()) > _MOST_STEPS:
-            raise InputError(
-                f"{len(cells):,} rows at once are more than can be added up exactly: give them in batches"
-            )
         n = len(self.features.keys)
         for j in range(self.features.width):
             # Whole numbers below 2**52, so that floats add them exactly.

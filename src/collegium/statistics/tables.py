@@ -44,12 +44,11 @@ class Table(Protocol):
     """Rows of people who granted budgets.
 
     ``groups``: budget of each group that has members. ``sizes`` (n_groups,): people of each.
-    ``one_row_each``: whether nobody has several rows. ``named``: whether owners are named.
+    ``named``: whether owners are named, and may have several rows.
     """
 
     groups: Mapping[str, Budget]
     sizes: NDArray[np.int64]
-    one_row_each: bool
     named: bool
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
@@ -78,7 +77,6 @@ class InMemory:
         }
         self.sizes = owned[used].astype(np.int64)
         rows = np.bincount(budgets.record_owner, minlength=budgets.n_owners)
-        self.one_row_each = bool(rows.max() == 1)
         self.named = budgets.named
         self._group = place[budgets.owner_group[budgets.record_owner]]
         self._rows = rows[budgets.record_owner].astype(np.int64)
