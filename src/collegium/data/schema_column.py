@@ -211,7 +211,9 @@ class Column:
         return {
             name: value
             for name, value in plain_values.items()
-            if value is not None and value is not False and value not in ([], {})
+            if value is not None
+            and value is not False
+            and not (isinstance(value, list | dict) and not value)
         }
 
     def _refuse_what_does_not_fit(self) -> None:

@@ -169,8 +169,9 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column, laplace
         largest = 1 - at * at
         spread, wide = _spread(at, largest, sums, heard.total, beside, heard, features, column)
         value = middle + half * float(sums[0]) / main / heard.total
-        ends = column.lower, column.upper
-        return heard.around(value, noise, half**2 * spread, 1.0, *ends, half**2 * wide)
+        return heard.around(
+            value, noise, half**2 * spread, 1.0, column.lower, column.upper, half**2 * wide
+        )
     a, b = float(sums[0]) / main, float(sums[1]) / main
     rows, one = a + b, heard.noise / main**2
     if rows < _TOO_FEW * math.sqrt(2 * one):
@@ -195,8 +196,8 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column, laplace
         return NOTHING
     root = math.sqrt(max(0.0, second**2 - first * third))
     low, high = (second - root) / first, (second + root) / first
-    ends = (column.lower + column.width * min(max(end, 0.0), 1.0) for end in (low, high))
-    return Estimate(estimate.value, estimate.noise, estimate.people, estimate.sample, *ends)
+    both = (column.lower + column.width * min(max(end, 0.0), 1.0) for end in (low, high))
+    return Estimate(estimate.value, estimate.noise, estimate.people, estimate.sample, *both)
 
 
 def total(
