@@ -43,6 +43,8 @@ _HOMES = {
     "collegium.sgd.door": ["individual_dpsgd"],
     "collegium.sgd.opacus_terms": ["opacus_terms"],
     "collegium.planner.recommend": ["recommend"],
+    "collegium.statistics.answers": ["Answer"],
+    "collegium.statistics.session": ["Statistics"],
     "collegium.study.chosen": ["plan"],
     "collegium.study.student_file": ["load_student"],
 }
@@ -73,6 +75,8 @@ if TYPE_CHECKING:
     from collegium.sgd.door import individual_dpsgd
     from collegium.sgd.opacus_terms import opacus_terms
     from collegium.sgd.regressor import DPSGDRegressor
+    from collegium.statistics.answers import Answer
+    from collegium.statistics.session import Statistics
     from collegium.study.chosen import plan
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
@@ -80,6 +84,7 @@ else:  # so that type checkers know every name, and that there are no others
 
 __all__ = [
     "Account",
+    "Answer",
     "Bagging",
     "Budget",
     "Budgets",
@@ -100,6 +105,7 @@ __all__ = [
     "PrivacyWarning",
     "Queries",
     "Schema",
+    "Statistics",
     "Uniform",
     "Upsampling",
     "Vanishing",

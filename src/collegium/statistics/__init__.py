@@ -1,1 +1,1 @@
-"""Counts, means, quantiles and tables of them, in which everybody weighs as much as their budget allows."""
+"""Questions to a private table, with an individual budget for every person in it."""

@@ -62,7 +62,7 @@ class Answer:
 
     @property
     def value(self) -> Any:
-        """A number; by keys, a Series; of covariances and the like, a DataFrame. NaN: too few people to say."""
+        """A number; by keys, a Series; of covariances a DataFrame. NaN: too few people to say."""
         if self.matrix is not None:
             return self.matrix
         return self._only("value")

@@ -130,6 +130,7 @@ class Heard:
         ``spread``: variance between people, of which a share of all takes part.
         """
         share = min(1.0, max(share, 1 / self.n))
+        spread *= self.n * share / max(self.n * share - 1, 1.0)
         people = spread * self.unequal / share
         margin = self.margin(noise, people)
         return Estimate(
@@ -271,10 +272,10 @@ def matrices(
 ) -> tuple[Floats, Floats]:
     """A function of first and second moments of several columns, and the standard errors of its entries.
 
-    ``of``: takes the moments E[z zᵀ] of z = (1, x'₁, …), where x' is -1 at a column's lower bound and 1 at its
-    upper one. Returns NaN where there are too few people. Standard errors are found by 400 draws, which are
-    public: of noise like the mechanism's, and of moments that vary as those of 1/(Σ w²/W² - 1/n) people with
-    a normal distribution do.
+    ``of``: takes the moments E[z zᵀ] of z = (1, x'₁, …), where x' is -1 at a column's lower bound and 1 at
+    its upper one. Returns NaN where there are too few people. Standard errors are found by 400 draws, which
+    are public: of noise like the mechanism's, and of moments that vary as those of 1/(Σ w²/W² - 1/n) people
+    with a normal distribution do.
     """
     size = len(columns) + 1
     norm = float(size**2 if laplace else size)
@@ -294,11 +295,6 @@ def matrices(
         return possible(found)
 
     rng = np.random.default_rng(0)
-    kind = (
-        (lambda n: rng.laplace(0, sd / math.sqrt(2), n))
-        if laplace
-        else (lambda n: rng.normal(0, sd, n))
-    )
     own = moments(sums)
     share = (
         1.0 if features.everybody else min(1.0, max(1 / heard.n, sums[0] / times[0] / heard.total))
@@ -306,7 +302,9 @@ def matrices(
     apart = math.sqrt(heard.unequal / share)
     draws = []
     for _ in range(_DRAWS):
-        noisy = moments(sums + kind(len(sums)))
+        shape = sums.shape
+        drawn = rng.laplace(0, sd / math.sqrt(2), shape) if laplace else rng.normal(0, sd, shape)
+        noisy = moments(sums + drawn)
         draws.append(of(possible(noisy + _as_others(own, apart, rng) - own)))
     return of(own), np.std(draws, axis=0)
 

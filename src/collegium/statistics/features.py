@@ -141,7 +141,7 @@ def features_of(
             column.numbers(arrays[name])
             for name, column in zip(asked.columns, columns, strict=True)
         ]
-        known = ~np.isnan(np.stack(numbers)).any(axis=0)
+        known = np.asarray(~np.isnan(np.stack(numbers)).any(axis=0))
         cell = np.where(known, cell_of(arrays, len(known)), -1)
         centred = np.stack(
             [

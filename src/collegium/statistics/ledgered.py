@@ -7,6 +7,7 @@ is never ended has cost all that it reserved.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Event
@@ -43,7 +44,8 @@ class StatisticsSpending(Spending):
         """Enter what was charged; nothing, if nothing was."""
         assert self._reservation is not None
         place = {name: cohort for cohort, name in enumerate(account.names)}
-        costs, uses = [], []
+        costs: list[Cost] = []
+        uses: list[list[dict[str, Any]]] = []
         for group, at_most in zip(self.allowance.groups, self._reservation.costs, strict=True):
             if not events or group not in place:
                 costs.append(Cost(0.0))

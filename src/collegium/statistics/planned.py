@@ -1,4 +1,4 @@
-"""What a question will cost and how far off its answer will be, under each rule of weights: public numbers."""
+"""What a question will cost, and how far off its answer will be under each rule: public numbers."""
 
 from __future__ import annotations
 

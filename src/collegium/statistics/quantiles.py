@@ -23,9 +23,10 @@ from collegium.errors import InputError
 from collegium.mechanisms.quantiles import quantile_range, quantile_scores
 from collegium.mechanisms.selection import choose
 from collegium.noise.grid import GRID
+from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.statistics.estimates import NOTHING, Estimate, half_width
 from collegium.statistics.features import Features
-from collegium.statistics.sums import Batch, NoiseSource, Weighing
+from collegium.statistics.sums import Batch, Weighing
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +45,8 @@ def range_for(price: Floats, laplace: bool) -> Floats:
 
     An η-bounded range costs the μ of (η/2, 0)-DP, 2Φ⁻¹(e^{η/2}/(1 + e^{η/2})).
     """
-    return price * (1 - 2.0**-40) if laplace else 2 * logit(ndtr(price / 2)) * (1 - 2.0**-30)
+    eta = price * (1 - 2.0**-40) if laplace else 2 * logit(ndtr(price / 2)) * (1 - 2.0**-30)
+    return np.asarray(eta, dtype=np.float64)
 
 
 def candidates_of(column: Column) -> Floats:
@@ -54,14 +56,14 @@ def candidates_of(column: Column) -> Floats:
     """
     step = column.grid
     if not step:
-        return np.linspace(column.lower, column.upper, STEPS + 1)
+        return np.asarray(np.linspace(column.lower, column.upper, STEPS + 1), dtype=np.float64)
     number = math.floor(column.width / step * (1 + 1e-12)) + 1
     if number > MOST_CANDIDATES:
         raise InputError(
             f"column {column!r} has {number:,} steps between its bounds, and at most {MOST_CANDIDATES:,} can "
             "be told apart: give it a larger step in the schema"
         )
-    return column.lower + step * np.arange(number)
+    return np.asarray(column.lower + step * np.arange(number), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,7 @@ class Ranks:
         return cls(total.reshape(n_cells, n), candidates)
 
     def draw(
-        self, level: float, step: float, noise: NoiseSource, query: int, purpose: str
+        self, level: float, step: float, noise: SecureNoise | SeededNoise, query: int, purpose: str
     ) -> NDArray[np.intp]:
         """One candidate for each cell."""
         below = np.cumsum(self.sensitive_steps, axis=1)
@@ -168,7 +170,7 @@ def estimate(
     known: NDArray[np.bool_],
     column: Column,
     confidence: float,
-    noise: NoiseSource,
+    noise: SecureNoise | SeededNoise,
     query: int,
 ) -> list[Estimate]:
     """Draw the quantile of each cell, and its interval.

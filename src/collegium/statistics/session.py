@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,22 +19,23 @@ from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Composition, Event, Nothing
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
-from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, as_budgets
+from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy, as_budgets
 from collegium.checks import check_number, check_whole, shown
 from collegium.data.schema import Schema
+from collegium.data.schema_arrays import n_rows, series_of
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
 from collegium.extremes import granting, part_of
 from collegium.noise.grid import GRID
-from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
+from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.personalisation.bins import few_budgets
 from collegium.statistics import estimates, quantiles
 from collegium.statistics.answers import Answer, table_of
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.features import Features, features_of
-from collegium.statistics.language import Asked, checked_question, parse_question
+from collegium.statistics.language import Asked, checked_question, parse_question, parse_where
 from collegium.statistics.planned import Plan, Trade, trade_of, wasted
 from collegium.statistics.sums import Sums, Weighing
-from collegium.statistics.tables import InMemory, Table
+from collegium.statistics.tables import InMemory, Table, paths_of, read_all
 from collegium.statistics.weights import RULES, effective_people, staircase
 
 if TYPE_CHECKING:
@@ -68,11 +70,15 @@ class Statistics:
     frame : DataFrame, Table, str, Path or list of these
         One row per record: of pandas, polars or pyarrow, in memory; or Parquet files, which are read in
         batches.
-    budgets : Budgets, array-like of float of shape (n_rows,), float or Budget
-        What each row's owner grants, as for :class:`~collegium.DPSGDClassifier`.
+    budgets : Policy, Budgets, array-like of float of shape (n_rows,), float or Budget
+        What each row's owner grants: a policy, where the table says each one's level (``privacy``); otherwise
+        as for :class:`~collegium.DPSGDClassifier`.
     schema : Schema
         Public types, bounds and categories of the columns (:class:`~collegium.Schema`). Values out of bounds
         count as the nearest bound; missing ones and unknown categories in none of the answers but counts.
+    privacy, owner : str, optional
+        With a policy: the columns of the table with each row's level, and the name of whom it is about
+        (default: each row is about somebody else).
     spend : float, default=1.0
         Share of what people have left that the session may use altogether: of μ² (Gaussian noise) or of ε
         (Laplace noise); without a ledger, of their budgets.
@@ -128,9 +134,11 @@ class Statistics:
     def __init__(
         self,
         frame: Any,
-        budgets: Budgets | Budget | ArrayLike | None = None,
+        budgets: Policy | Budgets | Budget | ArrayLike,
         *,
         schema: Schema | None = None,
+        privacy: str | None = None,
+        owner: str | None = None,
         spend: float = 1.0,
         questions: int = 10,
         ledger: Ledger | None = None,
@@ -167,22 +175,31 @@ class Statistics:
         self.answers: list[Answer] = []
         self._record: dict[_Question, Answer] = {}
         self._spend, self._questions, self._left = float(spend), questions, 1.0
-        self._noise: NoiseSource = SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
+        self._noise: SecureNoise | SeededNoise = (
+            SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
+        )
         self._spending: StatisticsSpending | None = None
         self._charged: list[Event] = []
         self._closed = False
         self._neighbours = (
             Neighbours.ADD_OR_REMOVE if neighbours in (None, "blanked") else Neighbours.ANY_CHANGE
         )
-        granted, frame = _who(frame, budgets, delta)
-        if ledger is not None:
-            from collegium.statistics.ledgered import begin  # a database comes with it
+        files = paths_of(frame)
+        if files and ledger is None:
+            self._table = _streamed(files, budgets, privacy, owner, schema)
+            self._kept = 1.0
+        else:
+            if files:
+                frame = read_all(files)
+            granted, frame = _who(frame, budgets, privacy, owner, delta)
+            if ledger is not None:
+                from collegium.statistics.ledgered import begin  # a database comes with it
 
-            self._neighbours, self._spending = begin(ledger, granted, neighbours, noise_seed)
-            ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
-            frame, granted = _taken(frame, self._spending.records), self._spending.budgets
-        self._budgets = few_budgets(granted)
-        self._table: Table = _table_of(frame, self._budgets, schema)
+                self._neighbours, self._spending = begin(ledger, granted, neighbours, noise_seed)
+                ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
+                frame, granted = _taken(frame, self._spending.records), self._spending.budgets
+            few = few_budgets(granted)
+            self._table, self._kept = InMemory(frame, few, schema), few.kept
         groups = self._table.groups
         self._account = GaussianAccountant(
             [one.epsilon for one in groups.values()],
@@ -376,7 +393,7 @@ class Statistics:
             blanked_only=self._neighbours is Neighbours.ADD_OR_REMOVE,
             direct=True,
             on_ledger=self._spending is not None,
-            regrouped=self._budgets.kept < 1,
+            regrouped=self._kept < 1,
         )
 
     def _which_noise(self, asked_for: str) -> str:
@@ -459,7 +476,9 @@ class Statistics:
         how = dict(how)
         by = how.pop("by", ())
         by = (by,) if isinstance(by, str) else tuple(by)
-        asked = checked_question(kind, columns, level, by, where or "", self.schema)
+        asked = checked_question(
+            kind, columns, level, by, parse_where(where, self.schema), schema=self.schema
+        )
         return self._answer(asked, how)
 
     def _how(self, asked: Asked, how: Mapping[str, Any]) -> tuple[str, float, _Question]:
@@ -488,7 +507,7 @@ class Statistics:
         return rule, share, _Question(asked, rule, calibrated, float(penalty))
 
     def _answer(self, asked: Asked, how: Mapping[str, Any]) -> Answer:
-        rule, share, question = self._how(asked, how)
+        _, share, question = self._how(asked, how)
         if question in self._record:
             return self._record[question]
         if asked.kind == "count" and self._is_public(asked):
@@ -732,8 +751,8 @@ class Statistics:
             ratio = wasted(trade, "proportional", prices, sizes)
             if ratio > 1:
                 notes.append(
-                    f"weights in proportion to budgets are predicted to err {ratio:.2f} times as much as uniform "
-                    "ones here: leave weights out"
+                    f"weights in proportion to budgets are predicted to err {ratio:.2f} times as much as "
+                    "uniform ones here: leave weights out"
                 )
                 warnings.warn(notes[-1], PrivacyWarning, stacklevel=5)
         if not self._table.one_row_each:
@@ -832,11 +851,36 @@ def _differences(prices: Floats) -> list[Floats]:
     return steps
 
 
-def _who(frame: Any, budgets: Any, delta: float) -> tuple[Budgets, Any]:
-    """Who granted what, and the rows of those who granted anything."""
-    from collegium.data.schema_arrays import n_rows
+def _streamed(
+    files: Sequence[Path], budgets: Any, privacy: str | None, owner: str | None, schema: Schema
+) -> Table:
+    from collegium.statistics.streamed import InParquet  # pyarrow's readers come with it
 
+    if not isinstance(budgets, Policy) or privacy is None:
+        raise InputError(
+            "files are read in batches, and say themselves what each row's owner granted: give a Policy as "
+            "budgets, and the column with the levels as privacy"
+        )
+    return InParquet(files, budgets, privacy, owner, schema)
+
+
+def _who(
+    frame: Any, budgets: Any, privacy: str | None, owner: str | None, delta: float
+) -> tuple[Budgets, Any]:
+    """Who granted what, and the rows of those who granted anything."""
     count = n_rows(frame)
+    if isinstance(budgets, Policy):
+        if privacy is None:
+            raise InputError(
+                "a policy says what levels mean, and privacy which column has each row's level: give "
+                "privacy='…', or policy.assign(levels) as budgets"
+            )
+        owners = None if owner is None else series_of(frame, owner)
+        budgets = budgets.assign(series_of(frame, privacy), owners)
+    elif privacy is not None or owner is not None:
+        raise InputError(
+            "privacy and owner name columns where budgets is a Policy: give a Policy, or leave them out"
+        )
     granted = as_budgets(budgets, delta, count)
     if len(granted) != count:
         raise InputError(f"{count:,} rows, but {len(granted):,} budgets: give one per row")
@@ -848,14 +892,10 @@ def _who(frame: Any, budgets: Any, delta: float) -> tuple[Budgets, Any]:
 
 def _taken(frame: Any, rows: NDArray[np.intp]) -> Any:
     """Rows of a frame of pandas, or of one that pyarrow understands."""
-    if len(rows) == len(frame):
+    if len(rows) == n_rows(frame):
         return frame
     if hasattr(frame, "iloc"):
         return frame.iloc[rows]
     import pyarrow as pa
 
     return pa.table(frame).take(pa.array(rows))
-
-
-def _table_of(frame: Any, budgets: Budgets, schema: Schema) -> Table:
-    return InMemory(frame, budgets, schema)

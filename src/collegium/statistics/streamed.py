@@ -131,7 +131,9 @@ class InParquet:
         owned[-1] = 0
         return owned, None
 
-    def _count_owners(self, policy: Policy) -> tuple[NDArray[np.int64], tuple[Any, NDArray[np.int64]]]:
+    def _count_owners(
+        self, policy: Policy
+    ) -> tuple[NDArray[np.int64], tuple[Any, NDArray[np.int64]]]:
         """Count owners by level, and each one's rows."""
         assert self._owner is not None
         parts: list[pd.DataFrame] = []
@@ -142,14 +144,17 @@ class InParquet:
                     f"{name.null_count:,} row(s) have no owner in column {self._owner!r}: name each one's"
                 )
             part = pd.DataFrame({"owner": name.to_pandas(), "level": self._codes(batch)})
-            parts.append(part.groupby(["owner", "level"], sort=False).size().reset_index(name="rows"))
+            parts.append(
+                part.groupby(["owner", "level"], sort=False).size().reset_index(name="rows")
+            )
             if len(parts) == 16:
                 parts = [_merged(parts)]
         table = _merged(parts)
         torn = int(table["owner"].duplicated().sum())
         if torn:
             raise RecordError(
-                f"{torn:,} owner(s) with two levels: all records of one owner need the same level", 0
+                f"{torn:,} owner(s) with two levels: all records of one owner need the same level",
+                0,
             )
         owned = np.bincount(table["level"], minlength=len(self._levels) + 1).astype(np.int64)
         owned[-1] = 0
@@ -164,7 +169,9 @@ def _merged(parts: list[pd.DataFrame]) -> pd.DataFrame:
 def _with_dictionaries(batch: Any) -> Any:
     """Text as a dictionary: each different word is looked at once."""
     columns = [
-        column.dictionary_encode() if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else column
+        column.dictionary_encode()
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        else column
         for column in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

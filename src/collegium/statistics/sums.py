@@ -82,7 +82,7 @@ class Weighing:
     @property
     def weights(self) -> Floats:
         """Weights of the groups; the largest is 1."""
-        return self.steps * GRID
+        return np.asarray(self.steps * GRID)
 
     @property
     def noise_variance(self) -> float:

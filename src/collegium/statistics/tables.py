@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +14,30 @@ from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows
 from collegium.errors import InputError
 from collegium.statistics.sums import Batch
+
+
+def paths_of(frame: Any) -> list[Path]:
+    """The files that were given instead of a table; none: it is one."""
+    given = frame if isinstance(frame, list | tuple) else [frame]
+    if not given or not all(isinstance(one, str | Path) for one in given):
+        return []
+    paths = [Path(one) for one in given]
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"there is no file {path}: give a table, or Parquet files")
+        if path.is_file() and path.suffix != ".parquet":
+            raise InputError(
+                f"{path} is no Parquet file: read it first, for instance with pandas.read_csv, and give the "
+                "table"
+            )
+    return paths
+
+
+def read_all(paths: Sequence[Path]) -> Any:
+    """Read Parquet files into memory."""
+    import pyarrow.dataset as ds
+
+    return ds.dataset([str(path) for path in paths], format="parquet").to_table()
 
 
 class Table(Protocol):
@@ -48,7 +73,9 @@ class InMemory:
         used = np.flatnonzero(owned)
         place = np.full(len(owned), -1, dtype=np.intp)
         place[used] = np.arange(len(used))
-        self.groups = {budgets.group_names[i]: budgets.groups[budgets.group_names[i]] for i in used}
+        self.groups: Mapping[str, Budget] = {
+            budgets.group_names[i]: budgets.groups[budgets.group_names[i]] for i in used
+        }
         self.sizes = owned[used].astype(np.int64)
         rows = np.bincount(budgets.record_owner, minlength=budgets.n_owners)
         self.one_row_each = bool(rows.max() == 1)

@@ -1,4 +1,4 @@
-"""How much everybody's record weighs in a mean or a count, and how wrong the answer will be: public numbers only.
+"""How much everybody weighs in a mean or a count, and how far off the answer will be: public numbers.
 
 Somebody in group g weighs w_g ≤ b_g, where b_g is what the budget allows in units of the noise: a sum of
 values that one person moves by w_g at most, plus noise of variance ν², costs that person w_g. Weights far
@@ -71,7 +71,7 @@ def saturation(
     noise_variance : float
         ν² in units of the values that a person may move by: 1 (Gaussian) or 2 (Laplace), times range squared.
     spread_variance : float
-        s²: how much values differ from person to person, in the same unit squared.
+        s²: how much values differ from person to person, in the same unit squared: divided by n - 1.
 
     Returns
     -------
@@ -157,7 +157,8 @@ def errors_of(
     >>> sizes = [540, 370, 90]
     >>> round(errors_of([0.01] * 3, sizes, 2.0, 0.25).population, 6)
     0.142302
-    >>> round(1000 * errors_of([0.01, 0.2, 1.0], sizes, 2.0, 0.3 * 0.7).table, 2)  # a count
+    >>> spread = 0.3 * 0.7 * 1000 / 999  # 300 of 1,000 people
+    >>> round(1000 * errors_of([0.01, 0.2, 1.0], sizes, 2.0, spread).table, 2)
     25.05
     """
     weight, people = _checked(weights, sizes)
@@ -180,11 +181,11 @@ def effective_people(weights: ArrayLike, sizes: ArrayLike) -> float:
 def staircase(bounds: Sequence[float] | Floats) -> list[Floats]:
     """Split budgets so that everybody is heard alike first, and the more generous once more, step by step.
 
-    With b₁ < b₂ < … the j-th sum is over the people of b_j and more, each with the weight √(b_j² - b_{j-1}²);
-    somebody of b_g pays Σ_{j≤g} (b_j² - b_{j-1}²) = b_g² in μ². The first sum is of everybody alike: unbiased,
-    however values go with budgets, at noise ν/b₁ per person, and no linear unbiased answer has less: of a
-    noisy vector to which a person of group g contributes a_g·x with ‖a_g‖ ≤ b_g, the answer c needs
-    c·a_g = 1 for each g, so ‖c‖ ≥ 1/b₁. (A noisy sum for each group, added up, has Σ ν²/b_g² instead of
+    With b₁ < b₂ < … the j-th sum is over the people of b_j and more, with the weight √(b_j² - b_{j-1}²);
+    somebody of b_g pays Σ_{j≤g} (b_j² - b_{j-1}²) = b_g² in μ². The first sum is of everybody alike:
+    unbiased, however values go with budgets, at noise ν/b₁ per person, and no linear unbiased answer has
+    less: of a noisy vector to which a person of group g contributes a_g·x with ‖a_g‖ ≤ b_g, the answer c
+    needs c·a_g = 1 for each g, so ‖c‖ ≥ 1/b₁. (A noisy sum for each group, added up, has Σ ν²/b_g² instead of
     ν²/b₁².) The other sums show what each group has alone.
 
     Returns
