@@ -216,7 +216,9 @@ def ask(
                 )
             needs = sorted({name for one in new for name in one.needs})
             form = FormOfCsv(separator, decimal)
-            frame, budgets = read_rows(table, needs, schema, granted, form, observer)
+            rows = read_rows(
+                table, needs, schema, granted, form, observer, may_stream=place is None
+            )
             settings = {
                 "schema": schema,
                 "spend": 1.0 if spend is None else spend,
@@ -227,7 +229,7 @@ def ask(
                 "confidence": confidence,
                 "noise_seed": noise_seed,
             }
-            session = session_of(frame, budgets, place, settings, only_plans=plan)
+            session = session_of(rows, place, settings, only_plans=plan)
             if plan:
                 stack.close()
                 _show_plans([session.plan(str(one), **how) for one in asked], as_json)
@@ -329,7 +331,7 @@ def _percent(shares: tuple[float, ...]) -> str:
 
 def _show_plans(plans: list[Plan], as_json: bool) -> None:
     if as_json:
-        print_json([dataclasses.asdict(one) for one in plans])
+        print_json({"plans": [dataclasses.asdict(one) for one in plans]})
         return
     for line in "\n".join(map(str, plans)).splitlines():
         out.print(line, soft_wrap=True)

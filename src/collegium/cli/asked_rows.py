@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,18 @@ def granted_as_said(
     return Granted(column, known, epsilon, delta, owner)
 
 
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table, in memory or on the disk, and what its people granted: what a session takes.
+
+    ``columns``: which columns of files have levels and owners.
+    """
+
+    frame: Any
+    budgets: Budgets | Policy
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class FormOfCsv:
     """How numbers and cells are written in a CSV file."""
@@ -91,11 +103,13 @@ def read_rows(
     granted: Granted,
     form: FormOfCsv,
     observer: Observer,
-) -> tuple[Any, Budgets]:
+    *,
+    may_stream: bool,
+) -> Rows:
     """Read the columns that questions need, and what everybody granted.
 
     ``needs``: columns that are asked about.
-    Returns the table, and budgets of its rows in order.
+    ``may_stream``: whether Parquet files may be read batch by batch for each question, if levels are in them.
     """
     wanted = list(dict.fromkeys([*needs, *granted.columns]))
     _refuse_missing_columns(path, wanted, granted, form)
@@ -104,9 +118,13 @@ def read_rows(
         frame: Any = read_table(path, separator=form.separator, as_text=True)
         _warn_of_people(frame, granted)
         frame = _with_numbers(frame[wanted], needs, schema, form.decimal)
+    elif may_stream and granted.policy is not None and granted.column is not None:
+        columns = {"privacy": granted.column, "owner": granted.owner}
+        told = {name: column for name, column in columns.items() if column is not None}
+        return Rows(str(path), granted.policy, told)
     else:
         frame = _of_parquet(path, wanted, observer)
-    return frame, _budgets_of(frame, granted, form.decimal)
+    return Rows(frame, _budgets_of(frame, granted, form.decimal))
 
 
 def taken(frame: Any, rows: NDArray[np.intp]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
-from collegium.cli.asked_rows import taken
+from collegium.cli.asked_rows import Rows, taken
 from collegium.errors import InputError
 from collegium.extremes import granting, part_of
 from collegium.ledger.places import Place, find_place
@@ -42,26 +42,29 @@ def place_of(
 
 
 def session_of(
-    frame: Any, budgets: Budgets, place: Place | None, settings: dict[str, Any], *, only_plans: bool
+    rows: Rows, place: Place | None, settings: dict[str, Any], *, only_plans: bool
 ) -> Statistics:
     """Open a session; on a ledger, what it may use is reserved there, unless it ``only_plans``."""
+    frame, budgets = rows.frame, rows.budgets
     if place is None:
-        return Statistics(frame, budgets, **settings)
+        return Statistics(frame, budgets, **rows.columns, **settings)
+    assert isinstance(budgets, Budgets)
     if not only_plans:
         replaced = settings["neighbours"] == "replaced"
         made = place.made(Neighbours.ANY_CHANGE if replaced else Neighbours.ADD_OR_REMOVE)
         return Statistics(frame, budgets, ledger=made, **settings)
+    planned = {**settings, "noise": _noise_on_ledger(settings)}
     ledger = place.opened()
     if ledger is None:  # these people have all that they granted
-        return Statistics(frame, budgets, **{**settings, "noise": _noise_on_ledger(settings)})
-    rows = granting(budgets)
-    people = part_of(budgets, rows) if len(rows) < len(budgets) else budgets
+        return Statistics(frame, budgets, **planned)
+    some = granting(budgets)
+    people = part_of(budgets, some) if len(some) < len(budgets) else budgets
     relation, spending = begin(ledger, people, settings["neighbours"], settings["noise_seed"])
-    of = "blanked" if relation is Neighbours.ADD_OR_REMOVE else "replaced"
-    planned = {**settings, "neighbours": of, "noise": _noise_on_ledger(settings)}
-    return Statistics(taken(frame, rows[spending.records]), spending.budgets, **planned)
+    planned["neighbours"] = "blanked" if relation is Neighbours.ADD_OR_REMOVE else "replaced"
+    return Statistics(taken(frame, some[spending.records]), spending.budgets, **planned)
 
 
 def _noise_on_ledger(settings: dict[str, Any]) -> str:
     """What a session on a ledger takes where nothing is said."""
-    return "gaussian" if settings["noise"] == "auto" else settings["noise"]
+    noise: str = settings["noise"]
+    return "gaussian" if noise == "auto" else noise
