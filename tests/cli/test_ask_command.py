@@ -105,6 +105,8 @@ def test_a_record_answers_again_for_free_and_without_the_table(ask, answers, fol
     assert len(json.loads(record.read_text())["answers"]) == 2
     uniform = answers("mean income", "--record", record, "--weights", "uniform")
     assert uniform["answers"][0]["from_record"] is False
+    seeded = answers("mean income", "--record", record, "--noise-seed", 1)
+    assert seeded["answers"][0]["from_record"] is False  # an answer without privacy is another one
     before = record.read_bytes()
     _, errors = ask("mean income", "--record", record, table="people.parquet", code=2)
     assert "holds answers about 'people.csv'" in errors

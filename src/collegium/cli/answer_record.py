@@ -27,15 +27,18 @@ _SHAPE = {
 class AnswerRecord:
     """Answers to questions about one table, under one schema.
 
-    They are told apart by question, rule of weights, and whether they are calibrated. Answers are what was
-    released: nothing in it is private.
+    They are told apart by question, rule of weights, whether they are calibrated, and whether their noise is
+    private. Answers are what was released: nothing in it is private.
 
     ``file``: None: nothing is kept.
     ``table``: name of the file with the private table.
+    ``private_noise``: of the answers that are wanted; of new ones, too.
     """
 
-    def __init__(self, file: Path | None, schema: Schema, table: str) -> None:
-        self._file = file
+    def __init__(
+        self, file: Path | None, schema: Schema, table: str, private_noise: bool = True
+    ) -> None:
+        self._file, self._private = file, private_noise
         self._head = {"schema": schema.digest, "table": table}
         self._answers: list[dict[str, Any]] = []
         if file is None or not file.exists() or not file.stat().st_size:
@@ -55,29 +58,26 @@ class AnswerRecord:
 
     def find(self, asked: Asked, *, weights: str, calibrated: bool) -> dict[str, Any] | None:
         """Take the answer that was given to a question; None where it is a new one."""
-        wanted = (str(asked), weights, calibrated)
+        wanted = (str(asked), weights, calibrated, self._private)
+        names = ("question", "weights", "calibrated", "private_noise")
         for one in self._answers:
-            if (one["question"], one["weights"], one["calibrated"]) == wanted:
+            if tuple(one[name] for name in names) == wanted:
                 return one
         return None
 
-    def add(
-        self, asked: Asked, answer: Answer, private_noise: bool, *, weights: str, calibrated: bool
-    ) -> dict[str, Any]:
-        """Keep an answer, durably; returns what is kept."""
-        entry: dict[str, Any] = {
+    def add(self, asked: Asked, answer: Answer, *, weights: str, calibrated: bool) -> None:
+        """Keep an answer, durably."""
+        entry = {
             **answer.to_dict(),
             "question": str(asked),
             "weights": weights,
             "calibrated": calibrated,
-            "private_noise": private_noise,
+            "private_noise": self._private,
             "text": str(answer),
         }
-        entry = dict(json.loads(json.dumps(entry)))
-        self._answers.append(entry)
+        self._answers.append(json.loads(json.dumps(entry)))
         if self._file is not None:
             content = {**self._head, "answers": self._answers}
             write_durably(
                 self._file, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
             )
-        return entry

@@ -199,7 +199,7 @@ def ask(
         refuse_among_a_studys_files(path)
     if out_file is not None:
         refuse_taken(out_file)
-    kept = AnswerRecord(record, schema, table.name)
+    kept = AnswerRecord(record, schema, table.name, private_noise=noise_seed is None)
     how: dict[str, Any] = {"weights": weights, "calibrated": calibrated}
     new = asked if plan else [one for one in asked if kept.find(one, **how) is None]
     statement: PrivacyStatement | None = None
@@ -240,7 +240,7 @@ def ask(
             for place_in_order, one in enumerate(sorted(new, key=lambda one: one.needs != ())):
                 share = 1 / (len(new) - place_in_order)
                 answer = session.ask(str(one), **how, spend=share)
-                kept.add(one, answer, noise_seed is None, **how)
+                kept.add(one, answer, **how)
                 observer.advanced(place_in_order + 1, len(new))
             statement = session.privacy_
     entries = [(one in new, kept.find(one, **how) or {}) for one in asked]
