@@ -1,6 +1,7 @@
 """A public schema: what it refuses, that it comes back from its file, and that it says nothing of a row."""
 
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -173,12 +174,31 @@ def test_what_is_public_about_a_table_may_be_refused():
         SCHEMA.arrays([[1]], ["age"])
 
 
-@given(st.lists(st.one_of(st.none(), st.text(max_size=3), st.floats(), st.integers(-300, 300))))
+ODD = [
+    [1],
+    {"a": 1},
+    b"x",
+    Decimal("3.5"),
+    Decimal("sNaN"),
+    1j,
+    10**400,
+    -(10**5000),
+    "\ud800",
+    "1e400",
+]
+ODD += [np.array([1, 2]), np.float32(1e30), pd.NaT, pd.NA, pd.Timestamp("2020-01-01"), object()]
+CELLS = st.one_of(
+    st.none(), st.text(max_size=3), st.floats(), st.integers(-300, 300), st.sampled_from(ODD)
+)
+
+
+@given(st.lists(CELLS))
 @settings(max_examples=60, deadline=None)
 def test_no_private_value_raises_and_all_numbers_are_within_bounds(cells):
-    frame = pd.DataFrame(
-        dict.fromkeys(["age", "pay per hour", "sex", "smoker"], cells), dtype=object
-    )
+    column = pd.Series([None] * len(cells), dtype=object)
+    for place, cell in enumerate(cells):
+        column.iat[place] = cell
+    frame = pd.DataFrame(dict.fromkeys(["age", "pay per hour", "sex", "smoker"], column))
     rows = SCHEMA.arrays(frame, list(frame.columns))
     for name in ("age", "pay per hour"):
         known = rows[name][~np.isnan(rows[name])]

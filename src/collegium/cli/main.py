@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from collegium.cli import (
     account,
+    ask,
     audit,
     forget,
     init,
@@ -55,6 +56,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "predict": predict.predict,
         "onnx": predict.onnx,
     },
+    _ASK: {"ask": ask.ask},
     _OWN: {"label": votes.label, "account": account.account},
     _PEOPLE: {
         "statement": statement.statement,

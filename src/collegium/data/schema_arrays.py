@@ -6,6 +6,8 @@ Whether that happened to anybody is told to nobody, since a message about it wou
 
 from __future__ import annotations
 
+from decimal import Decimal
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.checks import nearest, shown
-from collegium.data.column_types import DATE, kind_of, numbers_of
+from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
 from collegium.data.schema_column import CATEGORY, FLAG, WHOLE, Column, flag_words
 from collegium.errors import InputError
 from collegium.names import as_names
@@ -54,13 +56,13 @@ def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
     Returns (n,): numbers within bounds with NaN where one is missing; or the places of categories, or 0 and
     1 for no and yes, with -1 where it is missing or unknown.
     """
-    if column.kind == CATEGORY:
-        return _places(series, {key: place for place, key in enumerate(column.keys)}, fold=False)
     if kind_of(series.dtype) == DATE:
         raise InputError(
-            f"column {name!r} holds dates, and {column.kind} in the schema: make numbers of them, or set "
-            "kind = 'text'"
+            f"column {name!r} holds dates, and {column.kind} in the schema: make numbers or text of "
+            "them, or set kind = 'text'"
         )
+    if column.kind == CATEGORY:
+        return _places(series, {key: place for place, key in enumerate(column.keys)}, fold=False)
     if column.kind == FLAG:
         return _places(series, flag_words(), fold=True)
     numbers = _numbers(series)
@@ -74,6 +76,8 @@ def _numbers(series: pd.Series) -> NDArray[np.float64]:
     if isinstance(series.dtype, pd.CategoricalDtype):
         numbers = _numbers(pd.Series(series.cat.categories))
         return np.asarray(np.append(numbers, np.nan)[series.cat.codes.to_numpy()])
+    if kind_of(series.dtype) == TEXT and not isinstance(series.dtype, pd.StringDtype):
+        series = pd.Series(_readable(series), dtype=object)
     return np.array(numbers_of(series), dtype=np.float64)
 
 
@@ -96,11 +100,32 @@ def _places(series: pd.Series, keys: dict[str, int], *, fold: bool) -> NDArray[n
 
 def _spelt(cells: pd.Series) -> NDArray[np.object_]:
     """Spell cells as names are spelt; numbers that several whole numbers are read as have no name."""
-    found: list[Any] = cells.astype(object).tolist()
+    found = _readable(cells)
     for place, cell in enumerate(found):
         if isinstance(cell, (float, np.floating)) and abs(float(cell)) > _MOST_EXACT:
             found[place] = None
     return as_names(found)
+
+
+def _readable(cells: pd.Series) -> list[Any]:
+    """Take text and numbers; whatever else stands in a cell is missing: no reader stumbles over it."""
+    found: list[Any] = cells.astype(object).tolist()
+    return [c if type(c) is str and c.isascii() else _text_or_number(c) for c in found]
+
+
+def _text_or_number(cell: Any) -> Any:
+    try:
+        if isinstance(cell, str):
+            cell.encode()
+        elif isinstance(cell, Decimal):
+            return float(cell)
+        elif isinstance(cell, Integral):
+            float(cell)
+        elif not isinstance(cell, (float, np.floating, np.bool_)):
+            return None
+    except (ValueError, OverflowError):  # half a letter, no number at all, or too large a one
+        return None
+    return cell
 
 
 def _as_arrow(frame: Any) -> Any:
