@@ -395,6 +395,7 @@ class Statistics:
             blanked_only=self._neighbours is Neighbours.ADD_OR_REMOVE,
             direct=True,
             on_ledger=self._spending is not None,
+            what_is_left=self._spending is not None,
             regrouped=self._kept < 1,
         )
 
