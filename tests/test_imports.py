@@ -9,7 +9,7 @@ import collegium
 
 ROOT = Path(collegium.__file__).parent
 ORDER = [
-    "cli", "study", "report", "attacks", "planner", "sgd", "pate", "models", "data", "ledger",
+    "cli", "study", "report", "attacks", "planner", "sgd", "pate", "models", "statistics", "data", "ledger",
     "mechanisms", "personalisation", "noise", "accounting",
 ]  # fmt: skip
 FACES = {"collegium", "collegium.accounting", "collegium.ledger", "collegium.mechanisms"} | {

@@ -15,6 +15,7 @@ _HOMES = {
     "collegium.accounting.statement": ["PrivacyStatement"],
     "collegium.budgets": ["Budget", "Budgets", "Policy"],
     "collegium.data.datasets": ["load_dataset"],
+    "collegium.data.schema": ["Schema"],
     "collegium.errors": ["CollegiumError", "PrivacyWarning"],
     "collegium.ledger.ledger": ["Ledger"],
     "collegium.pate.classifier": ["PATEClassifier"],
@@ -42,6 +43,8 @@ _HOMES = {
     "collegium.sgd.door": ["individual_dpsgd"],
     "collegium.sgd.opacus_terms": ["opacus_terms"],
     "collegium.planner.recommend": ["recommend"],
+    "collegium.statistics.answers": ["Answer"],
+    "collegium.statistics.session": ["Statistics"],
     "collegium.study.chosen": ["plan"],
     "collegium.study.student_file": ["load_student"],
 }
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
     from collegium.budgets import Budget, Budgets, Policy
     from collegium.data.datasets import load_dataset
+    from collegium.data.schema import Schema
     from collegium.errors import CollegiumError, PrivacyWarning
     from collegium.ledger.ledger import Ledger
     from collegium.pate.classifier import PATEClassifier
@@ -71,6 +75,8 @@ if TYPE_CHECKING:
     from collegium.sgd.door import individual_dpsgd
     from collegium.sgd.opacus_terms import opacus_terms
     from collegium.sgd.regressor import DPSGDRegressor
+    from collegium.statistics.answers import Answer
+    from collegium.statistics.session import Statistics
     from collegium.study.chosen import plan
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
@@ -78,6 +84,7 @@ else:  # so that type checkers know every name, and that there are no others
 
 __all__ = [
     "Account",
+    "Answer",
     "Bagging",
     "Budget",
     "Budgets",
@@ -97,6 +104,8 @@ __all__ = [
     "PrivacyStatement",
     "PrivacyWarning",
     "Queries",
+    "Schema",
+    "Statistics",
     "Uniform",
     "Upsampling",
     "Vanishing",

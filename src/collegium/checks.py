@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Collection
 from numbers import Integral, Real
@@ -85,6 +86,18 @@ def listed(names: Any, most: int = 20) -> str:
     if len(texts) <= most:
         return ", ".join(texts)
     return f"{', '.join(texts[:most])}, … ({len(texts):,} in all)"
+
+
+def nearest(name: str, allowed: Collection[str]) -> str:
+    """Say which of some names was probably meant, or which there are.
+
+    Examples
+    --------
+    >>> nearest("agee", ["age", "sex"]), nearest("?", ["age", "sex"])
+    ("did you mean 'age'?", 'allowed are age, sex')
+    """
+    near = difflib.get_close_matches(name, allowed, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"allowed are {listed(allowed)}"
 
 
 def is_whole(value: Any) -> bool:

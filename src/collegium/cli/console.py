@@ -147,11 +147,16 @@ def warn_of(sentence: str) -> None:
 
 def print_json(content: Any) -> None:
     """Print JSON to the standard output, and nothing else; what a terminal would obey is escaped."""
-    text = json.dumps(_finite(content), indent=2, ensure_ascii=False)
+    text = json_text(content)
     if not can_be_shown(text, sys.stdout):
         text = json.dumps(_finite(content), indent=2)
     text = _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     sys.stdout.write(text + "\n")
+
+
+def json_text(content: Any) -> str:
+    """Write JSON for people: infinity as text, and no NaN."""
+    return json.dumps(_finite(content), indent=2, ensure_ascii=False)
 
 
 def _finite(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from collegium.cli import (
     account,
+    ask,
     audit,
     forget,
     init,
@@ -19,6 +20,7 @@ from collegium.cli import (
     policy,
     predict,
     receipt,
+    schema,
     statement,
     studies,
     verify,
@@ -43,6 +45,7 @@ app = typer.Typer(
 _START, _STUDY = "Start", "A study, from its TOML file to its release"
 _OWN, _PEOPLE = "Votes and numbers of your own", "People, and what they were promised"
 _CHECK = "Check and attack"
+_ASK = "Questions to a table"
 
 _PANELS: dict[str, dict[str, Callable[..., None]]] = {
     _START: {"demo": studies.demo, "init": init.init},
@@ -53,6 +56,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
         "predict": predict.predict,
         "onnx": predict.onnx,
     },
+    _ASK: {"ask": ask.ask},
     _OWN: {"label": votes.label, "account": account.account},
     _PEOPLE: {
         "statement": statement.statement,
@@ -64,6 +68,7 @@ _PANELS: dict[str, dict[str, Callable[..., None]]] = {
 for _panel, _commands in _PANELS.items():
     for _name, _command in _commands.items():
         app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(schema.app, name="schema", rich_help_panel=_ASK)
 app.add_typer(policy.app, name="policy", rich_help_panel=_PEOPLE)
 app.add_typer(ledger.app, name="ledger", rich_help_panel=_PEOPLE)
 

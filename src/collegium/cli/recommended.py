@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def show_choice(found: Recommendation) -> None:
     """Print what was chosen, why, and what to expect."""
     from collegium.planner.recommend import NOT_WORTH_IT
-    from collegium.study.toml_text import toml_text
+    from collegium.toml_files import toml_text
 
     out.print(f"Chosen from public facts alone: {found.method}", style="bold", soft_wrap=True)
     for section, keys in found.sections.items():

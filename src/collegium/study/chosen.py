@@ -29,7 +29,7 @@ from collegium.study.foretold import keep_foretold
 from collegium.study.on_ledger import begin_study, place_of
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
-from collegium.study.toml_text import toml_text
+from collegium.toml_files import toml_text
 
 CHOSEN = "chosen.toml"
 _HEAD = """\

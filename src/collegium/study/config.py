@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from collegium.checks import exact_float, shown
+from collegium.checks import nearest, shown
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
 from collegium.pate.settings import Account
@@ -26,6 +24,7 @@ from collegium.study.sections import (
 )
 from collegium.study.study_settings import StudyConfig
 from collegium.study.together import check_together
+from collegium.toml_files import read_toml
 
 __all__ = ["StudyConfig", "config_from", "read_config"]
 
@@ -38,26 +37,6 @@ def read_config(path: str | Path) -> StudyConfig:
         return config_from(given, file.resolve().parent)
     except InputError as error:
         raise ConfigError(f"{file}: {error}") from None
-
-
-def read_toml(file: Path) -> dict[str, Any]:
-    """Read a TOML file; only what it says is not checked."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(
-            f"there is no file {file}: `collegium init {file}` writes one to fill in"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from None
-    try:
-        return tomllib.loads(text, parse_float=exact_float)
-    except (
-        ValueError,
-        OverflowError,
-        RecursionError,
-    ) as error:  # numbers too long, or lists too deep, to be read
-        raise ConfigError(f"{file} is not valid TOML: {' '.join(str(error).split())}") from None
 
 
 def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
@@ -112,6 +91,4 @@ def check_names(section: str, keys: Collection[str]) -> None:
 
 
 def _unknown(what: str, name: str, allowed: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, allowed, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"allowed are {', '.join(allowed)}"
-    return f"unknown {what}: {hint}"
+    return f"unknown {what}: {nearest(name, allowed)}"

@@ -7,7 +7,7 @@ import textwrap
 
 from collegium.parameters import Setting, settings_of
 from collegium.study.sections import SECTIONS, Teachers
-from collegium.study.toml_text import toml_text
+from collegium.toml_files import toml_text
 
 _SHOWN = {
     "data.private": '"private.csv"',

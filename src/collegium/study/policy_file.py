@@ -11,9 +11,10 @@ from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Policy
 from collegium.checks import shown
 from collegium.errors import ConfigError, InputError
-from collegium.study.config import check_names, config_from, read_toml
+from collegium.study.config import check_names, config_from
 from collegium.study.sections import SECTIONS, Privacy
 from collegium.study.study_settings import StudyConfig
+from collegium.toml_files import read_toml
 
 
 @dataclass(frozen=True)

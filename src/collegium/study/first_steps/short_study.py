@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from collegium.study.sections import Data, Privacy, Study
-from collegium.study.toml_text import toml_text
+from collegium.toml_files import toml_text
 
 CLASSES_LEFT_OUT = (
     '# classes = ["no", "yes"]  # left out: read off private labels, which no guarantee covers'

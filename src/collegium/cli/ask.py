@@ -1,0 +1,337 @@
+"""The ask command: counts, means, quantiles and tables of a private table, within everybody's own budget."""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from collegium.cli.console import hush, json_text, out, print_json
+from collegium.cli.options import GUARANTEE, ON_LEDGER, PATH_OPTION, Quiet
+from collegium.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from collegium.accounting.statement import PrivacyStatement
+    from collegium.statistics.planned import Plan
+
+_WHO = "Whose rows these are, and what they granted"
+_HOW = "How it is answered"
+
+
+def ask(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help="The private table: .csv, .csv.gz, .parquet (file or folder).",
+            metavar="TABLE",
+            show_default=False,
+        ),
+    ],
+    questions: Annotated[
+        list[str],
+        typer.Argument(
+            help='Each in quotes: "mean income by sex where age >= 40".',
+            metavar="QUESTION…",
+            show_default=False,
+        ),
+    ],
+    schema_file: Annotated[
+        Path,
+        typer.Option(
+            "--schema", help="What is public about the table (`collegium schema`).", **PATH_OPTION
+        ),
+    ] = Path("schema.toml"),
+    privacy: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with each row's privacy level; without --levels and --policy, with ε.",
+            metavar="COLUMN",
+            rich_help_panel=_WHO,
+        ),
+    ] = None,
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            help="What each level means, as epsilon: high=1,average=2,low=3.",
+            metavar="NAME=EPSILON,…",
+            rich_help_panel=_WHO,
+        ),
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML with levels and delta; a study's file will do.",
+            **PATH_OPTION,
+            rich_help_panel=_WHO,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Instead of a column: everybody's ε.", rich_help_panel=_WHO),
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(help="δ of everybody, unless --policy says it.", rich_help_panel=_WHO)
+    ] = 1e-5,
+    owner: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that says whose row it is. Left out: each is another person's.",
+            metavar="COLUMN",
+            rich_help_panel=_WHO,
+        ),
+    ] = None,
+    spend: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of what people have left that these questions take together. Default: all, without "
+            "a ledger.",
+            rich_help_panel=GUARANTEE,
+        ),
+    ] = None,
+    neighbours: Annotated[
+        str | None,
+        typer.Option(
+            help="What is hidden: whether a person's rows are there or blanked, or also which they are "
+            "(replaced). Default: what the ledger promises, else blanked.",
+            rich_help_panel=GUARANTEE,
+        ),
+    ] = None,
+    weights: Annotated[
+        str,
+        typer.Option(
+            help="How budgets become weights: saturating, proportional or uniform.",
+            rich_help_panel=_HOW,
+        ),
+    ] = "saturating",
+    calibrated: Annotated[
+        bool,
+        typer.Option(
+            help="Hear everybody alike, whatever they granted: where budgets go with the data.",
+            rich_help_panel=_HOW,
+        ),
+    ] = False,
+    noise: Annotated[
+        str, typer.Option(help="auto, gaussian or laplace.", rich_help_panel=_HOW)
+    ] = "auto",
+    confidence: Annotated[
+        float, typer.Option(help="Of the intervals.", rich_help_panel=_HOW)
+    ] = 0.95,
+    noise_seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Seeded noise, for experiments: NOT PRIVATE.", min=0, rich_help_panel=_HOW
+        ),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="A file, postgresql://USER@HOST/DATABASE, or none. Default: COLLEGIUM_LEDGER, else, with "
+            "--owner, people.ledger beside the table.",
+            rich_help_panel=ON_LEDGER,
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", help="File of the ledger's key.", **PATH_OPTION, rich_help_panel=ON_LEDGER
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of answers (JSON): what stands in it is answered from it, for free; what is new is "
+            "added.",
+            **PATH_OPTION,
+        ),
+    ] = None,
+    out_file: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the answers as JSON as well.", **PATH_OPTION),
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="Between the cells of a CSV file.", metavar="CHARACTER")
+    ] = None,
+    decimal: Annotated[
+        str,
+        typer.Option(help="Before the decimals of numbers in a CSV file.", metavar="CHARACTER"),
+    ] = ".",
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan", help="Say what it would cost, and how far off it would be. Spends nothing."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Ask a private table for counts, means, quantiles and tables, within everybody's own budget.
+
+    Questions: count, sum, mean, var, std, median, quantile(0.9), histogram, crosstab A, B, cov, corr, ridge
+    Y on A, B; then by GROUPS and where CONDITION. They share what is spent evenly. The schema is public.
+
+    Example: collegium ask people.csv --schema schema.toml --privacy level --levels high=1,low=3
+    "mean income by sex where age >= 40" "median age"
+
+    Example: collegium ask visits.parquet --privacy level --policy policy.toml --owner patient --spend 0.1
+    "count where diagnosis in ('A', 'B') and not smoker"
+    """
+    from collegium.checks import check_choice
+    from collegium.cli.answer_record import AnswerRecord
+    from collegium.cli.asked_rows import FormOfCsv, granted_as_said, read_rows
+    from collegium.cli.asked_session import place_of, session_of
+    from collegium.cli.outputs import refuse_among_a_studys_files, refuse_taken, write_named
+    from collegium.cli.progress import watching
+    from collegium.data.schema import Schema
+    from collegium.statistics.language import parse_question
+    from collegium.statistics.weights import RULES
+
+    hush(quiet)
+    schema = Schema.read(schema_file)
+    asked = list(dict.fromkeys(parse_question(question, schema) for question in questions))
+    check_choice("decimal", decimal, (".", ","))
+    check_choice("weights", weights, RULES)
+    for path in filter(None, (record, out_file)):
+        refuse_among_a_studys_files(path)
+    if out_file is not None:
+        refuse_taken(out_file)
+    kept = AnswerRecord(record, schema, table.name, private_noise=noise_seed is None)
+    how: dict[str, Any] = {"weights": weights, "calibrated": calibrated}
+    new = asked if plan else [one for one in asked if kept.find(one, **how) is None]
+    statement: PrivacyStatement | None = None
+    place = None
+    with ExitStack() as stack:
+        if new:
+            observer = stack.enter_context(watching(not as_json))
+            granted = granted_as_said(privacy, levels, policy, epsilon, delta, owner)
+            place = place_of(ledger, key, table, owner, noise_seed, observer)
+            if place is not None and spend is None and not plan:
+                raise InputError(
+                    f"the ledger {place} remembers for good what is spent: say with --spend which share of "
+                    "what people have left these questions may take, such as --spend 0.1; or --ledger none"
+                )
+            needs = sorted({name for one in new for name in one.needs})
+            form = FormOfCsv(separator, decimal)
+            rows = read_rows(
+                table, needs, schema, granted, form, observer, may_stream=place is None
+            )
+            settings = {
+                "schema": schema,
+                "spend": 1.0 if spend is None else spend,
+                "questions": len(new),
+                "noise": noise,
+                "weights": weights,
+                "neighbours": neighbours,
+                "confidence": confidence,
+                "noise_seed": noise_seed,
+            }
+            session = session_of(rows, place, settings, only_plans=plan)
+            if plan:
+                stack.close()
+                _show_plans([session.plan(str(one), **how) for one in asked], as_json)
+                return
+            stack.enter_context(session)
+            observer.stage("answers", len(new))
+            # How many people there are costs nothing, so that it comes first and the others share all.
+            for place_in_order, one in enumerate(sorted(new, key=lambda one: one.needs != ())):
+                share = 1 / (len(new) - place_in_order)
+                answer = session.ask(str(one), **how, spend=share)
+                kept.add(one, answer, **how)
+                observer.advanced(place_in_order + 1, len(new))
+            statement = session.privacy_
+    entries = [(one in new, kept.find(one, **how) or {}) for one in asked]
+    content = {
+        "schema": schema.digest,
+        "answers": [{**entry, "from_record": not is_new} for is_new, entry in entries],
+        "privacy": None if statement is None else statement.to_dict(),
+        **({} if place is None else {"ledger": str(place)}),
+    }
+    if out_file is not None:
+        write_named(out_file, json_text(content).encode())
+    if as_json:
+        print_json(content)
+        return
+    _show(entries, statement)
+    if place is not None:
+        out.print(
+            f"Entered in the ledger {place}: `collegium ledger show {place}` tells what is left.",
+            soft_wrap=True,
+        )
+    if out_file is not None:
+        out.print(f"Wrote {out_file}.", soft_wrap=True)
+
+
+def _show(entries: list[tuple[bool, dict[str, Any]]], statement: PrivacyStatement | None) -> None:
+    """Print a line for each answer (and each of its groups), then who is heard and what they paid."""
+    if not all(entry["private_noise"] for _, entry in entries):
+        out.insist("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
+    for is_new, entry in entries:
+        for line in entry["text"].splitlines():
+            out.insist(line, soft_wrap=True)
+        heard = f"as if {entry['effective']:,.0f} of {entry['people']:,} people were heard alike"
+        again = "" if is_new else "; answered before, and free"
+        out.print(f"  {heard}{again}", style="dim", soft_wrap=True)
+        for note in entry["notes"]:
+            out.print(f"  • {note}", soft_wrap=True)
+    if statement is not None:
+        if statement.large_deltas:
+            out.print(f"{statement.large_deltas}.", style="bold yellow", soft_wrap=True)
+        out.print(_paid_table([entry for is_new, entry in entries if is_new], statement))
+
+
+def _paid_table(entries: list[dict[str, Any]], statement: PrivacyStatement) -> Table:
+    """Tabulate who is heard how much, and what each person paid for all new answers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from collegium.accounting.statement import left_out, percent_spent
+    from collegium.cli.console import MEMBERS
+
+    one, many, unit = MEMBERS[statement.unit]
+    table = Table(
+        title=f"Who is heard, and what each {one} paid", title_justify="left", box=SIMPLE_HEAD
+    )
+    table.add_column("group")
+    for name in (many, "share", "weight", "budget ε", "paid ε", "of budget"):
+        table.add_column(name, justify="right")
+    heard: dict[str, list[tuple[float, float]]] = {}
+    for entry in entries:
+        for row in entry["represented"]:
+            heard.setdefault(str(row["group"]), []).append((row["share"], row["weight"]))
+    for row in statement.shown:
+        granted, paid = statement.in_digits(row)
+        shares, weights = zip(*heard.get(row.group, [(0.0, 0.0)]), strict=True)
+        table.add_row(
+            row.group,
+            f"{row.owners:,}",
+            _percent(shares),
+            _percent(weights),
+            granted,
+            paid,
+            percent_spent(row.share),
+        )
+    deltas = ", ".join(sorted({f"{row.budget.delta:g}" for row in statement.shown}))
+    few = left_out(len(statement.groups))
+    table.caption = (
+        f"ε per {unit}, at δ = {deltas}; share: of {many}, weight: of what is heard; neighbouring data sets: "
+        f"{statement.adjacency}" + f"; {few}" * bool(few)
+    )
+    table.caption_justify = "left"
+    return table
+
+
+def _percent(shares: tuple[float, ...]) -> str:
+    low, high = (f"{100 * share:.1f}" for share in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _show_plans(plans: list[Plan], as_json: bool) -> None:
+    if as_json:
+        print_json({"plans": [dataclasses.asdict(one) for one in plans]})
+        return
+    for line in "\n".join(map(str, plans)).splitlines():
+        out.print(line, soft_wrap=True)

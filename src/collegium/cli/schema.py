@@ -1,0 +1,116 @@
+"""The schema commands: what is publicly known of a private table, drafted from public records, and shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from collegium.cli.console import err, hush, out, print_json
+from collegium.cli.options import PATH_OPTION, Quiet
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from collegium.data.schema import Schema
+
+app = typer.Typer(
+    help="Public schema of a private table: bounds, categories, what is known.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def init(
+    public: Annotated[
+        Path,
+        typer.Argument(
+            help="PUBLIC records (.csv, .csv.gz, .parquet): what is drafted tells of them.",
+            metavar="PUBLIC",
+            show_default=False,
+        ),
+    ],
+    out_file: Annotated[
+        Path, typer.Option("--out", help="The file that is written.", **PATH_OPTION)
+    ] = Path("schema.toml"),
+    quiet: Quiet = False,
+) -> None:
+    """Draft a schema from public records: bounds rounded outwards, categories, means and shares.
+
+    Never give it private records: a schema is read by everybody. What to check stands beside each column.
+
+    Example: collegium schema init public.csv --out schema.toml
+    """
+    from collegium.cli.outputs import refuse_taken, write_named
+    from collegium.data.schema import Schema
+
+    hush(quiet)
+    refuse_taken(out_file)
+    schema = Schema.from_public(public)
+    write_named(out_file, schema.toml().encode())
+    out.print(_table(schema))
+    err.print(
+        "Everything here is told to everybody: check that no private record was among these.",
+        soft_wrap=True,
+    )
+    out.insist(
+        f"Wrote {out_file}: check bounds and categories before private rows are asked.",
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def show(
+    file: Annotated[Path, typer.Argument(help="A schema (TOML).", metavar="FILE")] = Path(
+        "schema.toml"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Show a schema, and check it.
+
+    Example: collegium schema show schema.toml
+    """
+    from collegium.data.schema import Schema
+
+    schema = Schema.read(file)
+    if as_json:
+        columns = {name: column.said() for name, column in schema.items()}
+        print_json(
+            {"digest": schema.digest, "rows_per_owner": schema.rows_per_owner, "columns": columns}
+        )
+        return
+    out.print(_table(schema))
+    rows = schema.rows_per_owner
+    out.print(
+        f"One person counts for at most {rows:,} row{'s' * (rows != 1)}. Digest: {schema.digest[:16]}…",
+        soft_wrap=True,
+    )
+
+
+def _table(schema: Schema) -> Table:
+    """Tabulate the columns of a schema."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from collegium.checks import listed
+    from collegium.data.schema_column import NUMBER, WHOLE, plain
+
+    table = Table(title="What is publicly known", title_justify="left", box=SIMPLE_HEAD)
+    for name in ("column", "kind", "values", "known", "missing", "groups"):
+        table.add_column(name)
+    for name, column in schema.items():
+        values = listed(column.categories, most=6)
+        if column.kind in (NUMBER, WHOLE):
+            values = f"{plain(column.lower)} to {plain(column.upper)}"
+            values += f", step {plain(column.step)}" if column.step else ""
+        known = [
+            f"{what} {plain(value)}"
+            for what, value in (("mean", column.mean), ("sd", column.sd))
+            if value is not None
+        ]
+        known += ["shares"] * bool(column.shares)
+        groups = f"{len(column.keys):,}" if column.has_keys else ""
+        may = "may be" if column.missing else ""
+        table.add_row(name, column.kind, values, ", ".join(known), may, groups)
+    return table

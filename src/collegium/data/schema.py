@@ -1,0 +1,235 @@
+"""A public schema: what is known of a private table before anybody's row is looked at."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.checks import check_whole, nearest, shown
+from collegium.data.schema_arrays import series_of, values_of
+from collegium.data.schema_column import TEXT, Column, column_from
+from collegium.data.schema_draft import drafted
+from collegium.durable import write_durably
+from collegium.errors import ConfigError, InputError
+from collegium.toml_files import read_toml, toml_key, toml_text
+
+__all__ = ["Column", "Schema"]
+
+_KEYS = ("rows_per_owner", "columns")
+MOST_ROWS_PER_OWNER = 1_000_000
+
+
+class Schema(Mapping[str, Column]):
+    """Public types, bounds and categories of a private table, frozen.
+
+    Nothing in it is read off private rows. Statistics and synthetic tables need one: bounds say how much
+    one person can move a sum, categories which groups there are. A value outside the bounds is clipped;
+    what is no number, or no category, counts as missing, without a word about it.
+
+    Parameters
+    ----------
+    columns : dict of str to Column or dict
+        By name, what :class:`~collegium.data.schema.Column` takes. Columns that are not named cannot be asked
+        about.
+    rows_per_owner : int, default=1
+        How many rows of one person count fully, in the unit of one row each. Who has more shares that much
+        among them.
+
+    Raises
+    ------
+    InputError
+        If something is missing or contradicts itself; the message names column and key.
+
+    Examples
+    --------
+    >>> schema = Schema({
+    ...     "age": {"kind": "whole", "bounds": [17, 90]},
+    ...     "sex": {"kind": "category", "categories": ["Female", "Male"]},
+    ... })
+    >>> schema["age"].upper, schema["sex"].keys
+    (90.0, ('Female', 'Male'))
+    >>> import pandas as pd
+    >>> rows = schema.arrays(pd.DataFrame({"age": [39, 1000, None], "sex": ["Male", "?", "Female"]}))
+    >>> rows["age"].tolist(), rows["sex"].tolist()
+    ([39.0, 90.0, nan], [1, -1, 0])
+    """
+
+    __slots__ = ("_columns", "_digest", "_notes", "_rows_per_owner")
+
+    def __init__(
+        self, columns: Mapping[str, Column | Mapping[str, Any]], rows_per_owner: int = 1
+    ) -> None:
+        if not isinstance(columns, Mapping) or not columns:
+            raise InputError(
+                f"columns must be a table with at least one column, got {shown(columns)}"
+            )
+        check_whole("rows_per_owner", rows_per_owner, most=MOST_ROWS_PER_OWNER)
+        self._columns = {str(name): column_from(str(name), one) for name, one in columns.items()}
+        self._rows_per_owner = int(rows_per_owner)
+        self._notes: Mapping[str, str] = {}
+        self._digest = hashlib.sha256(
+            json.dumps(self._canonical(), sort_keys=True, ensure_ascii=True).encode()
+        ).hexdigest()
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """What is known of each column, by name."""
+        return MappingProxyType(self._columns)
+
+    @property
+    def rows_per_owner(self) -> int:
+        """How many rows of one person count fully."""
+        return self._rows_per_owner
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything that is said, in hexadecimal: equal schemas have equal ones."""
+        return self._digest
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self._columns:
+            raise InputError(
+                f"there is no column {name!r} in the schema: {nearest(str(name), list(self._columns))}"
+            )
+        return self._columns[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Take a column, or something else where there is none of that name."""
+        return self._columns.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{name}: {column.kind}" for name, column in self._columns.items())
+        return f"Schema({kinds}; rows_per_owner={self._rows_per_owner})"
+
+    def arrays(self, frame: Any, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+        """Read rows as this schema says.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame, pyarrow.Table, or any table with Arrow's C interface
+            n rows; columns that are not asked for are not looked at.
+        names : list of str, optional
+            Which columns; default: all that are not text.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n,)
+            Numbers: float64 within the bounds, NaN where one is missing. Categories: int64, the place among
+            ``keys``; flags: 0 or 1; -1 where it is missing or unknown.
+
+        Raises
+        ------
+        InputError
+            If the table lacks a column, or a column of numbers is declared to hold dates. Never for a value.
+        """
+        if names is None:
+            names = [name for name, column in self._columns.items() if column.kind != TEXT]
+        asked = {name: self[name] for name in names}
+        return {name: values_of(series_of(frame, name), name, one) for name, one in asked.items()}
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Schema:
+        """Read a schema from a TOML file.
+
+        Raises
+        ------
+        ConfigError
+            In one line, with file and key.
+        """
+        file = Path(path)
+        given = read_toml(file, command="schema init PUBLIC.csv --out")
+        try:
+            return cls._from(given)
+        except InputError as error:
+            raise ConfigError(f"{file}: {error}") from None
+
+    @classmethod
+    def _from(cls, given: Mapping[str, Any]) -> Schema:
+        for key in given:
+            if key not in _KEYS:
+                raise InputError(f"unknown key {key}: {nearest(key, _KEYS)}")
+        if "columns" not in given:
+            raise InputError("no column is described: write a section such as [columns.age]")
+        return cls(given["columns"], given.get("rows_per_owner", 1))
+
+    @classmethod
+    def from_public(cls, records: Any) -> Schema:
+        """Draft a schema from **public** records: private ones would be told to everybody who reads it.
+
+        Bounds are rounded outwards, categories are those that occur, and means, deviations and shares are
+        taken as known; :meth:`write` says beside each what to check.
+
+        Parameters
+        ----------
+        records : pandas.DataFrame, any table with Arrow's C interface, or path of a CSV or Parquet file
+            Public.
+
+        Raises
+        ------
+        InputError
+            If there is no row, or no column that can be described.
+        """
+        columns, notes = drafted(records)
+        schema = cls(columns)
+        schema._notes = notes
+        return schema
+
+    def toml(self) -> str:
+        """Write the schema as the text of a TOML file."""
+        lines = [
+            "# Public: what may be asked about a private table. Nothing in it may be read off private rows.",
+            "",
+            f"rows_per_owner = {self._rows_per_owner}  # of one person that count fully; who has more "
+            "shares them",
+        ]
+        for name, column in self._columns.items():
+            lines += ["", f"[columns.{toml_key(name)}]"]
+            if name in self._notes:
+                lines.append(f"# {self._notes[name]}")
+            lines += [f"{key} = {toml_text(value)}" for key, value in column.said().items()]
+        return "\n".join(lines) + "\n"
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the schema to a TOML file; an older one is replaced."""
+        write_durably(Path(path), self.toml().encode())
+
+    def _canonical(self) -> dict[str, Any]:
+        columns = {
+            name: {key: _plain(value) for key, value in column.said().items()}
+            for name, column in self._columns.items()
+        }
+        return {"rows_per_owner": self._rows_per_owner, "columns": columns}
+
+
+def _plain(value: Any) -> Any:
+    """Write 17 and 17.0 alike."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+        return float(value)
+    return value

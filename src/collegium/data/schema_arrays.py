@@ -1,0 +1,148 @@
+"""Rows of a private table as a public schema reads them: each cell by itself, and never an error about one.
+
+What is no number, no category and neither yes nor no is missing. A value outside the bounds is clipped.
+Whether that happened to anybody is told to nobody, since a message about it would be a release.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.checks import nearest, shown
+from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
+from collegium.data.schema_column import CATEGORY, FLAG, WHOLE, Column, flag_words
+from collegium.errors import InputError
+from collegium.names import as_names
+
+_MOST_EXACT = 2**53
+
+
+def n_rows(frame: Any) -> int:
+    """Count the rows of a table, of any library that :func:`series_of` reads."""
+    if isinstance(frame, pd.DataFrame):
+        return len(frame)
+    for name in ("num_rows", "height"):
+        if hasattr(frame, name):
+            return int(getattr(frame, name))
+    return int(_as_arrow(frame).num_rows)
+
+
+def series_of(frame: Any, name: str) -> pd.Series:
+    """Take one column of a table: pandas, Arrow, or whatever speaks Arrow's C interface (Polars, DuckDB).
+
+    Raises InputError if there is no such column: names of columns are public.
+    """
+    if isinstance(frame, pd.DataFrame):
+        if not frame.columns.is_unique:
+            raise InputError("the table has two columns of the same name: rename one")
+        if name not in frame.columns:
+            raise _lacks(name, [str(column) for column in frame.columns])
+        return frame[name]
+    table = _as_arrow(frame)
+    if name not in table.column_names:
+        raise _lacks(name, table.column_names)
+    return table.column(name).to_pandas()
+
+
+def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
+    """Read a private column as the schema says.
+
+    Returns (n,): numbers within bounds with NaN where one is missing; or the places of categories, or 0 and
+    1 for no and yes, with -1 where it is missing or unknown.
+    """
+    if kind_of(series.dtype) == DATE:
+        raise InputError(
+            f"column {name!r} holds dates, and {column.kind} in the schema: make numbers or text of "
+            "them, or set kind = 'text'"
+        )
+    if column.kind == CATEGORY:
+        return _places(series, {key: place for place, key in enumerate(column.keys)}, fold=False)
+    if column.kind == FLAG:
+        return _places(series, flag_words(), fold=True)
+    numbers = _numbers(series)
+    numbers[np.isinf(numbers)] = np.nan  # as everywhere: infinity is no value
+    if column.kind == WHOLE:
+        np.rint(numbers, out=numbers)
+    return numbers.clip(column.lower, column.upper)
+
+
+def _numbers(series: pd.Series) -> NDArray[np.float64]:
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        numbers = _numbers(pd.Series(series.cat.categories))
+        return np.asarray(np.append(numbers, np.nan)[series.cat.codes.to_numpy()])
+    if kind_of(series.dtype) == TEXT and not isinstance(series.dtype, pd.StringDtype):
+        series = pd.Series(_readable(series), dtype=object)
+    return np.array(numbers_of(series), dtype=np.float64)
+
+
+def _places(series: pd.Series, keys: dict[str, int], *, fold: bool) -> NDArray[np.int64]:
+    """Find the cells of a column among some names.
+
+    ``fold``: whether upper and lower case, and blanks around, do not matter.
+    """
+    if series.dtype == object:  # cells of several types: each is spelt by itself
+        series = pd.Series(_spelt(series), dtype=object)
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        codes, found = series.cat.codes.to_numpy(), series.cat.categories
+    else:
+        codes, found = pd.factorize(series)
+    names = _spelt(pd.Series(found))
+    spelt = [name.strip().casefold() if fold and name is not None else name for name in names]
+    places = np.array([keys.get(name, -1) for name in spelt] + [-1], dtype=np.int64)
+    return places[np.asarray(codes, dtype=np.int64)]
+
+
+def _spelt(cells: pd.Series) -> NDArray[np.object_]:
+    """Spell cells as names are spelt; numbers that several whole numbers are read as have no name."""
+    found = _readable(cells)
+    for place, cell in enumerate(found):
+        if isinstance(cell, (float, np.floating)) and abs(float(cell)) > _MOST_EXACT:
+            found[place] = None
+    return as_names(found)
+
+
+def _readable(cells: pd.Series) -> list[Any]:
+    """Take text and numbers; whatever else stands in a cell is missing: no reader stumbles over it."""
+    found: list[Any] = cells.astype(object).tolist()
+    return [c if type(c) is str and c.isascii() else _text_or_number(c) for c in found]
+
+
+def _text_or_number(cell: Any) -> Any:
+    try:
+        if isinstance(cell, str):
+            cell.encode()
+        elif isinstance(cell, Decimal):
+            return float(cell)
+        elif isinstance(cell, Integral):
+            float(cell)
+        elif not isinstance(cell, (float, np.floating, np.bool_)):
+            return None
+    except (ValueError, OverflowError):  # half a letter, no number at all, or too large a one
+        return None
+    return cell
+
+
+def _as_arrow(frame: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return frame
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pa.table(frame)
+    if hasattr(frame, "__arrow_c_array__"):
+        return pa.Table.from_batches([pa.record_batch(frame)])
+    raise InputError(
+        f"a table is needed (pandas, Polars, Arrow), got {shown(type(frame).__name__)}: give a DataFrame"
+    )
+
+
+def _lacks(name: str, columns: list[str]) -> InputError:
+    return InputError(
+        f"the table has no column {name!r}, which the schema names: {nearest(name, columns)}"
+    )

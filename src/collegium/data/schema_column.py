@@ -1,0 +1,324 @@
+"""What is publicly known of one column of a private table, checked when it is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.checks import check_number, check_truth, nearest, shown
+from collegium.errors import InputError
+from collegium.names import as_names
+from collegium.parameters import check_fields, setting, settings_of
+
+NUMBER, WHOLE, CATEGORY, FLAG, TEXT = "number", "whole", "category", "flag", "text"
+KINDS = (NUMBER, WHOLE, CATEGORY, FLAG, TEXT)
+FLAG_KEYS = ("no", "yes")
+MOST_KEYS = 10_000
+"""Categories or bins of one column."""
+_MOST_EXACT = 2**53
+_SINGLE_VALUES = 50  # a whole column with at most so many values is shown value by value
+_BINS = 10
+_FITS = {
+    "bounds": (NUMBER, WHOLE),
+    "step": (NUMBER, WHOLE),
+    "bins": (NUMBER, WHOLE),
+    "categories": (CATEGORY,),
+    "shares": (CATEGORY,),
+    "mean": (NUMBER, WHOLE, FLAG),
+    "sd": (NUMBER, WHOLE),
+    "missing": (NUMBER, WHOLE, CATEGORY, FLAG),
+}
+
+
+@dataclass(frozen=True, eq=True)
+class Column:
+    """What is publicly known of one column: all of it is said, and nothing read off private rows.
+
+    Attributes
+    ----------
+    kind : {"number", "whole", "category", "flag", "text"}
+        ``"text"`` is known to be there, and not asked about.
+    bounds : (lower, upper)
+        Of numbers. Values outside are taken for the nearest bound.
+    step : float or None
+        Between neighbouring values, from ``lower`` on; 1 for whole numbers.
+    categories : tuple of str
+        All that count; anything else in a private row counts as missing.
+    mean, sd : float or None
+        Known from elsewhere (a census, public records); a flag's mean is the share of yes.
+    shares : dict of str to float
+        Of categories, known from elsewhere.
+    missing : bool
+        Whether a private row may lack the value.
+    bins : tuple of float
+        Edges of the groups that numbers may be grouped by; each bin holds its lower edge, the last one
+        both.
+
+    Raises
+    ------
+    InputError
+        If something is missing, does not fit the kind, or contradicts the rest.
+
+    Examples
+    --------
+    >>> age = Column("whole", bounds=(17, 90), bins=(17, 40, 65, 90))
+    >>> age.width, age.keys
+    (73.0, ('[17, 40)', '[40, 65)', '[65, 90]'))
+    """
+
+    kind: str = setting(None, "What the column holds.", kind="text", choices=KINDS)
+    bounds: Sequence[float] | None = setting(
+        None, "Lowest and highest value; others are clipped.", kind="list", items=("number",)
+    )
+    step: float | None = setting(
+        None, "Between neighbouring values.", kind="number", above=0, below=math.inf
+    )
+    categories: Sequence[str] = setting([], "All categories that count.", items=("text",))
+    mean: float | None = setting(
+        None, "Known from elsewhere.", kind="number", above=-math.inf, below=math.inf
+    )
+    sd: float | None = setting(
+        None, "Standard deviation, known from elsewhere.", kind="number", above=0, below=math.inf
+    )
+    shares: Mapping[str, float] = setting(
+        {}, "Shares of categories, known from elsewhere.", items=("number",), least=0, most=1
+    )
+    missing: bool = setting(False, "Whether a private row may lack the value.")
+    bins: Sequence[float] = setting([], "Edges of groups.", items=("number",))
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.kind is None:
+            raise InputError(f"kind is missing: give one of {', '.join(KINDS)}")
+        check_truth("missing", self.missing)
+        self._refuse_what_does_not_fit()
+        if self.kind in (NUMBER, WHOLE):
+            self._check_numbers()
+        elif self.kind == CATEGORY:
+            self._check_categories()
+        elif self.mean is not None:
+            check_number("mean", self.mean, least=0, most=1)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.bounds, self.categories, self.bins))
+
+    def __repr__(self) -> str:
+        said = (f"{name}={value!r}" for name, value in self.said().items())
+        return f"Column({', '.join(said)})"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it can be summed; a flag is 0 or 1."""
+        return self.kind in (NUMBER, WHOLE, FLAG)
+
+    @property
+    def lower(self) -> float:
+        """Lowest value."""
+        return float(self.bounds[0]) if self.bounds else 0.0
+
+    @property
+    def upper(self) -> float:
+        """Highest value."""
+        return float(self.bounds[1]) if self.bounds else 1.0
+
+    @property
+    def width(self) -> float:
+        """Between the bounds."""
+        return self.upper - self.lower
+
+    @property
+    def grid(self) -> float:
+        """Between neighbouring values; 0 where none is known."""
+        return float(self.step or (0 if self.kind == NUMBER else 1))
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether rows can be grouped by it: by categories, a flag, or bins that are given."""
+        return self.kind in (CATEGORY, FLAG) or bool(self.bins)
+
+    @cached_property
+    def edges(self) -> tuple[float, ...]:
+        """Edges of the bins of numbers: as given, or ten equal ones, or one for each whole value."""
+        if self.bins:
+            return tuple(float(edge) for edge in self.bins)
+        n_values = round(self.width / self.grid) + 1 if self.kind == WHOLE else 0
+        if 0 < n_values <= _SINGLE_VALUES:
+            return tuple(self.lower + place * self.grid for place in range(n_values + 1))
+        return tuple(float(edge) for edge in np.linspace(self.lower, self.upper, _BINS + 1))
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the groups of this column."""
+        if self.kind == CATEGORY:
+            return tuple(self.categories)
+        if self.kind == FLAG:
+            return FLAG_KEYS
+        if self.kind == TEXT:
+            return ()
+        edges = self.edges
+        if not self.bins and self.kind == WHOLE and edges[-1] > self.upper:
+            return tuple(plain(edge) for edge in edges[:-1])
+        pairs = list(pairwise(edges))
+        inner = [f"[{plain(low)}, {plain(high)})" for low, high in pairs[:-1]]
+        return (*inner, f"[{plain(pairs[-1][0])}, {plain(pairs[-1][1])}]")
+
+    def codes(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Tell the place among :attr:`keys` of each value.
+
+        ``values`` (n,): an array of this column, from :meth:`Schema.arrays`.
+        Returns (n,): -1 where it is missing or no category.
+        """
+        if self.kind in (CATEGORY, FLAG):
+            return np.asarray(values, dtype=np.int64)
+        places = np.searchsorted(np.asarray(self.edges), values, side="right") - 1
+        places = np.clip(places, 0, len(self.keys) - 1)
+        return np.where(np.isnan(values), -1, places).astype(np.int64)
+
+    def numbers(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Take the values of this column as numbers between the bounds; NaN where one is missing.
+
+        ``values`` (n,): an array of this column, from :meth:`Schema.arrays`.
+        """
+        if self.kind != FLAG:
+            return np.asarray(values, dtype=np.float64)
+        return np.where(values < 0, np.nan, values).astype(np.float64)
+
+    def place_of(self, value: Any) -> int:
+        """Find a category, or yes or no, among the keys; -1 if it is none of them."""
+        if self.kind == FLAG:
+            return int(flag_words().get(str(value).strip().casefold(), -1))
+        name = as_names([value])[0]
+        return self.keys.index(name) if name in self.keys else -1
+
+    def said(self) -> dict[str, Any]:
+        """Collect what was said, without what goes without saying."""
+        values = {name: getattr(self, name) for name in settings_of(self)}
+        plain_values = {
+            name: dict(value)
+            if isinstance(value, Mapping)
+            else list(value)
+            if isinstance(value, tuple)
+            else value
+            for name, value in values.items()
+        }
+        return {
+            name: value
+            for name, value in plain_values.items()
+            if value is not None
+            and value is not False
+            and not (isinstance(value, list | dict) and not value)
+        }
+
+    def _refuse_what_does_not_fit(self) -> None:
+        for name in self.said():
+            kinds = _FITS.get(name, KINDS)
+            if self.kind not in kinds:
+                raise InputError(
+                    f"{name} is for columns of kind {' or '.join(kinds)}, and this one is of kind "
+                    f"{self.kind}: take it out, or change kind"
+                )
+
+    def _check_numbers(self) -> None:
+        if self.bounds is None or len(self.bounds) != 2:
+            given = "got none" if self.bounds is None else f"got {shown(list(self.bounds))}"
+            raise InputError(f"bounds must be the lowest and the highest value, {given}")
+        whole = self.kind == WHOLE
+        numbers = {"bounds": self.bounds, "bins": self.bins, "step": [self.step or 1]}
+        for name, given_numbers in numbers.items():
+            for number in given_numbers:
+                check_number(name, number, above=-math.inf, below=math.inf)
+                if whole and (number != round(number) or abs(number) > _MOST_EXACT):
+                    raise InputError(
+                        f"{name} must be whole below 2^53 for a column of kind whole, got {shown(number)}: "
+                        "round it, or set kind = 'number'"
+                    )
+        object.__setattr__(self, "bounds", tuple(self.bounds))
+        object.__setattr__(self, "bins", tuple(self.bins))
+        if not self.lower < self.upper or math.isinf(self.width):
+            raise InputError(f"bounds must rise, got {shown(list(self.bounds))}")
+        if self.step is not None and self.step > self.width:
+            raise InputError(f"step must be at most {plain(self.width)}, got {plain(self.step)}")
+        if self.mean is not None:
+            check_number("mean", self.mean, least=self.lower, most=self.upper)
+        if self.sd is not None:
+            check_number("sd", self.sd, above=0, most=self.width / 2)
+        if self.bins:
+            self._check_bins()
+
+    def _check_bins(self) -> None:
+        edges = self.edges
+        rising = all(low < high for low, high in pairwise(edges))
+        if not 2 <= len(edges) <= MOST_KEYS + 1 or not rising:
+            raise InputError(
+                f"bins must be 2 to {MOST_KEYS + 1:,} edges that rise, got {shown(list(self.bins))}"
+            )
+        if edges[0] > self.lower or edges[-1] < self.upper:
+            raise InputError(
+                f"bins must cover the bounds, {plain(self.lower)} to {plain(self.upper)}, got "
+                f"{shown(list(self.bins))}"
+            )
+
+    def _check_categories(self) -> None:
+        names = [str(name) for name in self.categories]
+        if not 1 <= len(names) <= MOST_KEYS:
+            raise InputError(
+                f"categories must be a list of 1 to {MOST_KEYS:,} names, got {len(names):,}"
+            )
+        if len(set(names)) < len(names):
+            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            raise InputError(f"categories must differ, got {shown(twice)} twice")
+        object.__setattr__(self, "categories", tuple(names))
+        for name in self.shares:
+            if name not in names:
+                raise InputError(
+                    f"shares names {shown(name)}, which is no category: {nearest(str(name), names)}"
+                )
+        if sum(self.shares.values()) > 1 + 1e-6:
+            raise InputError(
+                f"shares must add up to at most 1, got {plain(sum(self.shares.values()))}"
+            )
+
+
+def flag_words() -> dict[str, int]:
+    """List the words for yes and no, as they stand in tables, in lower case."""
+    yes, no = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
+    return {**dict.fromkeys(no, 0), **dict.fromkeys(yes, 1)}
+
+
+def plain(number: float) -> str:
+    """Write a number as short as it can be written without loss.
+
+    Examples
+    --------
+    >>> plain(40.0), plain(0.1), plain(1e300)
+    ('40', '0.1', '1e+300')
+    """
+    value = float(number)
+    return str(int(value)) if value == value // 1 and abs(value) < 1e15 else repr(value)
+
+
+def column_from(name: str, given: Any) -> Column:
+    """Make a column of what a file or a caller says; messages begin with its name.
+
+    ``given``: a Column, or a mapping.
+    """
+    where = f"columns.{name}"
+    if isinstance(given, Column):
+        return given
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where} must be a section with keys, got {shown(given)}")
+    allowed = settings_of(Column)
+    for key in given:
+        if key not in allowed:
+            raise InputError(f"unknown key {where}.{key}: {nearest(str(key), list(allowed))}")
+    try:
+        return Column(**given)
+    except InputError as error:
+        raise InputError(f"{where}.{error}") from None

@@ -1,0 +1,143 @@
+"""A first schema, from public records: what a person then checks."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
+from collegium.data.datasets.table_files import read_table
+from collegium.data.schema_arrays import n_rows, series_of
+from collegium.data.schema_column import CATEGORY, FLAG, NUMBER, WHOLE, Column, flag_words, plain
+from collegium.data.schema_column import TEXT as IGNORED
+from collegium.errors import InputError
+from collegium.names import as_names
+
+MOST_DRAFTED = 100
+"""More different texts are names or remarks, and no categories."""
+_DECIMALS = 4
+
+
+def drafted(records: Any) -> tuple[dict[str, Column], dict[str, str]]:
+    """Describe the columns of public records.
+
+    ``records``: a table, or the path of a CSV or Parquet file.
+    Returns ``columns``, by name.
+    Returns ``notes``: what to check, by name of the column.
+    """
+    if isinstance(records, (str, os.PathLike)):
+        records = read_table(Path(records), as_text=True)
+    if not n_rows(records):
+        raise InputError("the public table has no row: give public records, or write a schema")
+    described = {
+        str(name): _drafted(series_of(records, name)) for name in _names_of(records) if str(name)
+    }
+    if not described:
+        raise InputError("the public table has no column: give public records, or write a schema")
+    return (
+        {name: column for name, (column, _) in described.items()},
+        {name: note for name, (_, note) in described.items()},
+    )
+
+
+def _names_of(records: Any) -> list[Any]:
+    if isinstance(records, pd.DataFrame):
+        return list(records.columns)
+    names = getattr(records, "column_names", None) or getattr(records, "columns", None)
+    if names is None:
+        raise InputError("a table with named columns is needed: give a DataFrame")
+    return [str(name) for name in names]
+
+
+def _drafted(series: pd.Series) -> tuple[Column, str]:
+    if kind_of(series.dtype) == DATE:
+        return Column(IGNORED), "dates are not asked about: make numbers of them to do so"
+    given = series.notna().to_numpy()
+    if not given.any():
+        return Column(IGNORED), "no public record has a value here: say what it may hold"
+    missing = not given.all()
+    names = as_names(series[given])
+    words = {str(name).strip().casefold() for name in set(names)}
+    if words <= set(flag_words()) and len({flag_words()[word] for word in words}) == 2:
+        places = [flag_words()[str(name).strip().casefold()] for name in names]
+        mean = _short(float(np.mean(places)))
+        return Column(FLAG, mean=mean, missing=missing), "yes or no; mean: the share of yes"
+    numbers = numbers_of(series)
+    if kind_of(series.dtype) != TEXT or np.isfinite(numbers[given]).all():
+        finite = numbers[np.isfinite(numbers)]
+        if finite.size:
+            return _number(finite, missing or finite.size < len(numbers))
+    return _category(names, missing)
+
+
+def _number(numbers: NDArray[np.float64], missing: bool) -> tuple[Column, str]:
+    low, high = float(numbers.min()), float(numbers.max())
+    whole = bool((numbers == np.rint(numbers)).all()) and max(-low, high) < 2**53
+    lower, upper = rounded_out(low, high)
+    known: dict[str, Any] = {"bounds": (lower, upper), "missing": missing}
+    if whole:
+        known["bounds"] = (int(lower), int(upper))
+    elif (step := _step_of(numbers)) is not None and step <= upper - lower:
+        known["step"] = step
+    mean, sd = float(np.clip(_short(float(numbers.mean())), lower, upper)), float(numbers.std())
+    known["mean"] = mean
+    if sd > 0:
+        known["sd"] = min(_short(sd), (upper - lower) / 2)
+    note = (
+        f"public records go from {plain(low)} to {plain(high)}: values outside the bounds are clipped, "
+        "narrow bounds mean less noise"
+    )
+    return Column(WHOLE if whole else NUMBER, **known), note
+
+
+def _category(names: NDArray[np.object_], missing: bool) -> tuple[Column, str]:
+    counts = pd.Series(names, dtype=object).value_counts()
+    if len(counts) > MOST_DRAFTED:
+        note = f"{len(counts):,} different texts: name the categories to ask about them"
+        return Column(IGNORED), note
+    categories = sorted(counts.index)
+    shares = {name: round(float(counts[name] / len(names)), _DECIMALS) for name in categories}
+    if sum(shares.values()) > 1:  # rounding up everywhere
+        shares = {name: math.floor(share * 1e4) / 1e4 for name, share in shares.items()}
+    return (
+        Column(CATEGORY, categories=categories, shares=shares, missing=missing),
+        "all that occur in public records: anything else in a private row counts as missing",
+    )
+
+
+def rounded_out(low: float, high: float) -> tuple[float, float]:
+    """Round bounds outwards to a tenth of the power of ten below their distance; a sign stays.
+
+    Examples
+    --------
+    >>> rounded_out(17, 90), rounded_out(0.13, 0.94), rounded_out(5, 5)
+    ((17.0, 90.0), (0.13, 0.94), (5.0, 6.0))
+    >>> rounded_out(1234, 98_765)
+    (1000.0, 99000.0)
+    """
+    if low == high:
+        high = low + 1
+    digits = 1 - math.floor(math.log10(high - low))
+    scale = 10.0 ** abs(digits)
+    if digits >= 0:
+        return math.floor(low * scale) / scale, math.ceil(high * scale) / scale
+    return float(math.floor(low / scale) * scale), float(math.ceil(high / scale) * scale)
+
+
+def _step_of(numbers: NDArray[np.float64]) -> float | None:
+    """Find the power of ten that all numbers are multiples of."""
+    for digits in range(1, _DECIMALS + 1):
+        scaled = numbers * 10.0**digits
+        if np.allclose(scaled, np.rint(scaled), rtol=0, atol=1e-6):
+            return float(f"1e-{digits}")
+    return None
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.4g}")

@@ -1,0 +1,193 @@
+"""Which rows are meant: frozen conditions on columns of a public schema, in one canonical form.
+
+Negations are pushed down to the comparisons, so a missing value satisfies neither a comparison nor its
+negation; conditions that mean the same by the rules of ``and``, ``or`` and ``not`` mostly are equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.data.schema_column import plain
+
+WORD = r"[^\W\d][\w.-]*"
+KEYWORDS = frozenset(
+    {
+        *("and", "or", "not", "in", "is", "where", "by", "on", "missing", "null", "true", "false"),
+        *("yes", "no", "between", "like"),
+    }
+)
+Arrays = Mapping[str, NDArray[Any]]
+_OPERATIONS: dict[str, Any] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+class Where:
+    """A condition on rows; its text is the canonical form."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Columns that are looked at."""
+        raise NotImplementedError
+
+    def mask(self, arrays: Arrays) -> NDArray[np.bool_]:
+        """Tell for each row whether it is meant.
+
+        ``arrays``: from :meth:`collegium.data.schema.Schema.arrays`, of at least one column.
+        """
+        return self._mask(arrays)
+
+    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
+        raise NotImplementedError
+
+    @property
+    def is_everybody(self) -> bool:
+        """Whether nobody is left out."""
+        return False
+
+
+@dataclass(frozen=True)
+class _OfColumn(Where):
+    column: str
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The one column."""
+        return frozenset([self.column])
+
+
+@dataclass(frozen=True)
+class Compare(_OfColumn):
+    """A number beside a literal."""
+
+    operation: str
+    number: float
+
+    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
+        values = arrays[self.column]
+        found: NDArray[np.bool_] = _OPERATIONS[self.operation](values, self.number)
+        return found & ~np.isnan(values) if self.operation == "!=" else found
+
+    def __str__(self) -> str:
+        return f"{name_text(self.column)} {self.operation} {plain(self.number)}"
+
+
+@dataclass(frozen=True)
+class Among(_OfColumn):
+    """A category that is one of some, or, ``excluded``, one of all others.
+
+    ``codes``: their places among the column's keys, in that order.
+    ``names``: the same as the schema writes them.
+    ``is_flag``: whether the one name is yes or no.
+    """
+
+    codes: tuple[int, ...]
+    names: tuple[str, ...]
+    excluded: bool = False
+    is_flag: bool = False
+
+    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
+        values = arrays[self.column]
+        if len(self.codes) == 1:
+            found: NDArray[np.bool_] = values == self.codes[0]
+        else:
+            found = np.isin(values, self.codes)
+        return ~found & (values >= 0) if self.excluded else found
+
+    def __str__(self) -> str:
+        column = name_text(self.column)
+        if self.is_flag:
+            return column if self.codes == (1,) else f"not {column}"
+        if len(self.names) == 1:
+            return f"{column} {'!=' if self.excluded else '=='} {quoted(self.names[0])}"
+        names = ", ".join(map(quoted, self.names))
+        return f"{column} {'not in' if self.excluded else 'in'} ({names})"
+
+
+@dataclass(frozen=True)
+class IsMissing(_OfColumn):
+    """A value that is missing, or unknown to the schema; or one that is there."""
+
+    missing: bool
+
+    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
+        values = arrays[self.column]
+        absent: NDArray[np.bool_] = np.isnan(values) if values.dtype.kind == "f" else values < 0
+        return absent if self.missing else ~absent
+
+    def __str__(self) -> str:
+        return f"{name_text(self.column)} is {'' if self.missing else 'not '}missing"
+
+
+@dataclass(frozen=True)
+class Several(Where):
+    """Conditions of which all hold, or at least one; made by :func:`all_of` and :func:`any_of`."""
+
+    parts: tuple[Where, ...]
+    all: bool
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Columns of all parts."""
+        return frozenset().union(*(part.columns for part in self.parts))
+
+    @property
+    def is_everybody(self) -> bool:
+        """Whether there is no condition at all."""
+        return not self.parts
+
+    def _mask(self, arrays: Arrays) -> NDArray[np.bool_]:
+        if not self.parts:
+            return np.ones(len(next(iter(arrays.values()))), dtype=bool)
+        combine = np.logical_and if self.all else np.logical_or
+        found: NDArray[np.bool_] = reduce(combine, (part.mask(arrays) for part in self.parts))
+        return found
+
+    def __str__(self) -> str:
+        texts = (f"({part})" if isinstance(part, Several) else str(part) for part in self.parts)
+        return (" and " if self.all else " or ").join(texts)
+
+
+EVERYBODY = Several((), all=True)
+
+
+def all_of(parts: Iterable[Where]) -> Where:
+    """Join conditions that must all hold, in the order of their texts, each once."""
+    return _joined(parts, all_hold=True)
+
+
+def any_of(parts: Iterable[Where]) -> Where:
+    """Join conditions of which one must hold, in the order of their texts, each once."""
+    return _joined(parts, all_hold=False)
+
+
+def _joined(parts: Iterable[Where], all_hold: bool) -> Where:
+    flat: set[Where] = set()
+    for part in parts:
+        flat.update(part.parts if isinstance(part, Several) and part.all == all_hold else [part])
+    ordered = tuple(sorted(flat, key=str))
+    return ordered[0] if len(ordered) == 1 else Several(ordered, all_hold)
+
+
+def name_text(name: str) -> str:
+    """Write the name of a column, in quotes where it is not one word."""
+    is_word = re.fullmatch(WORD, name) and name.casefold() not in KEYWORDS
+    return name if is_word else quoted(name, '"')
+
+
+def quoted(text: str, mark: str = "'") -> str:
+    """Write text in quotes; a quote within is written twice."""
+    return f"{mark}{text.replace(mark, 2 * mark)}{mark}"

@@ -1,0 +1,420 @@
+"""From noisy sums to answers with errors: post-processing, which costs nothing.
+
+Errors add three parts: the noise (known exactly); that some people weigh more than others, s²(Σ w²/W² - 1/n)
+towards the plain value over the people in the table, where values do not go with budgets; and s²/n towards
+those they were drawn from. s² is measured along with the answer, or known in public, or at most what values
+between bounds with this mean can have: (upper - mean)(mean - lower), Bhatia & Davis 2000.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from collegium.data.schema import Column
+from collegium.statistics.features import Features
+from collegium.statistics.sums import Weighing
+
+Floats = NDArray[np.float64]
+_TOO_FEW = 3.0  # a noisy number of rows below so many standard deviations is no denominator
+_DRAWS = 400  # of the noise, where its effect has no closed form
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One number, and how far off it is.
+
+    Attributes
+    ----------
+    value : float
+        NaN where there are too few people to say.
+    noise, people, sample : float
+        Variances: of the noise; of unequal weights; of who is in the table.
+    lower, upper : float
+        Interval for what the table's own value is.
+    """
+
+    value: float
+    noise: float
+    people: float
+    sample: float
+    lower: float
+    upper: float
+
+    @property
+    def standard_error(self) -> float:
+        """Towards the table's own value."""
+        return math.sqrt(self.noise + self.people)
+
+
+NOTHING = Estimate(*[math.nan] * 6)
+
+
+def half_width(tail: float, laplace: float, normal: float) -> float:
+    """The t that the sum of Laplace and normal noise, of these variances, exceeds with a probability.
+
+    P(L + N > t) = Φ(-t/s) + ½·(e^{s²/2b² - t/b}·Φ(t/s - s/b) - e^{s²/2b² + t/b}·Φ(-t/s - s/b)).
+    """
+    s, b = math.sqrt(normal), math.sqrt(laplace / 2)
+    if b <= 1e-6 * s:
+        return float(-ndtri(tail) * s)
+    if s <= 1e-6 * b:
+        return -b * math.log(2 * tail)
+
+    def beyond(t: float) -> float:
+        near = math.exp(s * s / (2 * b * b) - t / b + float(log_ndtr(t / s - s / b)))
+        far = math.exp(s * s / (2 * b * b) + t / b + float(log_ndtr(-t / s - s / b)))
+        return float(ndtr(-t / s)) + (near - far) / 2 - tail
+
+    return float(brentq(beyond, 0.0, 40 * (s + b)))
+
+
+@dataclass(frozen=True)
+class Heard:
+    """How everybody was heard: public.
+
+    ``noise``: variance of the noise on each coordinate. ``total``: Σ n_g w_g. ``n``: people. ``unequal``:
+    Σ n w²/W² - 1/n. ``most``: rows that one person counts for.
+    """
+
+    noise: float
+    total: float
+    n: int
+    unequal: float
+    most: int
+    laplace: bool
+    confidence: float
+
+    @classmethod
+    def of(cls, weighing: Weighing, sizes: NDArray[np.int64], confidence: float) -> Heard:
+        """Say how people of so large groups are heard."""
+        w = weighing.weights
+        total, n = float(sizes @ w), int(sizes.sum())
+        unequal = max(0.0, float(sizes @ (w * w)) / total**2 - 1 / n)
+        return cls(
+            weighing.noise_variance,
+            total,
+            n,
+            unequal,
+            weighing.most_rows,
+            weighing.laplace,
+            confidence,
+        )
+
+    def margin(self, noise: float, people: float) -> float:
+        """How far an interval goes to each side."""
+        tail = (1 - self.confidence) / 2
+        return (
+            half_width(tail, noise, people)
+            if self.laplace
+            else half_width(tail, 0.0, noise + people)
+        )
+
+    def around(
+        self,
+        value: float,
+        noise: float,
+        spread: float,
+        share: float = 1.0,
+        lower: float = -math.inf,
+        upper: float = math.inf,
+        wide: float | None = None,
+    ) -> Estimate:
+        """Put a normal interval around a value.
+
+        ``spread``: variance between people, of which a share of all takes part. ``wide``: the one that the
+        interval is made with, where it had to be measured.
+        """
+        share = min(1.0, max(share, 1 / self.n))
+        heard = self.n * share
+        people = spread * heard / max(heard - 1, 1.0) * self.unequal / share
+        margin = self.margin(noise, people if wide is None else people * wide / max(spread, 1e-300))
+        return Estimate(
+            value,
+            noise,
+            people,
+            spread / heard,
+            min(max(lower, value - margin), upper),
+            max(min(upper, value + margin), lower),
+        )
+
+
+def count(sums: Floats, heard: Heard) -> Estimate:
+    """How many rows (each person's at most ``most``) are in a cell."""
+    mean = float(sums[0]) / heard.total
+    inside = min(max(mean, 0.0), float(heard.most))
+    times = float(heard.n) ** 2
+    return heard.around(
+        heard.n * mean,
+        times * heard.noise / heard.total**2,
+        times * inside * (heard.most - inside),
+        lower=0.0,
+        upper=float(heard.n * heard.most),
+    )
+
+
+def mean(sums: Floats, heard: Heard, features: Features, column: Column, laplace: bool) -> Estimate:
+    """Mean of a column, over everybody or over those in a cell."""
+    main, beside = scales(features, laplace)
+    half, middle = column.width / 2, (column.lower + column.upper) / 2
+    if features.everybody:
+        at = float(np.clip(sums[0] / main / heard.total, -1, 1))
+        noise = (half / main / heard.total) ** 2 * heard.noise
+        largest = 1 - at * at
+        spread, wide = _spread(at, largest, sums, heard.total, beside, heard, features, column)
+        value = middle + half * float(sums[0]) / main / heard.total
+        return heard.around(
+            value, noise, half**2 * spread, 1.0, column.lower, column.upper, half**2 * wide
+        )
+    a, b = float(sums[0]) / main, float(sums[1]) / main
+    rows, one = a + b, heard.noise / main**2
+    if rows < _TOO_FEW * math.sqrt(2 * one):
+        return NOTHING
+    f = min(max(a / rows, 0.0), 1.0)
+    share = rows / heard.total
+    largest = 4 * f * (1 - f)
+    spread, wide = _spread(2 * f - 1, largest, sums, rows, beside, heard, features, column)
+    estimate = heard.around(
+        column.lower + column.width * f,
+        (column.width / rows) ** 2 * one * ((1 - f) ** 2 + f**2),
+        half**2 * spread,
+        share,
+    )
+    # Fieller's interval: all f for which a - f·rows is within its own error.
+    people = estimate.people * wide / max(spread, 1e-300)
+    own = people / column.width**2 * rows**2
+    squared = heard.margin(estimate.noise, people) ** 2 / (estimate.noise + people)
+    first, second = rows**2 - 2 * squared * one, a * rows - squared * one
+    third = a**2 - squared * (one + own)
+    if first <= 0:
+        return NOTHING
+    root = math.sqrt(max(0.0, second**2 - first * third))
+    low, high = (second - root) / first, (second + root) / first
+    both = (column.lower + column.width * min(max(end, 0.0), 1.0) for end in (low, high))
+    return Estimate(estimate.value, estimate.noise, estimate.people, estimate.sample, *both)
+
+
+def total(
+    sums: Floats, heard: Heard, features: Features, column: Column, laplace: bool
+) -> Estimate:
+    """Sum of a column over everybody, or over those in a cell."""
+    n = heard.n
+    if features.everybody:
+        one = mean(sums, heard, features, column, laplace)
+        return Estimate(
+            n * one.value,
+            n * n * one.noise,
+            n * n * one.people,
+            n * n * one.sample,
+            n * one.lower,
+            n * one.upper,
+        )
+    main, beside = scales(features, laplace)
+    largest = max(abs(column.lower), abs(column.upper))
+    at = float(sums[0]) / main / heard.total
+    # Rows that it is not about add nothing.
+    low = heard.most * min(column.lower, 0.0) / largest
+    high = heard.most * max(column.upper, 0.0) / largest
+    inside = min(max(at, low), high)
+    most = (high - inside) * (inside - low)
+    spread, wide = _spread(inside, most, sums, heard.total, beside, heard, features, None)
+    times = (largest * heard.n) ** 2
+    noise = times * heard.noise / (main * heard.total) ** 2
+    return heard.around(largest * heard.n * at, noise, times * spread, wide=times * wide)
+
+
+def variance(
+    sums: Floats, heard: Heard, features: Features, column: Column, laplace: bool, root: bool
+) -> Estimate:
+    """Variance (or its root) of a column."""
+    times = 2.0 if laplace else math.sqrt(2)
+    ones = np.array([1.0, 2 / times, 1.0])
+    covariance = np.eye(3) * heard.noise
+    at = sums.copy()
+    if features.everybody:  # all of them add up to what is known
+        at += ones * (heard.total - ones @ at) / (ones @ ones)
+        covariance -= np.outer(ones, ones) / (ones @ ones) * heard.noise
+    rows = float(ones @ at)
+    if rows < _TOO_FEW * math.sqrt(heard.noise * float(ones @ ones)):
+        return NOTHING
+
+    def of(values: Floats) -> float:
+        in_all = float(ones @ values)
+        first = (values[0] + values[1] / times) / in_all
+        return float(values[0] / in_all - first * first)
+
+    slope = np.array([(of(at + h) - of(at - h)) / (2e-4 * rows) for h in np.eye(3) * 1e-4 * rows])
+    found = min(max(of(at), 0.0), 0.25)
+    first = min(max((at[0] + at[1] / times) / rows, 0.0), 1.0)
+    largest = max(first, 1 - first) ** 2
+    squared = column.width**2
+    one = heard.around(
+        squared * found,
+        squared**2 * float(slope @ covariance @ slope),
+        squared**2 * found * max(0.0, largest - found),
+        rows / heard.total,
+        0.0,
+        squared / 4,
+    )
+    if not root:
+        return one
+    value = math.sqrt(one.value)
+    per = 1 / (4 * max(one.value, one.noise**0.5, 1e-300))
+    ends = math.sqrt(one.lower), math.sqrt(one.upper)
+    return Estimate(value, one.noise * per, one.people * per, one.sample * per, *ends)
+
+
+def matrices(
+    sums: Floats,
+    heard: Heard,
+    features: Features,
+    columns: list[Column],
+    laplace: bool,
+    of: Callable[[Floats], Floats],
+) -> tuple[Floats, Floats]:
+    """A function of first and second moments of several columns, and the standard errors of its entries.
+
+    ``of``: takes the moments E[z zᵀ] of z = (1, x'₁, …), where x' is -1 at a column's lower bound and 1 at
+    its upper one. Returns NaN where there are too few people. Standard errors are found by 400 draws, which
+    are public: of noise like the mechanism's, and of moments that vary as those of 1/(Σ w²/W² - 1/n) people
+    with a normal distribution do.
+    """
+    size = len(columns) + 1
+    norm = float(size**2 if laplace else size)
+    rows, places = np.triu_indices(size)
+    times = np.where(rows == places, 1.0, 2.0 if laplace else math.sqrt(2)) / norm
+    sd = math.sqrt(heard.noise)
+    if not features.everybody and sums[0] < _TOO_FEW * sd:
+        nothing = np.full_like(of(np.eye(size)), np.nan)
+        return nothing, nothing
+
+    def moments(values: Floats) -> Floats:
+        entries = values / times
+        count = heard.total if features.everybody else entries[0]
+        found = np.zeros((size, size))
+        found[rows, places] = found[places, rows] = np.clip(entries / max(count, 1e-9), -1, 1)
+        found[0, 0] = 1.0
+        return possible(found)
+
+    rng = np.random.default_rng(0)
+    own = moments(sums)
+    share = (
+        1.0 if features.everybody else min(1.0, max(1 / heard.n, sums[0] / times[0] / heard.total))
+    )
+    apart = math.sqrt(heard.unequal / share)
+    draws = []
+    for _ in range(_DRAWS):
+        shape = sums.shape
+        drawn = rng.laplace(0, sd / math.sqrt(2), shape) if laplace else rng.normal(0, sd, shape)
+        noisy = moments(sums + drawn)
+        draws.append(of(possible(noisy + _as_others(own, apart, rng) - own)))
+    return of(own), np.std(draws, axis=0)
+
+
+def _as_others(moments: Floats, apart: float, rng: np.random.Generator) -> Floats:
+    """Moments of another sample: means and covariances as they vary by 1/apart² normal values."""
+    means = moments[0, 1:]
+    values, vectors = np.linalg.eigh(moments[1:, 1:] - np.outer(means, means))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    size = len(means)
+    square = rng.normal(size=(size, size))
+    centred = root @ (np.eye(size) + apart * (square + square.T) / math.sqrt(2)) @ root.T
+    shifted = means + apart * root @ rng.normal(size=size)
+    found = moments.copy()
+    found[0, 1:] = found[1:, 0] = shifted
+    found[1:, 1:] = centred + np.outer(shifted, shifted)
+    return found
+
+
+def possible(moments: Floats) -> Floats:
+    """The nearest moments that any data have: means as they are, and no negative variance."""
+    means = moments[0, 1:]
+    values, vectors = np.linalg.eigh(moments[1:, 1:] - np.outer(means, means))
+    centred = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    found = moments.copy()
+    found[1:, 1:] = centred + np.outer(means, means)
+    return found
+
+
+def covariances(moments: Floats, columns: list[Column]) -> Floats:
+    """Covariances in the columns' units."""
+    half = np.array([column.width / 2 for column in columns])
+    means = moments[0, 1:]
+    return np.asarray((moments[1:, 1:] - np.outer(means, means)) * np.outer(half, half))
+
+
+def correlations(moments: Floats, columns: list[Column]) -> Floats:
+    """Correlations; NaN with a column that seems not to vary."""
+    found = covariances(moments, columns)
+    sd = np.sqrt(np.maximum(np.diag(found), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.clip(found / np.outer(sd, sd), -1, 1))
+
+
+def ridge(moments: Floats, columns: list[Column], penalty: float, n: int) -> Floats:
+    """Coefficients, the intercept first, that predict the first column from the others, in their units.
+
+    ``penalty``: rows in which predictors vary as much as they can and nothing goes with anything.
+    """
+    means = moments[0, 1:]
+    centred = moments[1:, 1:] - np.outer(means, means)
+    inner = centred[1:, 1:] + np.eye(len(columns) - 1) * max(penalty / n, 1e-9)
+    slopes = np.linalg.solve(inner, centred[1:, 0])
+    half = np.array([column.width / 2 for column in columns])
+    middle = np.array([(column.lower + column.upper) / 2 for column in columns])
+    own = slopes * half[0] / half[1:]
+    at = middle + half * means
+    return np.asarray(np.concatenate([[at[0] - own @ at[1:]], own]))
+
+
+def scales(features: Features, laplace: bool) -> tuple[float, float]:
+    """What coordinates are multiplied by: those of the value, and that of the spread."""
+    share = features.spread
+    if not share:
+        return 1.0, 1.0
+    return (1 - share, share) if laplace else (math.sqrt(1 - share), math.sqrt(share))
+
+
+def _spread(
+    at: float,
+    largest: float,
+    sums: Floats,
+    rows: float,
+    beside: float,
+    heard: Heard,
+    features: Features,
+    column: Column | None,
+) -> tuple[float, float]:
+    """Variance between people of what is at most 1 in size, has this mean and at most the largest variance.
+
+    Returns it as known, or measured: what is to be expected of it, if each possible one was as likely before;
+    and beside it one for intervals. A normal interval whose variance v is known up to the standard error e is
+    Student's with 2v²/e² degrees of freedom, about as wide as with the variance v(1 + (z² + 1)e²/4v²), z = 2.
+    """
+    largest = max(0.0, largest)
+    if column is not None and column.sd is not None:
+        known = min(largest, (column.sd / (column.width / 2)) ** 2)
+        return known, known
+    if not features.spread or not largest:
+        return largest, largest
+    found = float(sums[-1]) / beside / rows - at * at
+    likely = min(max(found, 0.0), largest)
+    error = math.sqrt(
+        heard.noise / (beside * rows) ** 2 + 2 * likely**2 * heard.unequal * heard.total / rows
+    )
+    low, high = -found / error, (largest - found) / error
+    inside = float(ndtr(high) - ndtr(low))
+    if inside < 1e-9:
+        return likely, max(likely, min(largest, error))
+    density = [math.exp(-end * end / 2) / math.sqrt(2 * math.pi) for end in (low, high)]
+    shift = (density[0] - density[1]) / inside
+    mean = min(max(found + error * shift, 1e-12), largest)
+    bent = (low * density[0] - high * density[1]) / inside
+    variance = max(0.0, error * error * (1 + bent - shift * shift))
+    return mean, min(largest, mean + 1.25 * variance / mean)

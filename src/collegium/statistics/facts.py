@@ -1,0 +1,66 @@
+"""Answers beside public facts: where budgets go with the data, weighted answers lean to one side."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from collegium.data.schema import Schema
+from collegium.data.schema_column import FLAG, FLAG_KEYS
+from collegium.statistics.language import Asked
+
+_FAR = 3.0  # standard errors: by chance, one answer in 370
+
+
+def known_of(asked: Asked, schema: Schema, n: int) -> dict[str, float]:
+    """What the schema says about a question to everybody, by key ("" for a single number).
+
+    ``n``: people.
+    """
+    if not asked.where.is_everybody or asked.by or len(asked.columns) != 1:
+        return {}
+    column = schema[asked.columns[0]]
+    if asked.kind in ("mean", "sum") and column.mean is not None:
+        return {"": column.mean * (n if asked.kind == "sum" else 1)}
+    if asked.kind == "std" and column.sd is not None:
+        return {"": column.sd}
+    if asked.kind == "histogram" and column.kind == FLAG and column.mean is not None:
+        return dict(zip(FLAG_KEYS, (n * (1 - column.mean), n * column.mean), strict=True))
+    if asked.kind == "histogram":
+        return {key: n * share for key, share in column.shares.items()}
+    return {}
+
+
+def beside_facts(cells: pd.DataFrame, known: dict[str, float]) -> pd.DataFrame | None:
+    """Compare an answer's cells with what is known: *known*, *value*, and *z*, the errors between them."""
+    rows = []
+    for key, fact in known.items():
+        cell = cells.iloc[0] if key == "" else cells.loc[key]
+        error = float(cell["population_error"])
+        if error > 0 and not math.isnan(error):
+            rows.append((key, fact, float(cell["value"]), (float(cell["value"]) - fact) / error))
+    if not rows:
+        return None
+    return pd.DataFrame(rows, columns=["key", "known", "value", "z"]).set_index("key")
+
+
+def in_words(facts: pd.DataFrame, calibrated: bool) -> str:
+    """Say how far the answer is from what is known."""
+    key = facts["z"].abs().idxmax()
+    row = facts.loc[key]
+    # By chance the largest of several is larger.
+    far = abs(row["z"]) > _FAR + math.log10(len(facts))
+    about = f" of {key!r}" if key else ""
+    said = (
+        f"what is known in public{about}, {row['known']:,.6g}, is {abs(row['z']):.1f} standard errors "
+        "away"
+    )
+    if far and calibrated:
+        said += ": these people seem to be others than those it is known of"
+    elif far:
+        said += (
+            ": budgets seem to go with the data, or these people are others than those it is known of; "
+            "calibrated=True hears everybody alike"
+        )
+    return said

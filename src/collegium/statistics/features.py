@@ -1,0 +1,216 @@
+"""What a question reads off a row: a vector of norm at most 1, that depends on nothing but row and schema.
+
+The sum of these vectors, with everybody's weight, is all that is noised. A row falls into one cell (of the
+public keys that are asked for) or into none, and has a few coordinates there, so its whole vector has the
+norm of these. With u = (x - lower)/width and v = 1 - u:
+
+===================  =======================================  ==============================================
+what is asked        coordinates (Gaussian; L2 norm ≤ 1)      with Laplace noise (L1 norm ≤ 1)
+===================  =======================================  ==============================================
+count, histogram     1                                        1
+mean, of everybody   u - v                                    u - v
+mean, of some        u, v (their sum counts the rows)         u, v
+sum, of some         x / max(\\|lower\\|, \\|upper\\|)            the same
+variance             u², √2·u·v, v²: L2 norm u² + v²          u², 2·u·v, v²: L1 norm (u + v)²
+covariances, ridge   z zᵀ/‖z‖² of z = (1, u₁ - v₁, …)         z zᵀ/‖z‖₁²
+===================  =======================================  ==============================================
+
+The u, v of a mean and the three of a variance are Bernstein's polynomials of degree 1 and 2: not negative,
+and of sum 1, so that a row that is somewhere is counted by them as well.
+
+Beside the mean and the sum, one coordinate may measure their spread: √(1-a) times the coordinates above and
+√a·(u - v)² have a norm of at most 1, too, as a convex combination of squares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.data.schema import Column, Schema
+from collegium.errors import InputError
+from collegium.statistics.language import Asked
+
+Arrays = Mapping[str, NDArray[np.generic]]
+Floats = NDArray[np.float64]
+
+SPREAD_SHARE = 0.05
+"""Part of the price of a mean with unequal weights that measures how much values spread."""
+MOST_CELLS = 100_000
+
+
+@dataclass(frozen=True)
+class Features:
+    """How a question reads rows.
+
+    Attributes
+    ----------
+    keys : tuple of tuple of str
+        Of each cell.
+    width : int
+        Coordinates in a cell.
+    read : function
+        From the columns of some rows to each one's cell (-1: in none) and coordinates (n, width).
+    signed : bool
+        Whether coordinates may be negative.
+    everybody : bool
+        Whether each row is in a cell, so that the weight of all rows is a public denominator.
+    spread : float
+        Share of the price that the last coordinate, the spread's, takes; 0: there is none.
+    """
+
+    keys: tuple[tuple[str, ...], ...]
+    width: int
+    read: Callable[[Arrays], tuple[NDArray[np.int64], Floats]]
+    signed: bool = False
+    everybody: bool = False
+    spread: float = 0.0
+
+    def diameter(self, neighbours: Neighbours, laplace: bool) -> float:
+        """How far apart two of these vectors (or one and blank) are at most, in the norm of the noise."""
+        if neighbours is Neighbours.ADD_OR_REMOVE:
+            return 1.0
+        if not self.signed and self.width == 1 and len(self.keys) == 1:
+            return 1.0
+        if self.signed or laplace:
+            return 2.0
+        return math.sqrt(2) * (1 + 2**-50)
+
+
+def features_of(
+    asked: Asked,
+    schema: Schema,
+    laplace: bool,
+    measure_spread: bool,
+    once: bool,
+    counts: bool = False,
+) -> Features:
+    """Decide what a question reads.
+
+    ``measure_spread``: of means and sums, too. ``once``: whether everybody counts as one row, so that the
+    weight of all rows is public. ``counts``: only how many rows it is about.
+
+    Raises InputError if it has too many cells.
+    """
+    columns = [schema[name] for name in asked.columns]
+    by = [schema[name] for name in asked.by]
+    names = list(asked.by)
+    if asked.kind in ("histogram", "crosstab"):
+        by, names = [*by, *columns], [*names, *asked.columns]
+    cells = math.prod(len(one.keys) for one in by)
+    if cells > MOST_CELLS:
+        raise InputError(
+            f"{asked} has {cells:,} cells, and at most {MOST_CELLS:,} are answered: group by fewer columns"
+        )
+    keys = tuple(product(*(one.keys for one in by)))
+
+    def cell_of(arrays: Arrays, n: int) -> NDArray[np.int64]:
+        cell = np.zeros(n, dtype=np.int64)
+        inside = np.ones(n, dtype=np.bool_)
+        for name, column in zip(names, by, strict=True):
+            codes = column.codes(arrays[name])
+            inside &= codes >= 0
+            cell = cell * len(column.keys) + codes
+        if not asked.where.is_everybody:
+            inside &= asked.where.mask(arrays)
+        return np.where(inside, cell, -1)
+
+    some = bool(by) or not asked.where.is_everybody
+    if not asked.columns or asked.kind in ("histogram", "crosstab"):
+
+        def count(arrays: Arrays) -> tuple[NDArray[np.int64], Floats]:
+            n = len(next(iter(arrays.values())))
+            return cell_of(arrays, n), np.ones((n, 1))
+
+        return Features(keys, 1, count)
+
+    everybody = once and not some and not any(one.missing for one in columns)
+    # The sum over everybody is their number, which is public, times their mean, which moves half as far.
+    kind = "mean" if asked.kind == "sum" and everybody else asked.kind
+    vector, width, signed = _VECTORS["count" if counts else kind](columns, everybody, laplace)
+    spread = SPREAD_SHARE if measure_spread and kind in ("mean", "sum") else 0.0
+
+    def read(arrays: Arrays) -> tuple[NDArray[np.int64], Floats]:
+        numbers = [
+            column.numbers(arrays[name])
+            for name, column in zip(asked.columns, columns, strict=True)
+        ]
+        known = np.asarray(~np.isnan(np.stack(numbers)).any(axis=0))
+        cell = np.where(known, cell_of(arrays, len(known)), -1)
+        centred = np.stack(
+            [
+                np.clip((x - one.lower) / one.width * 2 - 1, -1, 1)
+                for x, one in zip(numbers, columns, strict=True)
+            ],
+            axis=1,
+        )
+        centred[~known] = 0.0
+        values = vector(centred)
+        if spread:
+            main = (1 - spread) if laplace else math.sqrt(1 - spread)
+            beside = spread if laplace else math.sqrt(spread)
+            measured = values if kind == "sum" else centred
+            values = np.hstack([main * values, beside * measured**2])
+        return cell, np.clip(values, -1, 1)
+
+    return Features(keys, width + bool(spread), read, signed, everybody, spread)
+
+
+def _one(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
+    return lambda x: np.ones((len(x), 1)), 1, False
+
+
+def _mean(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
+    if everybody:
+        return lambda x: x, 1, True
+    return lambda x: np.hstack([(1 + x) / 2, (1 - x) / 2]), 2, False
+
+
+def _sum(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
+    (column,) = columns
+    largest = max(abs(column.lower), abs(column.upper))
+    middle, half = (column.lower + column.upper) / 2 / largest, column.width / 2 / largest
+    return lambda x: middle + half * x, 1, column.lower < 0
+
+
+def _variance(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
+    middle = 2.0 if laplace else math.sqrt(2)
+
+    def vector(x: Floats) -> Floats:
+        u, v = (1 + x) / 2, (1 - x) / 2
+        return np.hstack([u * u, middle * u * v, v * v])
+
+    return vector, 3, False
+
+
+def _products(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:
+    size = len(columns) + 1
+    rows, places = np.triu_indices(size)
+    times = np.where(rows == places, 1.0, 2.0 if laplace else math.sqrt(2))
+    norm = float(size**2 if laplace else size)
+
+    def vector(x: Floats) -> Floats:
+        z = np.hstack([np.ones((len(x), 1)), x])
+        return np.asarray(z[:, rows] * z[:, places] * (times / norm))
+
+    return vector, len(rows), True
+
+
+Vector = Callable[[Floats], Floats]
+_VECTORS: Mapping[str, Callable[[list[Column], bool, bool], tuple[Vector, int, bool]]] = {
+    "count": _one,
+    "quantile": _one,
+    "mean": _mean,
+    "sum": _sum,
+    "var": _variance,
+    "std": _variance,
+    "cov": _products,
+    "corr": _products,
+    "ridge": _products,
+}

@@ -1,0 +1,450 @@
+"""The language of questions and of ``where``: one grammar for the command line, studies and Python.
+
+.. code-block:: text
+
+    question  = kind columns [by columns] [where condition]
+    kind      = count | sum | mean | var | std | median | quantile(LEVEL) | histogram | crosstab
+              | cov | corr | ridge COLUMN on columns
+    condition = condition or condition | condition and condition | not condition | (condition)
+              | COLUMN (== | != | < | <= | > | >=) LITERAL | NUMBER < COLUMN < NUMBER
+              | COLUMN [not] in (LITERAL, ...) | COLUMN is [not] missing | FLAG
+
+A column that is not one word, and a category, may stand in quotes; a quote within is written twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from collegium.checks import check_is, is_number, nearest, shown
+from collegium.data.schema import Column, Schema
+from collegium.data.schema_column import CATEGORY, FLAG, TEXT, WHOLE, plain
+from collegium.errors import InputError
+from collegium.statistics.asked import Asked, checked, refuse_unknown_kind
+from collegium.statistics.conditions import (
+    EVERYBODY,
+    KEYWORDS,
+    Among,
+    Compare,
+    IsMissing,
+    Where,
+    all_of,
+    any_of,
+    name_text,
+)
+from collegium.statistics.sql import is_sql, refusal_of_sql
+from collegium.statistics.words import END, NUMBER_TOKEN, SIGN, WORD_TOKEN, Token, Words
+
+__all__ = ["EVERYBODY", "Asked", "Where", "checked_question", "parse_question", "parse_where"]
+
+_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_DEEPEST = 40
+
+
+def parse_where(text: str | None, schema: Schema) -> Where:
+    """Read a condition on rows.
+
+    Parameters
+    ----------
+    text : str or None
+        None or blank: everybody.
+    schema : Schema
+        Public; columns and categories that are not in it are refused.
+
+    Returns
+    -------
+    Where
+        Frozen and in canonical form. A missing value satisfies no comparison, and no negation of one.
+
+    Raises
+    ------
+    InputError
+        In one line that points at the place.
+
+    Examples
+    --------
+    >>> schema = Schema({
+    ...     "age": {"kind": "whole", "bounds": [17, 90]},
+    ...     "sex": {"kind": "category", "categories": ["F", "M"]},
+    ...     "smoker": {"kind": "flag"},
+    ... })
+    >>> print(parse_where("not (smoker or age>39.0) and sex != 'M'", schema))
+    age <= 39 and not smoker and sex == 'F'
+    >>> parse_where("agee > 40", schema)
+    Traceback (most recent call last):
+    collegium.errors.InputError: 'agee > 40', at 'agee' (character 1): there is no column 'agee' in the
+    schema: did you mean 'age'?
+    """
+    if text is not None and not isinstance(text, str):
+        raise InputError(f'where must be text, such as "age >= 40", got {shown(text)}')
+    if text is None or not text.strip():
+        return EVERYBODY
+    if is_sql(text):
+        raise InputError("SQL is not taken: give the condition alone, such as age >= 40")
+    words = Words(text)
+    where = _Conditions(words, schema).any_of(False)
+    if words.next.kind != END:
+        raise words.error("'and' or 'or' is missing before this")
+    return where
+
+
+def parse_question(text: str, schema: Schema) -> Asked:
+    """Read a question.
+
+    Parameters
+    ----------
+    text : str
+        For instance ``"mean income by sex where age >= 40"``.
+    schema : Schema
+        Public.
+
+    Returns
+    -------
+    Asked
+        Frozen and in canonical form: questions that ask the same are equal.
+
+    Raises
+    ------
+    InputError
+        In one line that points at the place. SQL is refused with the question that asks the same.
+
+    Examples
+    --------
+    >>> schema = Schema({"age": {"kind": "whole", "bounds": [17, 90]}, "smoker": {"kind": "flag"}})
+    >>> print(parse_question("quantile(.50) age where age>=40.0 by smoker", schema))
+    median age by smoker where age >= 40
+    >>> parse_question("SELECT AVG(age) FROM people WHERE age > 39", schema)
+    Traceback (most recent call last):
+    collegium.errors.InputError: SQL is not taken; ask instead: mean age where age >= 40
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(
+            f'a question must be text, such as "count where age >= 40", got {shown(text)}'
+        )
+    if is_sql(text):
+        raise refusal_of_sql(text, lambda asked: parse_question(asked, schema))
+    words = Words(text)
+    head = words.take()
+    with _pointing_at(words, head):
+        if head.kind != WORD_TOKEN:
+            raise InputError("a question begins with what is asked, such as mean or count")
+        refuse_unknown_kind(head.value)
+    kind = head.value.casefold()
+    level = _level(words) if kind == "quantile" else None
+    columns = _columns_of(kind, words, schema)
+    by: tuple[str, ...] = ()
+    where: Where = EVERYBODY
+    seen: set[str] = set()
+    while (clause := words.next).kind != END:
+        word = words.taken("by", "where")
+        if word is None:
+            raise words.error("'by' or 'where' is expected here, or the end")
+        if word in seen:
+            raise words.error(f"there are two {word!r}: join them", clause)
+        seen.add(word)
+        if word == "by":
+            by = tuple(_names(words, schema))
+        else:
+            where = _Conditions(words, schema).any_of(False)
+    with _pointing_at(words, head):
+        return checked(kind, columns, level, by, where, schema)
+
+
+def checked_question(
+    kind: str,
+    columns: Sequence[str] = (),
+    level: float | None = None,
+    by: Sequence[str] = (),
+    where: Where | str | None = EVERYBODY,
+    schema: Schema | None = None,
+) -> Asked:
+    """Make a question of its parts.
+
+    Parameters
+    ----------
+    kind : str
+        One of :data:`collegium.statistics.asked.KINDS`, or ``"median"``.
+    columns : list of str
+        Whose values; of ``"ridge"``, the first is what is explained.
+    level : float, optional
+        Of a quantile.
+    by : list of str
+        Columns with public keys.
+    where : str or Where, optional
+        Whose rows; default: everybody's.
+    schema : Schema
+        Public.
+
+    Raises
+    ------
+    InputError
+        If a column is not in the schema, is of another kind than is asked for, or has no public keys to
+        group by; if something is missing.
+
+    Examples
+    --------
+    >>> schema = Schema({"age": {"kind": "whole", "bounds": [17, 90]}, "smoker": {"kind": "flag"}})
+    >>> print(checked_question("median", ["age"], by=["smoker"], where="age > 39", schema=schema))
+    median age by smoker where age >= 40
+    """
+    check_is("schema", schema, Schema, "read one with Schema.read(path)")
+    assert schema is not None
+    condition = where if isinstance(where, Where) else parse_where(where, schema)
+    return checked(kind, columns, level, by, condition, schema)
+
+
+def _level(words: Words) -> float:
+    inside = words.taken("(")
+    token = words.take()
+    if token.kind != NUMBER_TOKEN:
+        raise words.error("quantile needs a level first, such as quantile(0.9) income", token)
+    if inside:
+        words.expect(")")
+    return float(token.value)
+
+
+def _columns_of(kind: str, words: Words, schema: Schema) -> tuple[str, ...]:
+    if words.next.kind == END or words.is_next("by", "where"):
+        return ()
+    inside = words.taken("(")
+    if inside and words.taken(")"):
+        return ()
+    columns = _names(words, schema)
+    if kind == "ridge" and not inside:
+        words.expect("on")
+        columns += _names(words, schema)
+    if inside:
+        words.expect(")")
+    return tuple(columns)
+
+
+def _names(words: Words, schema: Schema) -> list[str]:
+    names = [_column(words, schema)]
+    while words.taken(","):
+        names.append(_column(words, schema))
+    return names
+
+
+def _column(words: Words, schema: Schema) -> str:
+    token = words.next
+    if token.kind in (END, SIGN, NUMBER_TOKEN) or (
+        token.kind == WORD_TOKEN and token.value.casefold() in KEYWORDS
+    ):
+        raise words.error("the name of a column is expected here")
+    with _pointing_at(words, token):
+        if schema[token.value].kind == TEXT:
+            raise InputError(
+                f"column {token.value!r} is text in the schema, which is not asked about: declare its "
+                "categories"
+            )
+    words.take()
+    return token.value
+
+
+@contextmanager
+def _pointing_at(words: Words, token: Token) -> Iterator[None]:
+    """Let errors about what a word says point at it."""
+    try:
+        yield
+    except InputError as error:
+        raise words.error(str(error), token) from None
+
+
+class _Conditions:
+    """Reads conditions; each method takes whether what it reads is negated."""
+
+    def __init__(self, words: Words, schema: Schema) -> None:
+        self.words, self.schema, self.depth = words, schema, 0
+
+    def any_of(self, negated: bool) -> Where:
+        return self._joined("or", self.all_of, all_of if negated else any_of, negated)
+
+    def all_of(self, negated: bool) -> Where:
+        return self._joined("and", self.one, any_of if negated else all_of, negated)
+
+    def _joined(
+        self,
+        word: str,
+        read: Callable[[bool], Where],
+        join: Callable[[list[Where]], Where],
+        negated: bool,
+    ) -> Where:
+        parts = [read(negated)]
+        while self.words.taken(word):
+            parts.append(read(negated))
+        return join(parts)
+
+    def one(self, negated: bool) -> Where:
+        while self.words.taken("not"):
+            negated = not negated
+        if self.words.next.kind == NUMBER_TOKEN:
+            return self._between(negated)
+        if not self.words.is_next("("):
+            return self._of_column(negated)
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.words.error(f"at most {_DEEPEST} parentheses may be open")
+        self.words.take()
+        inner = self.any_of(negated)
+        self.words.expect(")")
+        self.depth -= 1
+        return inner
+
+    def _between(self, negated: bool) -> Where:
+        """Read ``20 <= age < 40``, or ``20 <= age``."""
+        low = self.words.take()
+        first = self.words.taken(*_MIRRORED)
+        if first is None:
+            raise self.words.error(
+                "after a number, one of <, <=, > and >= is expected, then a column"
+            )
+        token = self.words.next
+        name = _column(self.words, self.schema)
+        parts = [self._compared(name, token, _MIRRORED[first], low, negated)]
+        if second := self.words.taken(*_MIRRORED):
+            parts.append(self._compared(name, token, second, self.words.take(), negated))
+        return any_of(parts) if negated else all_of(parts)
+
+    def _of_column(self, negated: bool) -> Where:
+        words = self.words
+        token = words.next
+        name = _column(words, self.schema)
+        column = self.schema[name]
+        if operation := words.taken(*_COMPARISONS):
+            return self._compared(name, token, operation, words.take(), negated)
+        if words.taken("is"):
+            return self._is(name, negated)
+        if words.taken("like", "between"):
+            raise words.error(
+                f"write comparisons: {name_text(name)} >= … and {name_text(name)} <= …"
+            )
+        if words.taken("not"):
+            if not words.is_next("in"):
+                raise words.error("'in' is expected after 'not' here")
+            negated = not negated
+        if words.taken("in"):
+            return self._in(name, token, negated)
+        if column.kind == FLAG:
+            return _among(name, column, [0 if negated else 1], False)
+        what = "in ('…', '…')" if column.kind == CATEGORY else f">= {plain(column.lower)}"
+        raise words.error(f"a comparison is missing, such as {name_text(name)} {what}")
+
+    def _is(self, name: str, negated: bool) -> Where:
+        if self.words.taken("not"):
+            negated = not negated
+        if not self.words.taken("missing", "null"):
+            raise self.words.error(
+                "'missing' or 'not missing' is expected after 'is'; else write =="
+            )
+        return IsMissing(name, not negated)
+
+    def _in(self, name: str, token: Token, negated: bool) -> Where:
+        column = self.schema[name]
+        self.words.expect("(")
+        literals = [self.words.take()]
+        while self.words.taken(","):
+            literals.append(self.words.take())
+        self.words.expect(")")
+        if column.kind in (CATEGORY, FLAG):
+            codes = [self._place(name, column, literal) for literal in literals]
+            with _pointing_at(self.words, token):
+                return _among(name, column, codes, negated)
+        parts = [self._compared(name, token, "==", literal, negated) for literal in literals]
+        return all_of(parts) if negated else any_of(parts)
+
+    def _compared(
+        self, name: str, token: Token, operation: str, literal: Token, negated: bool
+    ) -> Where:
+        column = self.schema[name]
+        if negated:
+            operation = _NEGATED[operation]
+        if column.kind in (CATEGORY, FLAG):
+            place = self._place(name, column, literal)
+            if operation not in ("==", "!="):
+                raise self.words.error(
+                    f"{name!r} is a {column.kind}, which has no order: compare with == or in", token
+                )
+            with _pointing_at(self.words, token):
+                return _among(name, column, [place], operation == "!=")
+        if literal.kind != NUMBER_TOKEN:
+            raise self.words.error(
+                f"{name!r} is a column of numbers: compare it with a number", literal
+            )
+        number = float(literal.value)
+        with _pointing_at(self.words, literal):
+            if not is_number(number) or math.isinf(number):
+                raise InputError("the number is larger than any that can be computed with")
+            if column.kind == WHOLE:
+                operation, number = _whole(operation, number)
+            _refuse_nobody(name, column, operation, number)
+        return Compare(name, operation, number + 0.0)  # no -0.0
+
+    def _place(self, name: str, column: Column, literal: Token) -> int:
+        """Find a category among those of the schema."""
+        words = self.words
+        if literal.kind in (END, SIGN):
+            raise words.error("a value is expected here", literal)
+        place = column.place_of(literal.value)
+        if place < 0:
+            hint = (
+                "allowed are yes and no"
+                if column.kind == FLAG
+                else nearest(literal.value, list(column.keys))
+            )
+            raise words.error(
+                f"{name!r} has no category {shown(literal.value)} in the schema: {hint}", literal
+            )
+        return place
+
+
+def _whole(operation: str, number: float) -> tuple[str, float]:
+    """Compare whole numbers with whole numbers, and with <= and >= alone."""
+    if operation in ("<", ">="):
+        number = float(math.ceil(number))
+    elif operation in (">", "<="):
+        number = float(math.floor(number))
+    if operation == "<":
+        return "<=", number - 1
+    return (">=", number + 1) if operation == ">" else (operation, number)
+
+
+def _refuse_nobody(name: str, column: Column, operation: str, number: float) -> None:
+    """Refuse what no value within the bounds satisfies: to ask it would be paid for, too."""
+    possible = {
+        "==": column.lower <= number <= column.upper
+        and (column.kind != WHOLE or number == round(number)),
+        "<": column.lower < number,
+        "<=": column.lower <= number,
+        ">": column.upper > number,
+        ">=": column.upper >= number,
+        "!=": True,
+    }
+    if not possible[operation]:
+        whole = "whole numbers " if column.kind == WHOLE else ""
+        raise InputError(
+            f"nobody can be {operation} {plain(number)}: {name!r} holds {whole}from {plain(column.lower)} to "
+            f"{plain(column.upper)} in the schema, and others are clipped"
+        )
+
+
+def _among(name: str, column: Column, codes: list[int], excluded: bool) -> Where:
+    """Name the smaller of some categories and all others."""
+    chosen = set(codes)
+    if excluded:
+        chosen = set(range(len(column.keys))) - chosen
+    if not chosen:
+        raise InputError(
+            f"nobody can be in none of the categories of {name!r}: ask for those missing"
+        )
+    if len(chosen) == len(column.keys):
+        return IsMissing(name, missing=False)
+    excluded = 2 * len(chosen) > len(column.keys)
+    if excluded:
+        chosen = set(range(len(column.keys))) - chosen
+    places = tuple(sorted(chosen))
+    names = tuple(column.keys[place] for place in places)
+    return Among(name, places, names, excluded, column.kind == FLAG)

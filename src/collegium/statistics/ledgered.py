@@ -1,0 +1,97 @@
+"""Statistics on a ledger: a session is one release, whose share of what people have left is reserved at once.
+
+Questions draw on the reservation; what they did not use is given back when the session ends. A session that
+is never ended has cost all that it reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.events import Event
+from collegium.accounting.export import uses_of
+from collegium.accounting.gaussian import pure_to_gdp
+from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.budgets import Budgets
+from collegium.errors import InputError
+from collegium.ledger.allowance import SEEDED, Allowance, Spending
+from collegium.ledger.ledger import Ledger
+from collegium.ledger.limits import Cost
+
+_SLACK = 1 + 1e-9
+
+
+class StatisticsSpending(Spending):
+    """What a session does about a ledger: parameters and attributes as of :class:`Spending`."""
+
+    method = "statistics"
+
+    def reserve_share(
+        self,
+        ledger: Ledger,
+        name: str,
+        most: dict[str, float],
+        laplace: bool,
+        arrangement: Arrangement,
+    ) -> None:
+        """Set aside what the session may cost. ``most``: Σμ², or Σε, by group."""
+        costs = [_cost(most.get(group, 0.0) * _SLACK, laplace) for group in self.allowance.groups]
+        self.reserve(ledger, name, costs, arrangement)
+
+    def settle(self, account: GaussianAccountant, events: Sequence[Event]) -> None:
+        """Enter what was charged; nothing, if nothing was."""
+        assert self._reservation is not None
+        place = {name: cohort for cohort, name in enumerate(account.names)}
+        costs: list[Cost] = []
+        uses: list[list[dict[str, Any]]] = []
+        for group, at_most in zip(self.allowance.groups, self._reservation.costs, strict=True):
+            if not events or group not in place:
+                costs.append(Cost(0.0))
+                uses.append([])
+                continue
+            cohort = place[group]
+            # What is reserved holds as well: pure ε composes, and is μ-GDP as a whole.
+            spent = min(float(account.mu_squared[cohort]), at_most.mu_squared)
+            costs.append(Cost(spent, float(account.pure_epsilon[cohort])))
+            uses.append(
+                [use.to_json() for event in events for use in uses_of(event, cohort, "answer")]
+            )
+        self._reservation.settle(costs, uses)
+
+
+def begin(
+    ledger: Ledger, granted: Budgets, neighbours: str | None, noise_seed: int | None
+) -> tuple[Neighbours, StatisticsSpending]:
+    """Find out what a ledger allows, and about which neighbours.
+
+    Raises
+    ------
+    InputError
+        If it is no ledger, noise is from a seed, or neighbours are said to be less than it promises about.
+    BudgetExceededError
+        If nobody has anything left.
+    """
+    if not hasattr(ledger, "reserve"):
+        raise InputError(
+            f"ledger must be a collegium.Ledger, got {type(ledger).__name__}: open it with Ledger(place)"
+        )
+    if noise_seed is not None:
+        raise InputError(SEEDED)
+    blanked = ledger.neighbours is Neighbours.ADD_OR_REMOVE
+    if neighbours == "blanked" and not blanked:
+        raise InputError(
+            f"the ledger at {ledger} promises something where {ledger.neighbours.in_words}, and neighbours = "
+            "'blanked' less: leave neighbours out, or give 'replaced'"
+        )
+    relation = (
+        Neighbours.ADD_OR_REMOVE if blanked and neighbours != "replaced" else Neighbours.ANY_CHANGE
+    )
+    left = ledger.left(granted)
+    allowance = Allowance.what_is_left(granted, left, 1, ledger.delta_0_share)
+    return relation, StatisticsSpending(granted, allowance)
+
+
+def _cost(most: float, laplace: bool) -> Cost:
+    return Cost(pure_to_gdp(most) ** 2 * _SLACK, most) if laplace and most else Cost(most)

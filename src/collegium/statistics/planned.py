@@ -1,0 +1,144 @@
+"""What a question will cost, and how far off its answer will be under each rule: public numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.data.schema import Schema
+from collegium.statistics.features import Features
+from collegium.statistics.language import Asked
+from collegium.statistics.weights import RULES, Errors, errors_of, weights_of
+
+Floats = NDArray[np.float64]
+_SOME = 0.5  # share of the rows that a condition is taken to hold for
+
+
+@dataclass(frozen=True)
+class Trade:
+    """What decides on weights: noise at weight 1, spread between people, and the unit of both.
+
+    ``noise``: variance per (price)⁻². ``spread``: variance between people. ``unit``: of their roots, in the
+    answer's own.
+    """
+
+    noise: float
+    spread: float
+    unit: float
+
+    def weights(self, rule: str, prices: Floats, sizes: NDArray[np.int64]) -> Floats:
+        """Weights, in units of prices."""
+        return weights_of(rule, prices, sizes, self.noise, self.spread)
+
+    def errors(self, weights: Floats, sizes: NDArray[np.int64]) -> Errors:
+        """Predicted errors, in the answer's unit."""
+        one, squared = errors_of(weights, sizes, self.noise, self.spread), self.unit**2
+        return Errors(squared * one.noise, squared * one.people, squared * one.sample)
+
+
+def trade_of(
+    asked: Asked, schema: Schema, features: Features, n: int, diameter: float, laplace: bool
+) -> Trade:
+    """Say what is public of a question's noise and spread.
+
+    The spread is that of a public standard deviation or share, or the largest between the bounds; a condition
+    is taken to hold for half of the rows, and keys to share them out evenly, where the schema says nothing.
+    """
+    most = schema.rows_per_owner
+    one = (diameter * most) ** 2 * (2.0 if laplace else 1.0)
+    share = 1.0 if asked.where.is_everybody else _SOME
+    for name in asked.by:
+        share /= len(schema[name].keys)
+    if asked.kind in ("count", "histogram", "crosstab"):
+        for name in asked.columns:
+            share /= len(schema[name].keys)
+        spread = share * (1 - share) if share < 1 else 0.0
+        if asked.kind == "count" and not asked.by:
+            spread = 0.25  # of a share that nobody knows
+        return Trade(one, spread * most**2, float(n))
+    if asked.kind == "quantile":
+        level = float(asked.level or 0.5)
+        largest = max(level, 1 - level)
+        # A Laplace-like rank error of scale 2·largest/W, and that of a sample's quantile.
+        return Trade(
+            8 * largest**2 * (diameter * most) ** 2 / share**2, level * (1 - level) / share, 1.0
+        )
+    column = schema[asked.columns[0]]
+    kept = (1 - features.spread) ** (
+        2 if laplace else 1
+    )  # what measures the spread is missing here
+    if asked.kind in ("mean", "sum"):
+        known = None if column.sd is None else (column.sd / column.width) ** 2
+        if features.everybody:
+            unit = column.width * (n if asked.kind == "sum" else 1)
+            return Trade(one / 4 / kept, 0.25 if known is None else known, unit)
+        if asked.kind == "sum":
+            largest = max(abs(column.lower), abs(column.upper)) * n
+            return Trade(one / kept, share * most**2 / 4, largest)
+        return Trade(
+            one / 2 / kept / share**2, (0.25 if known is None else known) / share, column.width
+        )
+    if asked.kind in ("var", "std"):
+        return Trade(2 * one / share**2, 1 / 16 / share, column.width**2)
+    size = len(asked.columns) + 1
+    return Trade(one * size**2 / share**2, 1.0 / share, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a question would cost, and its predicted error under each rule; nothing was spent.
+
+    Attributes
+    ----------
+    question : str
+        In words.
+    rule : str
+        The rule that would be used.
+    predicted : dict of str to float
+        Root mean squared error towards the table's own value, for each rule, in the answer's unit; of a
+        quantile, in ranks (0.01: one in a hundred).
+    heard : dict of str to float
+        How many equally heard people it amounts to, for each rule.
+    epsilon : dict of str to float
+        What each person of each group would pay at most: ε at the group's δ, by itself.
+    of_people : int
+        How many there are.
+    noise : str
+        Kind of the noise.
+    """
+
+    question: str
+    rule: str
+    predicted: Mapping[str, float]
+    heard: Mapping[str, float]
+    epsilon: Mapping[str, float]
+    of_people: int
+    noise: str
+
+    def __str__(self) -> str:
+        lines = [f"{self.question}: {self.noise} noise, nothing is spent yet"]
+        best = min(self.predicted, key=lambda rule: self.predicted[rule])
+        for rule in RULES:
+            if rule not in self.predicted:
+                continue
+            marks = " (chosen)" if rule == self.rule else ""
+            marks += " (least)" if rule == best and rule != self.rule else ""
+            lines.append(
+                f"  {rule:<13} off by about {self.predicted[rule]:.4g}, as if {self.heard[rule]:,.0f} of "
+                f"{self.of_people:,} people were heard alike{marks}"
+            )
+        paid = ", ".join(f"{name} {value:.3g}" for name, value in list(self.epsilon.items())[:8])
+        more = ", …" if len(self.epsilon) > 8 else ""
+        lines.append(f"  each person pays at most ε = {paid}{more}")
+        return "\n".join(lines)
+
+
+def wasted(trade: Trade, rule: str, prices: Floats, sizes: NDArray[np.int64]) -> float:
+    """How much larger the error of a rule is than with uniform weights: below 1 where it is smaller."""
+    own = trade.errors(trade.weights(rule, prices, sizes), sizes).table
+    uniform = trade.errors(trade.weights("uniform", prices, sizes), sizes).table
+    return own / uniform if uniform else math.inf

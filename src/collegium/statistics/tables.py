@@ -1,0 +1,93 @@
+"""Whose rows these are, batch by batch: a table in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.budgets import Budget, Budgets
+from collegium.data.schema import Schema
+from collegium.data.schema_arrays import n_rows
+from collegium.errors import InputError
+from collegium.statistics.sums import Batch
+
+
+def paths_of(frame: Any) -> list[Path]:
+    """The files that were given instead of a table; none: it is one."""
+    given = frame if isinstance(frame, list | tuple) else [frame]
+    if not given or not all(isinstance(one, str | Path) for one in given):
+        return []
+    paths = [Path(one) for one in given]
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"there is no file {path}: give a table, or Parquet files")
+        if path.is_file() and path.suffix != ".parquet":
+            raise InputError(
+                f"{path} is no Parquet file: read it first, for instance with pandas.read_csv, and give the "
+                "table"
+            )
+    return paths
+
+
+def read_all(paths: Sequence[Path]) -> Any:
+    """Read Parquet files into memory."""
+    import pyarrow.dataset as ds
+
+    return ds.dataset([str(path) for path in paths], format="parquet").to_table()
+
+
+class Table(Protocol):
+    """Rows of people who granted budgets.
+
+    ``groups``: budget of each group that has members. ``sizes`` (n_groups,): people of each.
+    ``named``: whether owners are named, and may have several rows.
+    """
+
+    groups: Mapping[str, Budget]
+    sizes: NDArray[np.int64]
+    named: bool
+
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """Yield all rows, with these columns; at least one batch."""
+        ...
+
+
+class InMemory:
+    """A table in memory: a frame of pandas, polars or pyarrow, beside its budgets.
+
+    Raises InputError if there are as many budgets as not rows, or a column of the schema is missing.
+    """
+
+    def __init__(self, frame: Any, budgets: Budgets, schema: Schema) -> None:
+        if n_rows(frame) != len(budgets):
+            raise InputError(
+                f"{n_rows(frame):,} rows, but {len(budgets):,} budgets: give one per row"
+            )
+        self._frame, self._schema = frame, schema
+        owned = np.bincount(budgets.owner_group, minlength=len(budgets.group_names))
+        used = np.flatnonzero(owned)
+        place = np.full(len(owned), -1, dtype=np.intp)
+        place[used] = np.arange(len(used))
+        self.groups: Mapping[str, Budget] = {
+            budgets.group_names[i]: budgets.groups[budgets.group_names[i]] for i in used
+        }
+        self.sizes = owned[used].astype(np.int64)
+        rows = np.bincount(budgets.record_owner, minlength=budgets.n_owners)
+        self.named = budgets.named
+        self._group = place[budgets.owner_group[budgets.record_owner]]
+        self._rows = rows[budgets.record_owner].astype(np.int64)
+        self._known: dict[str, NDArray[Any]] = {}
+
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """All rows at once, with columns that are read once."""
+        missing = [name for name in names if name not in self._known]
+        if missing:
+            self._known.update(self._schema.arrays(self._frame, missing))
+        arrays = {name: self._known[name] for name in names}
+        if not arrays:  # a question about no column still has rows
+            arrays = {"": np.zeros(len(self._group), dtype=np.int8)}
+        yield Batch(arrays, self._group, self._rows)

@@ -1,0 +1,52 @@
+"""A schema is drafted from public records by a command, and shown by another."""
+
+import json
+
+import pytest
+
+from collegium import Schema
+
+PUBLIC = "age,sex,pay\n17,F,7.5\n38,M,8.25\n90,F,\n"
+
+
+@pytest.fixture
+def public(tmp_path):
+    path = tmp_path / "public.csv"
+    path.write_text(PUBLIC)
+    return path
+
+
+def test_a_draft_is_written_shown_and_never_written_over(collegium, public, tmp_path):
+    file = tmp_path / "schema.toml"
+    code, printed, errors = collegium("schema", "init", public, "--out", file)
+    assert code == 0, errors
+    assert f"Wrote {file}" in printed.replace("\n", "") and "17 to 90" in printed
+    assert "no private record" in errors.replace("\n", " ")
+    assert Schema.read(file)["sex"].categories == ("F", "M")
+    before = file.read_bytes()
+    code, _, errors = collegium("schema", "init", public, "--out", file)
+    assert code == 2 and "exists already" in errors
+    assert file.read_bytes() == before
+    code, printed, _ = collegium("schema", "show", file)
+    assert code == 0 and "7.5 to 8.25" in printed
+    assert "One person counts for at most 1 row" in printed
+    code, printed, _ = collegium("schema", "show", file, "--json")
+    shown = json.loads(printed)
+    assert shown["digest"] == Schema.read(file).digest
+    assert shown["columns"]["pay"]["missing"] is True
+
+
+def test_what_is_wrong_is_one_line(collegium, tmp_path):
+    def refused(*arguments):
+        code, printed, errors = collegium(*arguments)
+        assert code == 2 and not printed and len(errors.splitlines()) == 1
+        return errors
+
+    assert "schema init PUBLIC.csv --out" in refused("schema", "show", tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text('[columns.age]\nkind = "whole"\nbound = [0, 1]\n')
+    said = refused("schema", "show", tmp_path / "bad.toml")
+    assert "bad.toml: unknown key columns.age.bound: did you mean 'bounds'?" in said
+    assert "does not exist" in refused(
+        "schema", "init", tmp_path / "none.csv", "--out", tmp_path / "a.toml"
+    )
+    assert not (tmp_path / "a.toml").exists()

@@ -1,0 +1,169 @@
+"""Record and replay: on a neighbouring table no noised value moves further than was charged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from collegium import Schema
+from collegium.budgets import Policy
+from collegium.noise.grid import GRID
+from collegium.statistics import quantiles
+from collegium.statistics.session import Statistics
+from collegium.statistics.sums import Sums
+
+SCHEMA = Schema(
+    {
+        "age": {"kind": "whole", "bounds": [17, 90], "bins": [17, 40, 90], "missing": True},
+        "income": {"kind": "number", "bounds": [-5, 10], "step": 0.25},
+        "sex": {"kind": "category", "categories": ["F", "M"]},
+    },
+    rows_per_owner=2,
+)
+QUESTIONS = (
+    "count where age >= 40",
+    "count",
+    "mean income",
+    "mean income by sex where age >= 40",
+    "sum income",
+    "var age by sex",
+    "median income by sex",
+    "quantile(0.8) age",
+    "histogram age",
+    "cov age, income",
+)
+OWNERS = ("p0", "p1", "p2", "p35")  # of each level; p0 to p2 have three rows
+POLICY = Policy({"strict": 1.0, "middle": 2.0, "open": 4.0})
+N = 60
+
+
+def table(seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    owner = np.concatenate([np.arange(N), np.arange(N // 2), np.arange(5)])
+    n = len(owner)
+    return pd.DataFrame(
+        {
+            "owner": [f"p{number}" for number in owner],
+            "level": np.array(["strict", "middle", "open"])[owner % 3],
+            "age": rng.integers(17, 91, n).astype(float),
+            "income": rng.uniform(-5, 10, n),
+            "sex": rng.choice(["F", "M"], n),
+        }
+    )
+
+
+def with_extremes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Those who are looked at are as far from everybody else as can be."""
+    frame = frame.copy()
+    frame.loc[frame["owner"].isin(OWNERS), ["age", "income", "sex"]] = [90.0, 10.0, "F"]
+    return frame
+
+
+class Tape:
+    """What was noised, and with which outcome; forced again when it is replayed."""
+
+    def __init__(self, forced: list[Any] | None = None) -> None:
+        self.seen: list[tuple[str, Any, float]] = []
+        self.outcomes: list[Any] = []
+        self.during: list[str] = []
+        self.question = ""
+        self._forced: Iterator[Any] | None = None if forced is None else iter(forced)
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        noisy, choose = Sums.noisy, quantiles.choose
+
+        def sums(own: Sums, *given: Any) -> Any:
+            kind = "laplace" if own.weighing.laplace else "gaussian"
+            self.seen.append((kind, own.sensitive_steps * GRID, own.weighing.scale))
+            return self._outcome(lambda: noisy(own, *given))
+
+        def draw(scores: Any, **named: Any) -> Any:
+            self.seen.append(("choice", np.atleast_2d(scores) * named["unit"], 1.0))
+            return self._outcome(lambda: choose(scores, **named))
+
+        patch.setattr(Sums, "noisy", sums)
+        patch.setattr(quantiles, "choose", draw)
+
+    def _outcome(self, drawn: Any) -> Any:
+        self.during.append(self.question)
+        self.outcomes.append(drawn() if self._forced is None else next(self._forced))
+        return self.outcomes[-1]
+
+
+def asked(frame: pd.DataFrame, tape: Tape, noise: str, neighbours: str) -> Statistics:
+    with pytest.MonkeyPatch.context() as patch:
+        tape.install(patch)
+        budgets = POLICY.assign(frame["level"], owners=frame["owner"])
+        ask = Statistics(
+            frame.drop(columns=["owner", "level"]),
+            budgets,
+            schema=SCHEMA,
+            questions=len(QUESTIONS),
+            noise=noise,
+            neighbours=neighbours,
+            noise_seed=1,
+        )
+        for question in QUESTIONS:
+            tape.question = question
+            ask.ask(question)
+    return ask
+
+
+def without(frame: pd.DataFrame, owner: str) -> pd.DataFrame:
+    found = frame.astype({"sex": object}).copy()
+    found.loc[found["owner"] == owner, ["age", "income", "sex"]] = [np.nan, np.nan, None]
+    return found
+
+
+def others(frame: pd.DataFrame, owner: str) -> pd.DataFrame:
+    """Other rows of this owner, and another number of them."""
+    kept = frame[frame["owner"] != owner]
+    level = frame.loc[frame["owner"] == owner, "level"].iloc[0]
+    new = pd.DataFrame(
+        {"owner": [owner] * 7, "level": level, "age": 17.0, "income": -5.0, "sex": "M"}
+    )
+    return pd.concat([new, kept], ignore_index=True)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("neighbours", ["blanked", "replaced"])
+def test_no_noised_value_moves_further_than_was_charged(noise: str, neighbours: str) -> None:
+    frame = with_extremes(table())
+    first = Tape()
+    one = asked(frame, first, noise, neighbours)
+    reached: dict[str, float] = {}
+    for owner in OWNERS:
+        changed = without(frame, owner) if neighbours == "blanked" else others(frame, owner)
+        second = Tape(first.outcomes)
+        two = asked(changed, second, noise, neighbours)
+        # All that is not noised is the same: what is charged, what is asked next, what is answered.
+        assert [kind for kind, *_ in first.seen] == [kind for kind, *_ in second.seen]
+        assert [scale for *_, scale in first.seen] == [scale for *_, scale in second.seen]
+        assert one._charged == two._charged
+        assert [str(answer) for answer in one.answers] == [str(answer) for answer in two.answers]
+        level = frame.loc[frame["owner"] == owner, "level"].iloc[0]
+        group = list(one._table.groups).index(str(level))
+        lost = dict.fromkeys(first.during, 0.0)
+        pairs = zip(first.during, first.seen, second.seen, strict=True)
+        for question, (kind, value, scale), (_, other, _) in pairs:
+            moved = value - other
+            if kind == "gaussian":
+                lost[question] += float(np.sum(moved**2)) / scale**2
+            elif kind == "laplace":
+                lost[question] += float(np.abs(moved).sum()) / scale
+            else:  # the log-odds of two candidates, over all cells
+                event = quantiles.BoundedRange(np.array([sum(np.ptp(row) for row in moved)]))
+                cost = event.pure_epsilon if noise == "laplace" else event.mu_squared
+                lost[question] += float(cost[0])
+        for (question, amount), event in zip(lost.items(), one._charged, strict=True):
+            cost = event.pure_epsilon if noise == "laplace" else event.mu_squared
+            assert amount <= cost[group] * (1 + 1e-9), question
+            reached[question] = max(reached.get(question, 0.0), amount / cost[group])
+    # The bounds are reached where one row can reach them.
+    if neighbours == "blanked":
+        assert min(reached["count where age >= 40"], reached["mean income"]) > 0.999
+    assert reached["median income by sex"] > 0.3

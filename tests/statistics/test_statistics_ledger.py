@@ -1,0 +1,121 @@
+"""Sessions on a ledger: each is one release, and nobody pays more than was granted over all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import collegium as cg
+from collegium.accounting.neighbours import Neighbours
+from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
+from collegium.ledger.ledger import Ledger
+from collegium.statistics.session import Statistics
+
+POLICY = cg.Policy({"high": 1.0, "low": 3.0})
+N = 300
+RNG = np.random.default_rng(1)
+FRAME = pd.DataFrame({"age": RNG.integers(17, 91, N), "sex": RNG.choice(["F", "M"], N)})
+LEVELS = np.where(np.arange(N) % 3 == 0, "high", "low")
+BUDGETS = POLICY.assign(LEVELS, owners=[f"p{number}" for number in range(N)])
+SCHEMA = cg.Schema(
+    {
+        "age": {"kind": "whole", "bounds": [17, 90]},
+        "sex": {"kind": "category", "categories": ["F", "M"]},
+    }
+)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "people.ledger")
+
+
+def session(ledger: Ledger, **how: Any) -> Statistics:
+    return Statistics(FRAME, BUDGETS, schema=SCHEMA, ledger=ledger, **how)
+
+
+def spent(ledger: Ledger) -> dict[str, float]:
+    return {one.level: float(one.epsilon_spent) for one in ledger.standings()}
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_what_was_not_used_is_given_back(ledger: Ledger, noise: str) -> None:
+    with session(ledger, noise=noise) as ask:
+        ask.mean("age")
+        ask.groupby("sex").median("age")
+        reserved = spent(ledger)
+    entered = spent(ledger)
+    assert reserved["high"] == pytest.approx(1.0, rel=1e-3)
+    for row, level in zip(ask.privacy_.by_group().itertuples(), entered, strict=True):
+        assert 0 < entered[level] < reserved[level]
+        assert row.epsilon_spent == pytest.approx(entered[level], rel=1e-6)
+
+
+def test_nothing_asked_is_nothing_paid(ledger: Ledger) -> None:
+    with session(ledger):
+        pass
+    assert all(value == 0 for value in spent(ledger).values())
+
+
+def test_two_sessions_together_cost_nobody_more_than_was_granted(ledger: Ledger) -> None:
+    with session(ledger, spend=0.5, questions=1) as first:
+        first.mean("age")
+    assert 0.5 < spent(ledger)["high"] < 0.75  # half of μ²
+    with session(ledger, questions=2, name="later") as second:
+        second.mean("age")
+        second.histogram("sex")
+    assert all(
+        value <= granted for value, granted in zip(spent(ledger).values(), (1, 3), strict=True)
+    )
+    assert spent(ledger)["high"] > 0.95
+    assert "What a group grants here is at most" in str(second.privacy_)
+    with pytest.warns(PrivacyWarning, match="100 of 300 owners have nothing left"):
+        session(ledger, name="the generous alone")  # and it never ends
+    before = spent(ledger)
+    with pytest.raises(BudgetExceededError, match="anything left in the ledger"):
+        session(ledger, name="too late")
+    assert spent(ledger) == before
+
+
+def test_a_session_that_never_ends_has_cost_all_that_it_reserved(ledger: Ledger) -> None:
+    session(ledger, spend=0.3)  # the program dies here
+    assert spent(ledger)["high"] > 0.45
+    with session(ledger, questions=1, name="later") as ask:
+        ask.mean("age")
+    assert spent(ledger)["high"] <= 1
+
+
+def test_an_error_in_the_middle_pays_for_what_was_drawn(ledger: Ledger) -> None:
+    with pytest.raises(ZeroDivisionError), session(ledger) as ask:
+        ask.mean("age")
+        raise ZeroDivisionError
+    paid = ask.answers[0].paid["epsilon"].max()
+    assert max(spent(ledger).values()) == pytest.approx(paid, rel=1e-6)
+
+
+def test_who_has_nothing_left_takes_no_part(ledger: Ledger) -> None:
+    with session(ledger):
+        pass  # everybody is known now
+    some = np.arange(N) < 100
+    budgets = POLICY.assign(LEVELS[some], owners=[f"p{number}" for number in range(100)])
+    with Statistics(
+        FRAME[some], budgets, schema=SCHEMA, ledger=ledger, questions=1, name="some"
+    ) as first:
+        first.mean("age")
+    # Of these, the strict paid all; the generous were heard no more than helps the answer.
+    with pytest.warns(PrivacyWarning, match="34 of 300"), session(ledger, name="later") as ask:
+        assert ask.count().value == 266
+
+
+def test_neighbours_are_what_the_ledger_promises(tmp_path: Path) -> None:
+    strict = Ledger.create(tmp_path / "strict.ledger", neighbours=Neighbours.ANY_CHANGE)
+    with session(strict) as ask:
+        assert "replaced" in str(ask.privacy_)
+    with pytest.raises(InputError, match="less"):
+        session(strict, neighbours="blanked", name="two")
+    with pytest.raises(InputError, match="seed"):
+        session(strict, noise_seed=1, name="three")
