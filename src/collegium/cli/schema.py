@@ -97,20 +97,19 @@ def _table(schema: Schema) -> Table:
     from collegium.data.schema_column import NUMBER, WHOLE, plain
 
     table = Table(title="What is publicly known", title_justify="left", box=SIMPLE_HEAD)
-    for name in ("column", "kind", "values", "known", "missing", "groups"):
-        table.add_column(name)
+    for heading in ("column", "kind", "values", "known"):
+        table.add_column(heading)
     for name, column in schema.items():
-        values = listed(column.categories, most=6)
+        values = listed(column.categories, most=6) or "–"
         if column.kind in (NUMBER, WHOLE):
             values = f"{plain(column.lower)} to {plain(column.upper)}"
             values += f", step {plain(column.step)}" if column.step else ""
+            values += f", {len(column.keys):,} bins" if column.bins else ""
         known = [
             f"{what} {plain(value)}"
             for what, value in (("mean", column.mean), ("sd", column.sd))
             if value is not None
         ]
-        known += ["shares"] * bool(column.shares)
-        groups = f"{len(column.keys):,}" if column.has_keys else ""
-        may = "may be" if column.missing else ""
-        table.add_row(name, column.kind, values, ", ".join(known), may, groups)
+        known += ["shares"] * bool(column.shares) + ["may be missing"] * column.missing
+        table.add_row(name, column.kind, values, ", ".join(known) or "–")
     return table

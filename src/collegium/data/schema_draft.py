@@ -22,6 +22,7 @@ from collegium.names import as_names
 MOST_DRAFTED = 100
 """More different texts are names or remarks, and no categories."""
 _DECIMALS = 4
+_FEW = 20  # different whole numbers may be codes of categories
 
 
 def drafted(records: Any) -> tuple[dict[str, Column], dict[str, str]]:
@@ -93,6 +94,8 @@ def _number(numbers: NDArray[np.float64], missing: bool) -> tuple[Column, str]:
         f"public records go from {plain(low)} to {plain(high)}: values outside the bounds are clipped, "
         "narrow bounds mean less noise"
     )
+    if whole and np.unique(numbers).size <= _FEW:
+        note += "; if these are codes, say kind = 'category' and which"
     return Column(WHOLE if whole else NUMBER, **known), note
 
 
