@@ -141,6 +141,13 @@ def ask(
             "--key", help="File of the ledger's key.", **PATH_OPTION, rich_help_panel=ON_LEDGER
         ),
     ] = None,
+    newcomers: Annotated[
+        bool,
+        typer.Option(
+            help="Most of these people are new to a ledger that knows others.",
+            rich_help_panel=ON_LEDGER,
+        ),
+    ] = False,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -228,6 +235,7 @@ def ask(
                 "neighbours": neighbours,
                 "confidence": confidence,
                 "noise_seed": noise_seed,
+                "newcomers": newcomers,
             }
             session = session_of(rows, place, settings, only_plans=plan)
             if plan:
