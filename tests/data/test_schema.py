@@ -246,6 +246,8 @@ def test_a_draft_of_public_records_describes_them(tmp_path):
     draft.write(tmp_path / "schema.toml")
     assert Schema.read(tmp_path / "schema.toml") == draft
     assert "# public records go from 17 to 90" in (tmp_path / "schema.toml").read_text()
+    public.assign(pay=["7,5", "", "1234,5"]).to_csv(tmp_path / "comma.csv", index=False, sep=";")
+    assert Schema.from_public(tmp_path / "comma.csv", decimal=",") == draft
     many = Schema.from_public(pd.DataFrame({"name": [f"n{row}" for row in range(200)]}))
     assert many["name"].kind == "text"
     with pytest.raises(InputError, match="no row"):

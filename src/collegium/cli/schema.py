@@ -34,6 +34,13 @@ def init(
     out_file: Annotated[
         Path, typer.Option("--out", help="The file that is written.", **PATH_OPTION)
     ] = Path("schema.toml"),
+    separator: Annotated[
+        str | None, typer.Option(help="Between the cells of a CSV file.", metavar="CHARACTER")
+    ] = None,
+    decimal: Annotated[
+        str,
+        typer.Option(help="Before the decimals of numbers in a CSV file.", metavar="CHARACTER"),
+    ] = ".",
     quiet: Quiet = False,
 ) -> None:
     """Draft a schema from public records: bounds rounded outwards, categories, means and shares.
@@ -42,12 +49,14 @@ def init(
 
     Example: collegium schema init public.csv --out schema.toml
     """
+    from collegium.checks import check_choice
     from collegium.cli.outputs import refuse_taken, write_named
     from collegium.data.schema import Schema
 
     hush(quiet)
+    check_choice("decimal", decimal, (".", ","))
     refuse_taken(out_file)
-    schema = Schema.from_public(public)
+    schema = Schema.from_public(public, separator=separator, decimal=decimal)
     write_named(out_file, schema.toml().encode())
     out.print(_table(schema))
     err.print(
