@@ -146,13 +146,15 @@ def test_a_plan_spends_nothing_and_says_what_each_rule_would_give(ask, answers, 
 
 
 def test_a_ledger_remembers_and_the_next_question_has_what_is_left(
-    ask, collegium, folder, tmp_path
+    ask, answers, collegium, folder, tmp_path
 ):
     place = tmp_path / "people.ledger"
     on_it = ["--owner", "id", "--ledger", place]
     assert "say with --spend" in ask("mean income", *on_it, code=2)[1]
     assert not place.exists()
     collegium("ledger", "init", place)
+    fresh = answers("mean income", *on_it, "--plan")["plans"][0]["epsilon"]
+    assert fresh["high"] == pytest.approx(1.0, abs=0.02)
     printed, _ = ask("mean income", *on_it, "--spend", 0.5)
     assert "Entered in the ledger" in printed
     high = next(line for line in printed.splitlines() if line.split()[:1] == ["high"])
@@ -160,7 +162,8 @@ def test_a_ledger_remembers_and_the_next_question_has_what_is_left(
     _, shown, _ = collegium("ledger", "show", place, "--json")
     assert json.loads(shown)["reservations"] == []
     before = json.loads(shown)["standings"]
-    ask("mean income", *on_it, "--plan")
+    left = answers("mean income", *on_it, "--plan")["plans"][0]["epsilon"]
+    assert 0 < max(left.values()) < 0.8 * max(fresh.values())
     ask("mean incme", *on_it, "--spend", 0.5, code=2)
     assert json.loads(collegium("ledger", "show", place, "--json")[1])["standings"] == before
     ask("median age", *on_it, "--spend", 1.0, table="people.parquet")
