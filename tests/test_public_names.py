@@ -106,7 +106,19 @@ def test_importing_and_listing_a_public_module_imports_nothing_heavy(module):
     assert not loaded & HEAVY
 
 
-COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account", "audit", "ledger")
+COMMANDS = (
+    "demo",
+    "init",
+    "plan",
+    "run",
+    "report",
+    "label",
+    "account",
+    "audit",
+    "ledger",
+    "ask",
+    "schema",
+)
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,11 @@ class StatisticsSpending(Spending):
         most: dict[str, float],
         laplace: bool,
         arrangement: Arrangement,
+        newcomers: bool,
     ) -> None:
         """Set aside what the session may cost. ``most``: Σμ², or Σε, by group."""
         costs = [_cost(most.get(group, 0.0) * _SLACK, laplace) for group in self.allowance.groups]
-        self.reserve(ledger, name, costs, arrangement)
+        self.reserve(ledger, name, costs, arrangement, newcomers=newcomers)
 
     def settle(self, account: GaussianAccountant, events: Sequence[Event]) -> None:
         """Enter what was charged; nothing, if nothing was."""

@@ -103,6 +103,8 @@ class Statistics:
         For experiments: the noise is then not private.
     name : str, default="statistics"
         Of the release, in the ledger.
+    newcomers : bool, default=False
+        Whether it is meant that most of these people are new to a ledger that knows others.
 
     Attributes
     ----------
@@ -151,6 +153,7 @@ class Statistics:
         delta: float = DEFAULT_DELTA,
         noise_seed: int | None = None,
         name: str = "statistics",
+        newcomers: bool = False,
     ) -> None:
         if schema is None:
             raise InputError(
@@ -212,7 +215,9 @@ class Statistics:
         self.noise = self._which_noise(noise)
         if self._spending is not None and ledger is not None:
             most = dict(zip(groups, self._most().tolist(), strict=True))
-            self._spending.reserve_share(ledger, name, most, self._laplace, self._arrangement)
+            self._spending.reserve_share(
+                ledger, name, most, self._laplace, self._arrangement, newcomers
+            )
 
     # ------------------------------------------------------------------------------- questions
 
