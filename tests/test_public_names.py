@@ -23,13 +23,13 @@ HEAVY = {
     "numpy", "pandas", "scipy", "sklearn", "torch", "pyarrow", "matplotlib", "joblib", "sqlalchemy",
     "alembic",
 }  # fmt: skip
-INSIDE = ("accounting", "datasets", "features", "ledger", "students", "teachers")
+INSIDE = ("accounting", "datasets", "features", "ledger", "mechanisms", "students", "teachers")
 
 
 def test_the_page_names_the_three_tiers():
     assert list(TIERS) == [
         "collegium", "collegium.teachers", "collegium.students", "collegium.features",
-        "collegium.datasets", "collegium.ledger", "collegium.accounting",
+        "collegium.datasets", "collegium.ledger", "collegium.mechanisms", "collegium.accounting",
     ]  # fmt: skip
 
 
