@@ -101,7 +101,10 @@ class Answer:
 
         margin = -ndtri((1 - self.confidence) / 2) * self.cells["population_error"]
         ends = pd.DataFrame(
-            {"lower": self.cells["value"] - margin, "upper": self.cells["value"] + margin}
+            {
+                "lower": np.minimum(self.cells["lower"], self.cells["value"] - margin),
+                "upper": np.maximum(self.cells["upper"], self.cells["value"] + margin),
+            }
         )
         if self._is_one:
             return float(ends["lower"].iloc[0]), float(ends["upper"].iloc[0])
