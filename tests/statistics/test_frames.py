@@ -13,7 +13,7 @@ import pytest
 
 from collegium import Policy, Schema
 from collegium.errors import CollegiumError, InputError
-from collegium.statistics import streamed
+from collegium.statistics import streamed, tables
 from collegium.statistics.session import Statistics
 
 POLICY = Policy({"low": 1.0, "mid": 2.0, "high": 3.0})
@@ -63,7 +63,20 @@ def to_polars(frame: pd.DataFrame) -> Any:
     return pytest.importorskip("polars").from_pandas(frame)
 
 
-@pytest.mark.parametrize("made", [pa.Table.from_pandas, to_polars])
+class Foreign:
+    """A frame of another library: it knows its height, and speaks Arrow's C interface."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._table, self.height = pa.Table.from_pandas(frame), len(frame)
+
+    def __arrow_c_stream__(self, requested: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested)
+
+    def __len__(self) -> int:
+        return self.height
+
+
+@pytest.mark.parametrize("made", [pa.Table.from_pandas, to_polars, Foreign])
 def test_polars_and_arrow_give_what_pandas_gives(made: Any) -> None:
     frame = table()
     assert answers(made(frame)) == answers(frame)
@@ -83,6 +96,21 @@ def test_parquet_in_batches_gives_what_a_table_in_memory_gives(
     assert (
         answers([tmp_path / "a.parquet", tmp_path / "b.parquet"], schema, owner, noise=noise) == one
     )
+
+
+def test_in_memory_rows_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = answers(table(several=True), owner="id")
+    monkeypatch.setattr(tables, "ROWS", 77)
+    assert answers(table(several=True), owner="id") == whole
+
+
+def test_who_granted_nothing_is_left_out_of_any_frame() -> None:
+    frame, eps = table(), np.where(np.arange(1200) % 4 == 0, 0.0, 1.0)
+    found = [
+        Statistics(made(frame), eps, schema=SCHEMA, noise_seed=1).mean("age").value
+        for made in (pd.DataFrame, Foreign, pa.Table.from_pandas)
+    ]
+    assert len(set(found)) == 1
 
 
 def test_an_owner_with_many_rows_counts_as_few() -> None:

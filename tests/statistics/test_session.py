@@ -368,3 +368,28 @@ def test_policies_and_columns() -> None:
 def test_one_budget_for_all() -> None:
     answer = Statistics(people(), Budget(1.0), schema=SCHEMA, noise_seed=1).mean("age")
     assert answer.effective == pytest.approx(N)
+
+
+def test_few_questions_have_laplace_noise_and_many_have_gaussian() -> None:
+    kinds = [Statistics(people(), 1.0, schema=SCHEMA, questions=k).noise for k in (1, 4, 8, 100)]
+    assert kinds == ["laplace", "laplace", "gaussian", "gaussian"]
+
+
+def test_an_interval_for_others_like_these_is_wider() -> None:
+    ask = session()
+    one = ask.mean("income")
+    (low, high), (lower, upper) = one.interval, one.population_interval
+    assert lower < low < one.value < high < upper
+    table = ask.groupby("sex").count()
+    assert (table.population_interval["upper"] >= table.interval["upper"]).all()
+
+
+def test_quantiles_are_within_their_intervals_often_enough() -> None:
+    frame, hits = people(300), 0
+    true = float(frame["age"].median())
+    rng = np.random.default_rng(0)
+    for seed in range(120):
+        eps = rng.permutation(np.repeat([1.0, 2.0, 3.0], [160, 110, 30]))
+        low, high = Statistics(frame, eps, schema=SCHEMA, noise_seed=seed).median("age").interval
+        hits += low <= true <= high
+    assert hits >= 106  # of 120: with 95 % fewer are found in one of 1,000 such tests
