@@ -34,7 +34,7 @@ BUDGETS = {
     ".1-.2-.3": ((0.1, 0.2, 0.3), (0.54, 0.37, 0.09)),
     ".01-.2-1": ((0.01, 0.2, 1.0), (0.54, 0.37, 0.09)),
 }
-THEIRS = '''
+THEIRS = """
 import json, sys
 import numpy as np
 import opendp.prelude as dp
@@ -59,7 +59,8 @@ elif kind == "mean":
     m = dp.binary_search_chain(make, d_in=2, d_out=epsilon)
     data = x.tolist()
     found["OpenDP"] = [m(data) for _ in range(times)]
-    found["diffprivlib"] = [float(tools.mean(x, epsilon=epsilon, bounds=(lower, upper))) for _ in range(times)]
+    bounds = (lower, upper)
+    found["diffprivlib"] = [float(tools.mean(x, epsilon=epsilon, bounds=bounds)) for _ in range(times)]
 else:
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
     candidates = np.arange(lower, upper + step / 2, step).tolist()
@@ -72,13 +73,17 @@ else:
         float(tools.median(x, epsilon=epsilon, bounds=(lower, upper))) for _ in range(times)
     ]
 json.dump(found, sys.stdout)
-'''
+"""
 
 
-def tables(data_dir: Path) -> list[tuple[str, pd.DataFrame, cg.Schema, list[tuple[str, str, str | None]]]]:
-    """Tables, their public schemas, and questions: kind, column, and the column whose groups are told apart."""
+def tables(
+    data_dir: Path,
+) -> list[tuple[str, pd.DataFrame, cg.Schema, list[tuple[str, str, str | None]]]]:
+    """Tables, their public schemas, and questions: kind, column, and the column with the groups."""
     adult = load_dataset("adult", data_dir).X
-    adult = pd.DataFrame({"age": adult["age"].astype(float), "sex": adult["sex"].astype(str).str.strip()})
+    adult = pd.DataFrame(
+        {"age": adult["age"].astype(float), "sex": adult["sex"].astype(str).str.strip()}
+    )
     stays = pd.read_csv(
         data_dir / "diabetes130" / "diabetic_data.csv.gz",
         usecols=["patient_nbr", "age", "time_in_hospital"],
@@ -106,19 +111,26 @@ def tables(data_dir: Path) -> list[tuple[str, pd.DataFrame, cg.Schema, list[tupl
                     "age": {"kind": "category", "categories": ages},
                 }
             ),
-            [("count", "stay", "age"), ("mean", "stay", None), ("mean", "stay", "age"), ("median", "stay", "age")],
+            [("count", "stay", "age"), ("mean", "stay", None), ("mean", "stay", "age"),
+             ("median", "stay", "age")],
         ),
     ]  # fmt: skip
 
 
-def theirs(python: str, values: Any, column: Any, epsilon: float, times: int, kind: str) -> dict[str, list[float]]:
+def theirs(
+    python: str, values: Any, column: Any, epsilon: float, times: int, kind: str
+) -> dict[str, list[float]]:
     """Ask the others about one group of people."""
     asked = {
         "values": np.asarray(values).tolist(), "lower": column.lower, "upper": column.upper,
         "epsilon": epsilon, "times": times, "kind": kind, "step": column.grid or 1.0,
     }  # fmt: skip
     done = subprocess.run(
-        [python, "-W", "ignore", "-c", THEIRS], input=json.dumps(asked), capture_output=True, text=True, check=True
+        [python, "-W", "ignore", "-c", THEIRS],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=True,
     )
     answered: dict[str, list[float]] = json.loads(done.stdout)
     return answered
@@ -148,7 +160,10 @@ def main() -> None:
             asks = {"count": len, "mean": np.mean, "median": np.median}[kind]
             truth = np.array([float(asks(own)) for own in parts.values()])
             for label, (levels, shares) in BUDGETS.items():
-                row: dict[str, Any] = {"table": name, "question": f"{kind} {column}" + (f" by {by}" if by else "")}
+                row: dict[str, Any] = {
+                    "table": name,
+                    "question": f"{kind} {column}" + (f" by {by}" if by else ""),
+                }
                 row |= {"people": len(frame), "budgets": label}
                 row |= ours(frame, schema, kind, column, by, levels, shares, truth, times)
                 if given.others:
@@ -161,13 +176,17 @@ def main() -> None:
                     for who, answers in found.items():
                         row[who] = root_mean_square(np.array(answers).T, truth)
                 rows.append(row)
-                print({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+                print(
+                    {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()},
+                    flush=True,
+                )
     if given.out:
         with given.out.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(
-                {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows
+                {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
+                for row in rows
             )
 
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.literature --data-dir DATA [--out docs/results/literature.csv] [--quick]
 
-As Jorgensen, Yu & Cormode (ICDE 2015) compare, with n = 1,000 of Adult's people (count: a property that 300 of
-them have; median: age; regression: hours of work on age and years of education, ridge), budgets dealt out
+As Jorgensen, Yu & Cormode (ICDE 2015) compare, with n = 1,000 of Adult's people (count: a property that 300
+of them have; median: age; regression: hours of work on age and years of education, ridge), budgets dealt out
 anew each time, pure ε, and an owner there or blank. Errors are root mean squares: of counts in people, of
 medians in ranks (a share of the people), of regressions in hours, of predictions for all 1,000 towards those
 of the regression without noise. *minimum*: everybody at the smallest ε. *threshold* and *sample*: at each
@@ -86,7 +86,10 @@ def median_errors(age: Floats, times: int) -> dict[str, float]:
     ordered = np.sort(age)
 
     def ranks(value: float) -> float:
-        low, high = np.searchsorted(ordered, value, "left"), np.searchsorted(ordered, value, "right")
+        low, high = (
+            np.searchsorted(ordered, value, "left"),
+            np.searchsorted(ordered, value, "right"),
+        )
         return float(max(low / N - 0.5, 0.5 - high / N, 0.0))
 
     def drawn(values: Floats, weights: Floats) -> float:
@@ -100,7 +103,7 @@ def median_errors(age: Floats, times: int) -> dict[str, float]:
     for t in LEVELS[1:]:
         ways[f"threshold {t:g}"] = lambda x, e, t=t: drawn(x[e >= t], np.full((e >= t).sum(), t))
         ways[f"sample {t:g}"] = lambda x, e, t=t: _of_sample(x, e, t, rng, drawn)
-    found = {name: 0.0 for name in ways}
+    found = dict.fromkeys(ways, 0.0)
     for _ in range(times):
         x = rng.permutation(age)
         for name, way in ways.items():
@@ -109,7 +112,11 @@ def median_errors(age: Floats, times: int) -> dict[str, float]:
 
 
 def _of_sample(
-    x: Floats, e: Floats, t: float, rng: np.random.Generator, drawn: Callable[[Floats, Floats], float]
+    x: Floats,
+    e: Floats,
+    t: float,
+    rng: np.random.Generator,
+    drawn: Callable[[Floats, Floats], float],
 ) -> float:
     kept = coins(e, t, rng)
     return drawn(x[kept], np.full(int(kept.sum()), t))
@@ -155,7 +162,7 @@ def regression_errors(rows: Floats, times: int) -> dict[str, float]:
     for t in LEVELS[1:]:
         ways[f"threshold {t:g}"] = lambda p, e, t=t: noisy(p[e >= t], np.full((e >= t).sum(), t))
         ways[f"sample {t:g}"] = lambda p, e, t=t: _regress_sample(p, e, t, rng, noisy)
-    found = {name: 0.0 for name in ways}
+    found = dict.fromkeys(ways, 0.0)
     for _ in range(times):
         order = rng.permutation(N)
         for name, way in ways.items():
@@ -165,7 +172,11 @@ def regression_errors(rows: Floats, times: int) -> dict[str, float]:
 
 
 def _regress_sample(
-    p: Floats, e: Floats, t: float, rng: np.random.Generator, noisy: Callable[[Floats, Floats], Floats]
+    p: Floats,
+    e: Floats,
+    t: float,
+    rng: np.random.Generator,
+    noisy: Callable[[Floats, Floats], Floats],
 ) -> Floats:
     kept = coins(e, t, rng)
     return noisy(p[kept], np.full(int(kept.sum()), t))
@@ -177,8 +188,8 @@ def _regress_sample(
 def least_error(epsilon: Floats, sizes: Floats) -> float:
     """A root mean square error that no mechanism is below, for the mean of values between 0 and 1.
 
-    Le Cam's two points: values 0 or 1, with mean (1 ± γ)/2. Where x_i may be replaced at ε_i, the output's law
-    moves by at most tanh(ε_i/2) in total variation (Kairouz, Oh & Viswanath 2015, Remark A.1), hence by
+    Le Cam's two points: values 0 or 1, with mean (1 ± γ)/2. Where x_i may be replaced at ε_i, the output's
+    law moves by at most tanh(ε_i/2) in total variation (Kairouz, Oh & Viswanath 2015, Remark A.1), hence by
     γ·tanh(ε_i/2) when person i's law changes. Of everybody else, m people, the values themselves may be seen:
     √(m·γ·artanh γ) by Pinsker. So for any set A, V = γ·Σ_A tanh(ε_i/2) + √(m γ artanh γ) bounds the total
     variation, and the error somewhere is at least γ²(1 - V)/8 squared. A: everybody below a level. (The
@@ -230,7 +241,9 @@ def main() -> None:
     age = chosen["age"].to_numpy(dtype=np.float64)
     hours = chosen["hours-per-week"].to_numpy(dtype=np.float64)
     years = chosen["education-num"].to_numpy(dtype=np.float64)
-    rows = np.stack([hours / 49.5 - 1, (age - 53.5) / 36.5, (years - 8.5) / 7.5], axis=1).clip(-1, 1)
+    rows = np.stack([hours / 49.5 - 1, (age - 53.5) / 36.5, (years - 8.5) / 7.5], axis=1).clip(
+        -1, 1
+    )
     tables = {
         "count": count_errors(10_000 if given.quick else 200_000),
         "median": median_errors(age, 200 if given.quick else 3_000),

@@ -48,13 +48,21 @@ SHARES = {
     "even": (0.2, 0.2, 0.2, 0.2, 0.2),
 }
 SIZES = (100, 1_000, 10_000, 100_000)
-KINDS = {"count, 1 %": 0.01, "count, 30 %": 0.3, "count, 50 %": 0.5, "mean, even": None, "mean, tail": -1.0}
+KINDS = {
+    "count, 1 %": 0.01,
+    "count, 30 %": 0.3,
+    "count, 50 %": 0.5,
+    "mean, even": None,
+    "mean, tail": -1.0,
+}
 
 
 class Case:
     """People of some levels, and values of one kind: everything here is an array of repetitions."""
 
-    def __init__(self, n: int, levels: str, shares: str, kind: str, laplace: bool, seed: int) -> None:
+    def __init__(
+        self, n: int, levels: str, shares: str, kind: str, laplace: bool, seed: int
+    ) -> None:
         self.sizes = np.round(np.array(SHARES[shares]) * n).astype(np.int64)
         self.sizes[0] += n - self.sizes.sum()
         self.n, self.laplace = n, laplace
@@ -83,7 +91,9 @@ class Case:
             return found - self.centre * self.sizes
         share = self.sizes / self.n
         covariance = self.n * self.spread * (np.diag(share) - np.outer(share, share))
-        drawn = self.rng.multivariate_normal(np.zeros(len(share)), covariance, repetitions, method="eigh")
+        drawn = self.rng.multivariate_normal(
+            np.zeros(len(share)), covariance, repetitions, method="eigh"
+        )
         return np.asarray(drawn + self.sizes * (self.truth - self.centre))
 
     def draw(self, repetitions: int, part: int = 0) -> Floats:
@@ -111,7 +121,9 @@ def run(case: Case, repetitions: int) -> dict[str, float]:
     sums = case.group_sums(repetitions)
     found["saturating"] = case.weighted(weights_of("saturating", *args, case.spread), sums)
     worst = 0.25
-    found["saturating, spread unknown"] = case.weighted(weights_of("saturating", *args, worst), sums)
+    found["saturating, spread unknown"] = case.weighted(
+        weights_of("saturating", *args, worst), sums
+    )
     found["uniform"] = case.weighted(weights_of("uniform", *args), sums)
     found["proportional"] = case.weighted(weights_of("proportional", *args), sums)
     found["threshold"] = min(
@@ -184,14 +196,17 @@ def main() -> None:
     repetitions = 10_000 if given.quick else given.repetitions
     rows = []
     for seed, one in enumerate(cases(given.quick)):
-        case = Case(one["n"], one["levels"], one["shares"], one["kind"], one["noise"] == "laplace", seed)
+        case = Case(
+            one["n"], one["levels"], one["shares"], one["kind"], one["noise"] == "laplace", seed
+        )
         rows.append({**one, **run(case, repetitions)})
     if given.out is not None:
         with given.out.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(
-                {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows
+                {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
+                for row in rows
             )
     show(rows)
 
@@ -200,7 +215,14 @@ def show(rows: list[dict[str, Any]]) -> None:
     """Print how saturating weights compare over all cases."""
     print(f"{len(rows)} cases; error of each over that of saturating weights")
     print(f"{'':<28}{'least':>8}{'median':>8}{'largest':>9}{'below 0.98':>12}{'below 1':>9}")
-    for name in ("saturating, spread unknown", "uniform", "proportional", "threshold", "sample", "partition"):
+    for name in (
+        "saturating, spread unknown",
+        "uniform",
+        "proportional",
+        "threshold",
+        "sample",
+        "partition",
+    ):
         ratio = np.array([row[name] / row["saturating"] for row in rows])
         print(
             f"{name:<28}{ratio.min():>8.3f}{np.median(ratio):>8.2f}{ratio.max():>9.1f}"
@@ -208,7 +230,9 @@ def show(rows: list[dict[str, Any]]) -> None:
         )
     for name in ("uniform", "proportional"):
         ratio = np.array([row[name] / row["saturating, spread unknown"] for row in rows])
-        print(f"spread unknown, beside {name}: least {ratio.min():.3f}, below 0.98: {(ratio < 0.98).sum()}")
+        print(
+            f"spread unknown, beside {name}: least {ratio.min():.3f}, below 0.98: {(ratio < 0.98).sum()}"
+        )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from collegium.cli.console import hush, show_warnings
 PANELS = (
     "Start",
     "A study, from its TOML file to its release",
+    "Questions to a table",
     "Votes and numbers of your own",
     "People, and what they were promised",
     "Check and attack",
