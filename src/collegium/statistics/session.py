@@ -67,7 +67,8 @@ class Statistics(Answering):
     ledger : Ledger, optional
         Reserve what the session may use there; :meth:`close` gives back what was not used.
     noise : {"auto", "gaussian", "laplace"}, default="auto"
-        "auto": Laplace noise where so few questions are asked that it is smaller, otherwise Gaussian noise.
+        "auto": Laplace noise where so few questions are asked that it is smaller, otherwise (and always on a
+        ledger) Gaussian noise.
     weights : {"saturating", "proportional", "uniform"}, default="saturating"
         How budgets become weights: see :func:`~collegium.statistics.weights.weights_of`, and :meth:`plan`.
     neighbours : {"blanked", "replaced"}, optional
