@@ -130,9 +130,16 @@ def test_plans_spend_nothing_and_say_what_is_paid() -> None:
     assert not ask.answers and ask.left()["share_left"].eq(1).all()
     assert set(plan.predicted) == {"saturating", "proportional", "uniform"}
     assert plan.predicted["saturating"] <= min(plan.predicted.values()) * (1 + 1e-9)
-    answer = ask.ask("mean income where age >= 40")
-    assert answer.paid["epsilon"].to_dict() == pytest.approx(dict(plan.epsilon), rel=1e-9)
     assert "chosen" in str(plan)
+    asked: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("mean income where age >= 40", {}),
+        ("mean income", {"calibrated": True}),
+        ("median age by sex", {"weights": "uniform"}),
+    )
+    for question, how in asked:
+        plan = ask.plan(question, **how)
+        answer = ask.ask(question, **how)
+        assert answer.paid["epsilon"].to_dict() == pytest.approx(dict(plan.epsilon), rel=1e-9)
 
 
 class Watched(SeededNoise):

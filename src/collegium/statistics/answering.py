@@ -171,23 +171,38 @@ class Answering:
         self._left = max(0.0, self._left - share)
         return event
 
+    def _events(self, question: Question, share: float) -> list[Event]:
+        """What an answer will be charged as: public."""
+        features = self._features(question.asked)
+        if question.asked.kind == "quantile":
+            return self._levels(question, share, features)[2]
+        return self._weighings(question, share, features)[1]
+
+    def _weighings(
+        self, question: Question, share: float, features: Features
+    ) -> tuple[list[Weighing], list[Event]]:
+        prices, sizes = self._prices(share), self._table.sizes
+        diameter = features.diameter(self._neighbours, self._laplace)
+        if question.calibrated:
+            steps = staircase(prices) if not self._laplace else _differences(prices)
+        else:
+            trade = self._trade(question.asked, features)
+            steps = [trade.weights(question.weights, prices, sizes)]
+        weighings = [self._weighing(step, diameter) for step in steps]
+        return weighings, [one.event(diameter, self._neighbours) for one in weighings]
+
     def _sums(self, question: Question, share: float, query: int) -> Answer:
         asked = question.asked
         features = self._features(asked)
         prices, sizes = self._prices(share), self._table.sizes
-        diameter = features.diameter(self._neighbours, self._laplace)
         trade = self._trade(asked, features)
-        if question.calibrated:
-            steps = staircase(prices) if not self._laplace else _differences(prices)
-        else:
-            steps = [trade.weights(question.weights, prices, sizes)]
-        weighings = [self._weighing(step, diameter) for step in steps]
+        weighings, events = self._weighings(question, share, features)
         all_sums = [Sums(features, weighing) for weighing in weighings]
         for batch in self._table.batches(asked.needs):
             read = features.read(batch.arrays)
             for sums in all_sums:
                 sums.add(batch, read)
-        event = self._charge([one.event(diameter, self._neighbours) for one in weighings], share)
+        event = self._charge(events, share)
         noisy = [
             sums.noisy(self._noise, query, f"sums {step}") for step, sums in enumerate(all_sums)
         ]
@@ -280,13 +295,11 @@ class Answering:
             max(0.0, sample) * per_person**2 * n,
         )
 
-    def _quantile(self, question: Question, share: float, query: int) -> Answer:
-        asked = question.asked
-        features = self._features(asked)
-        column, name = self.schema[asked.columns[0]], asked.columns[0]
-        sizes, laplace = self._table.sizes, self._laplace
-        prices = self._prices(share)
-        trade = self._trade(asked, features)
+    def _levels(
+        self, question: Question, share: float, features: Features
+    ) -> tuple[quantiles.Levels, Weighing | None, list[Event]]:
+        """Weights and prices of a quantile's draws, and of the count before them if there is one."""
+        asked, laplace, prices = question.asked, self._laplace, self._prices(share)
         counted = quantiles.COUNTED if not features.everybody else 0.0
         rest, end = 1 - counted, quantiles.AT_ENDS
         parts = [rest * (1 - 2 * end), rest * end]
@@ -295,29 +308,35 @@ class Answering:
             for part in parts
         )
         # In proportion to the range of each end, whose groups pay the least for it.
-        weights = trade.weights(question.weights, prices, sizes)
+        trade = self._trade(asked, features)
+        weights = trade.weights(question.weights, prices, self._table.sizes)
         relative = np.maximum(weights / weights.max(), 1e-12)
         heaviest = float((middle / relative).min()), float((side / relative).min())
         steps = np.floor(relative / GRID).astype(np.int64)
         weighing = Weighing(steps, 1.0, laplace, self._most_rows)
-        levels = quantiles.Levels(
-            float(asked.level or 0.5), heaviest[0], heaviest[1], weighing, self._neighbours
-        )
-        events = list(levels.events)
-        only = self._plain_counts(asked)
-        counting = None
-        if counted:
-            part = prices * (counted if laplace else math.sqrt(counted))
-            own = float((part / relative).min())
-            diameter = only.diameter(self._neighbours, laplace)
-            counting = self._weighing(relative * own, diameter)
-            events.append(counting.event(diameter, self._neighbours))
+        level = float(asked.level or 0.5)
+        levels = quantiles.Levels(level, heaviest[0], heaviest[1], weighing, self._neighbours)
+        if not counted:
+            return levels, None, list(levels.events)
+        part = prices * (counted if laplace else math.sqrt(counted))
+        diameter = self._plain_counts(asked).diameter(self._neighbours, laplace)
+        counting = self._weighing(relative * float((part / relative).min()), diameter)
+        return levels, counting, [*levels.events, counting.event(diameter, self._neighbours)]
+
+    def _quantile(self, question: Question, share: float, query: int) -> Answer:
+        asked = question.asked
+        features = self._features(asked)
+        column, name = self.schema[asked.columns[0]], asked.columns[0]
+        sizes, prices = self._table.sizes, self._prices(share)
+        trade = self._trade(asked, features)
+        levels, counting, events = self._levels(question, share, features)
+        weighing = levels.weighing
         ranks = quantiles.Ranks.of(
             self._table.batches(asked.needs), features, name, column, weighing
         )
         sums = None
         if counting is not None:
-            sums = Sums(only, counting)
+            sums = Sums(self._plain_counts(asked), counting)
             sums.add_all(self._table.batches(asked.needs))
         event = self._charge(events, share)
         heard = Heard.of(weighing, sizes, self.confidence)

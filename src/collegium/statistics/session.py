@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.events import Event
+from collegium.accounting.events import Composition, Event
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy
@@ -67,7 +67,8 @@ class Statistics(Answering):
     ledger : Ledger, optional
         Reserve what the session may use there; :meth:`close` gives back what was not used.
     noise : {"auto", "gaussian", "laplace"}, default="auto"
-        "auto": Laplace noise where so few questions are asked that it is smaller, otherwise Gaussian noise.
+        "auto": Laplace noise where so few questions are asked that it is smaller, otherwise (and always on a
+        ledger) Gaussian noise.
     weights : {"saturating", "proportional", "uniform"}, default="saturating"
         How budgets become weights: see :func:`~collegium.statistics.weights.weights_of`, and :meth:`plan`.
     neighbours : {"blanked", "replaced"}, optional
@@ -291,7 +292,7 @@ class Statistics(Answering):
         From public numbers only; nothing is drawn, charged or recorded. ``print`` shows it.
         """
         asked = parse_question(question, self.schema)
-        rule, share, _ = self._how(asked, how)
+        rule, share, one_question = self._how(asked, how)
         features = self._features(asked)
         prices = self._prices(share)
         trade = self._trade(asked, features)
@@ -301,13 +302,10 @@ class Statistics(Answering):
             weights = trade.weights(one, prices, sizes)
             predicted[one] = trade.errors(weights, sizes).table
             heard[one] = effective_people(weights, sizes)
-        weights = trade.weights(rule, prices, sizes)
-        diameter = features.diameter(self._neighbours, self._laplace)
-        weighing = self._weighing(weights, diameter)
-        event = weighing.event(diameter, self._neighbours)
+        event = Composition(tuple(self._events(one_question, share)))
         return Plan(
             str(asked),
-            rule,
+            "uniform" if one_question.calibrated else rule,
             predicted,
             heard,
             self._epsilon_of(event),
