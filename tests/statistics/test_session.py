@@ -400,3 +400,19 @@ def test_quantiles_are_within_their_intervals_often_enough() -> None:
         low, high = Statistics(frame, eps, schema=SCHEMA, noise_seed=seed).median("age").interval
         hits += low <= true <= high
     assert hits >= 106  # of 120: with 95 % fewer are found in one of 1,000 such tests
+
+
+def test_what_is_expected_to_be_rare_is_heard_nearer_to_the_budgets():
+    frame = pd.DataFrame({"ill": np.arange(1000) < 10})
+    schema = Schema({"ill": {"kind": "flag"}})
+    budgets = np.repeat([0.01, 0.2, 1.0], [540, 370, 90])
+
+    def weights(**how):
+        ask = Statistics(frame, budgets, schema=schema, questions=1, noise_seed=0)
+        return ask.count("ill", **how).represented["weight"].to_numpy()
+
+    unknown, rare = weights(), weights(expected=0.01)
+    assert rare[2] > 1.5 * unknown[2]
+    assert np.allclose(weights(expected=0.5), unknown)
+    with pytest.raises(InputError, match="expected must be"):
+        weights(expected=2)

@@ -47,6 +47,7 @@ class Question:
     weights: str
     calibrated: bool = False
     penalty: float = 1.0
+    expected: float | None = None
 
 
 class Answering:
@@ -143,7 +144,7 @@ class Answering:
         known = bool(columns) and (columns[0].sd is not None or columns[0].kind == FLAG)
         return bool(np.ptp(limits) > 0) and not known
 
-    def _trade(self, asked: Asked, features: Features) -> Trade:
+    def _trade(self, asked: Asked, features: Features, expected: float | None = None) -> Trade:
         return trade_of(
             asked,
             self.schema,
@@ -151,6 +152,7 @@ class Answering:
             int(self._table.sizes.sum()),
             features.diameter(self._neighbours, self._laplace),
             self._laplace,
+            expected,
         )
 
     def _weighing(self, weights: Floats, diameter: float) -> Weighing:
@@ -186,7 +188,7 @@ class Answering:
         if question.calibrated:
             steps = staircase(prices) if not self._laplace else _differences(prices)
         else:
-            trade = self._trade(question.asked, features)
+            trade = self._trade(question.asked, features, question.expected)
             steps = [trade.weights(question.weights, prices, sizes)]
         weighings = [self._weighing(step, diameter) for step in steps]
         return weighings, [one.event(diameter, self._neighbours) for one in weighings]
@@ -195,7 +197,7 @@ class Answering:
         asked = question.asked
         features = self._features(asked)
         prices, sizes = self._prices(share), self._table.sizes
-        trade = self._trade(asked, features)
+        trade = self._trade(asked, features, question.expected)
         weighings, events = self._weighings(question, share, features)
         all_sums = [Sums(features, weighing) for weighing in weighings]
         for batch in self._table.batches(asked.needs):
@@ -308,7 +310,7 @@ class Answering:
             for part in parts
         )
         # In proportion to the range of each end, whose groups pay the least for it.
-        trade = self._trade(asked, features)
+        trade = self._trade(asked, features, question.expected)
         weights = trade.weights(question.weights, prices, self._table.sizes)
         relative = np.maximum(weights / weights.max(), 1e-12)
         heaviest = float((middle / relative).min()), float((side / relative).min())
@@ -328,7 +330,7 @@ class Answering:
         features = self._features(asked)
         column, name = self.schema[asked.columns[0]], asked.columns[0]
         sizes, prices = self._table.sizes, self._prices(share)
-        trade = self._trade(asked, features)
+        trade = self._trade(asked, features, question.expected)
         levels, counting, events = self._levels(question, share, features)
         weighing = levels.weighing
         ranks = quantiles.Ranks.of(

@@ -41,23 +41,30 @@ class Trade:
 
 
 def trade_of(
-    asked: Asked, schema: Schema, features: Features, n: int, diameter: float, laplace: bool
+    asked: Asked,
+    schema: Schema,
+    features: Features,
+    n: int,
+    diameter: float,
+    laplace: bool,
+    expected: float | None = None,
 ) -> Trade:
     """Say what is public of a question's noise and spread.
 
     The spread is that of a public standard deviation or share, or the largest between the bounds; a condition
-    is taken to hold for half of the rows, and keys to share them out evenly, where the schema says nothing.
+    is taken to hold for half of the rows (or the expected share), and keys to share them out evenly, where
+    the schema says nothing.
     """
     most = schema.rows_per_owner
     one = (diameter * most) ** 2 * (2.0 if laplace else 1.0)
-    share = 1.0 if asked.where.is_everybody else _SOME
+    share = 1.0 if asked.where.is_everybody else expected or _SOME
     for name in asked.by:
         share /= len(schema[name].keys)
     if asked.kind in ("count", "histogram", "crosstab"):
         for name in asked.columns:
             share /= len(schema[name].keys)
         spread = share * (1 - share) if share < 1 else 0.0
-        if asked.kind == "count" and not asked.by:
+        if asked.kind == "count" and not asked.by and expected is None:
             spread = 0.25  # of a share that nobody knows
         return Trade(one, spread * most**2, float(n))
     if asked.kind == "quantile":
@@ -85,7 +92,8 @@ def trade_of(
     if asked.kind in ("var", "std"):
         return Trade(2 * one / share**2, 1 / 16 / share, column.width**2)
     size = len(asked.columns) + 1
-    return Trade(one * size**2 / share**2, 1.0 / share, 1.0)
+    norm = size**2 if laplace else size  # moments are this much smaller than what is noised
+    return Trade(one * norm**2 / share**2, 1.0 / share, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -215,6 +215,9 @@ class Statistics(Answering):
             Another rule than the session's.
         calibrated : bool, default=False
             Hear everybody alike, whatever their budget, and show each group's own answer.
+        expected : float, optional
+            About which share of all rows a condition holds for, from public knowledge: what is rare is better
+            heard with weights nearer to the budgets. Wrong, it costs accuracy and never privacy.
 
         Returns
         -------
@@ -295,7 +298,7 @@ class Statistics(Answering):
         rule, share, one_question = self._how(asked, how)
         features = self._features(asked)
         prices = self._prices(share)
-        trade = self._trade(asked, features)
+        trade = self._trade(asked, features, one_question.expected)
         sizes = self._table.sizes
         predicted, heard = {}, {}
         for one in RULES:
@@ -383,7 +386,7 @@ class Statistics(Answering):
 
     def _how(self, asked: Asked, how: Mapping[str, Any]) -> tuple[str, float, Question]:
         """Check options; returns the rule, the share of the session, and the question for the record."""
-        known = {"spend", "weights", "calibrated", "penalty"}
+        known = {"spend", "weights", "calibrated", "penalty", "expected"}
         for name in how:
             if name not in known:
                 raise InputError(
@@ -399,12 +402,15 @@ class Statistics(Answering):
             )
         penalty = how.get("penalty", 1.0)
         check_number("penalty", penalty, above=0, below=math.inf)
+        expected = how.get("expected")
+        if expected is not None:
+            check_number("expected", expected, above=0, most=1)
         spend = how.get("spend")
         share = 1 / self._questions
         if spend is not None:
             check_number("spend", spend, above=0, most=1)
             share = spend * self._left
-        return rule, share, Question(asked, rule, calibrated, float(penalty))
+        return rule, share, Question(asked, rule, calibrated, float(penalty), expected)
 
     def _answer(self, asked: Asked, how: Mapping[str, Any]) -> Answer:
         _, share, question = self._how(asked, how)
