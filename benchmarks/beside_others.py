@@ -96,7 +96,7 @@ def tables(
             adult,
             cg.Schema(
                 {
-                    "age": {"kind": "whole", "bounds": [17, 90]},
+                    "age": {"kind": "whole", "bounds": [17, 90], "sd": 14},
                     "sex": {"kind": "category", "categories": ["Female", "Male"]},
                 }
             ),
@@ -107,7 +107,7 @@ def tables(
             stays,
             cg.Schema(
                 {
-                    "stay": {"kind": "whole", "bounds": [1, 14]},
+                    "stay": {"kind": "whole", "bounds": [1, 14], "sd": 3},
                     "age": {"kind": "category", "categories": ages},
                 }
             ),

@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from collegium import Budget, Policy, Schema
+from collegium.accounting.events import BoundedRange
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
 from collegium.noise.sources import SeededNoise
+from collegium.statistics.quantiles import range_for
 from collegium.statistics.session import Statistics
 
 SCHEMA = Schema(
@@ -414,5 +416,22 @@ def test_what_is_expected_to_be_rare_is_heard_nearer_to_the_budgets():
     unknown, rare = weights(), weights(expected=0.01)
     assert rare[2] > 1.5 * unknown[2]
     assert np.allclose(weights(expected=0.5), unknown)
+    schema = Schema({"ill": {"kind": "flag", "mean": 0.01}})  # what public records say
+    assert np.allclose(weights(), rare)
     with pytest.raises(InputError, match="expected must be"):
         weights(expected=2)
+
+
+@pytest.mark.filterwarnings("ignore::collegium.errors.PrivacyWarning")
+def test_people_who_grant_everything_are_answered_nearly_exactly() -> None:
+    frame = people()
+    ask = Statistics(frame, np.inf, schema=SCHEMA, noise="gaussian", noise_seed=1, questions=5)
+    assert ask.median("age").value == pytest.approx(frame["age"].median(), abs=1)
+    assert ask.mean("income").value == pytest.approx(frame["income"].mean(), abs=0.01)
+
+
+@pytest.mark.parametrize("price", [1e-6, 0.01, 0.5, 3.0, 20.0])
+def test_the_range_that_a_price_buys_costs_no_more(price: float) -> None:
+    eta = range_for(np.array([price]), laplace=False)
+    cost = float(BoundedRange(eta).mu_squared[0]) ** 0.5
+    assert price * (1 - 1e-6) < cost <= price

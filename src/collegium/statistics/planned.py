@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data.schema import Schema
+from collegium.statistics.conditions import Among
 from collegium.statistics.features import Features
 from collegium.statistics.language import Asked
 from collegium.statistics.weights import RULES, Errors, errors_of, weights_of
@@ -52,11 +53,12 @@ def trade_of(
     """Say what is public of a question's noise and spread.
 
     The spread is that of a public standard deviation or share, or the largest between the bounds; a condition
-    is taken to hold for half of the rows (or the expected share), and keys to share them out evenly, where
-    the schema says nothing.
+    is taken to hold for the expected share of the rows, or that of its categories in public, or half of
+    them; keys share them out evenly.
     """
     most = schema.rows_per_owner
     one = (diameter * most) ** 2 * (2.0 if laplace else 1.0)
+    expected = _public_share(asked, schema) if expected is None else expected
     share = 1.0 if asked.where.is_everybody else expected or _SOME
     for name in asked.by:
         share /= len(schema[name].keys)
@@ -94,6 +96,22 @@ def trade_of(
     size = len(asked.columns) + 1
     norm = size**2 if laplace else size  # moments are this much smaller than what is noised
     return Trade(one * norm**2 / share**2, 1.0 / share, 1.0)
+
+
+def _public_share(asked: Asked, schema: Schema) -> float | None:
+    """For which share of all rows a condition holds, where the schema knows that of its categories."""
+    where = asked.where
+    if not isinstance(where, Among):
+        return None
+    column = schema[where.column]
+    if where.is_flag and column.mean is not None:
+        share = column.mean if where.codes == (1,) else 1 - column.mean
+    elif column.shares and all(name in column.shares for name in where.names):
+        share = sum(column.shares[name] for name in where.names)
+        share = 1 - share if where.excluded else share
+    else:
+        return None
+    return min(max(share, 1e-4), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
