@@ -6,9 +6,9 @@ As Jorgensen, Yu & Cormode (ICDE 2015) compare, with n = 1,000 of Adult's people
 of them have; median: age; regression: hours of work on age and years of education, ridge), budgets dealt out
 anew each time, pure ε, and an owner there or blank. Errors are root mean squares: of counts in people, of
 medians in ranks (a share of the people), of regressions in hours, of predictions for all 1,000 towards those
-of the regression without noise. *minimum*: everybody at the smallest ε. *threshold* and *sample*: at each
-level as t, the best one shown. *stretching*: as published, biased; and divided by the mean preference (*unbiased*). *personalised
-exponential*: weights in proportion to ε.
+of the regression without noise. *minimum*: everybody at the smallest ε. *threshold* and *sample*: at the
+levels .2 and 1. *stretching*: as published, biased; and divided by the mean preference (*unbiased*).
+*personalised exponential*: weights in proportion to ε.
 """
 
 from __future__ import annotations
