@@ -36,9 +36,12 @@ class StatisticsSpending(Spending):
         laplace: bool,
         arrangement: Arrangement,
     ) -> None:
-        """Set aside what the session may cost. ``most``: Σμ², or Σε, by group."""
-        costs = [_cost(most.get(group, 0.0) * _SLACK, laplace) for group in self.allowance.groups]
-        self.reserve(ledger, name, costs, arrangement)
+        """Set aside what the session may cost; as :meth:`at_most`."""
+        self.reserve(ledger, name, self.at_most(most, laplace), arrangement)
+
+    def at_most(self, most: dict[str, float], laplace: bool) -> list[Cost]:
+        """Costs of the ledger's groups. ``most``: Σμ², or Σε, by group."""
+        return [_cost(most.get(group, 0.0) * _SLACK, laplace) for group in self.allowance.groups]
 
     def settle(self, account: GaussianAccountant, events: Sequence[Event]) -> None:
         """Enter what was charged; nothing, if nothing was."""

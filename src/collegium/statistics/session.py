@@ -36,6 +36,7 @@ from collegium.statistics.facts import beside_facts, in_words, known_of
 from collegium.statistics.features import Features, features_of
 from collegium.statistics.language import Asked, checked_question, parse_question, parse_where
 from collegium.statistics.planned import Plan, Trade, trade_of, wasted
+from collegium.statistics.settings import NEIGHBOURS, NOISES, Asking
 from collegium.statistics.sums import Sums, Weighing
 from collegium.statistics.tables import InMemory, Table, paths_of, read_all
 from collegium.statistics.weights import RULES, effective_people, staircase
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from collegium.statistics.ledgered import StatisticsSpending
 
 Floats = NDArray[np.float64]
-NOISES = ("auto", "gaussian", "laplace")
 _UNLIMITED = 1024.0  # μ or ε that an answer takes of people who all grant anything
 _CALIBRATED = ("count", "sum", "mean", "histogram", "crosstab")
 
@@ -141,15 +141,15 @@ class Statistics:
         schema: Schema | None = None,
         privacy: str | None = None,
         owner: str | None = None,
-        spend: float = 1.0,
+        spend: float = Asking.spend,
         questions: int = 10,
         ledger: Ledger | None = None,
-        noise: str = "auto",
-        weights: str = "saturating",
-        neighbours: str | None = None,
-        confidence: float = 0.95,
+        noise: str = Asking.noise,
+        weights: str = Asking.weights,
+        neighbours: str | None = Asking.neighbours,
+        confidence: float = Asking.confidence,
         delta: float = DEFAULT_DELTA,
-        noise_seed: int | None = None,
+        noise_seed: int | None = Asking.noise_seed,
         name: str = "statistics",
     ) -> None:
         if schema is None:
@@ -168,7 +168,7 @@ class Statistics:
         for key, value, allowed in (
             ("noise", noise, NOISES),
             ("weights", weights, RULES),
-            ("neighbours", neighbours, ("blanked", "replaced", None)),
+            ("neighbours", neighbours, (*NEIGHBOURS, None)),
         ):
             if value not in allowed:
                 names = ", ".join(repr(one) for one in allowed if one is not None)
@@ -183,6 +183,7 @@ class Statistics:
         self._spending: StatisticsSpending | None = None
         self._charged: list[Event] = []
         self._closed = False
+        self._queries = 0
         self._neighbours = (
             Neighbours.ADD_OR_REMOVE if neighbours in (None, "blanked") else Neighbours.ANY_CHANGE
         )
@@ -354,7 +355,7 @@ class Statistics:
             dict(groups),
             arrangement.sentence,
             self._noise.is_private,
-            f"the noisy answers to {len(self._record):,} question(s)",
+            f"the noisy answers to {self._queries:,} question(s)",
             arrangement.counts_in,
             arrangement.provisos,
         )
@@ -530,12 +531,13 @@ class Statistics:
                 "start (questions=…)"
             )
         share = min(share, self._left)
-        query = len(self._record)
+        query = self._queries
         if asked.kind == "quantile":
             answer = self._quantile(question, share, query)
         else:
             answer = self._sums(question, share, query)
         self._record[question] = answer
+        self._queries += 1
         self.answers.append(answer)
         return answer
 
@@ -551,6 +553,12 @@ class Statistics:
         said = ("how many people there are in each group is public: nothing was drawn or spent",)
         return self._finished(question, cells, ones, nothing, said)
 
+    def _events(self, question: _Question, share: float) -> list[Event]:
+        """What a question will cost, by public numbers alone."""
+        if question.asked.kind == "quantile":
+            return self._quantile_weighed(question, share)[-1]
+        return self._sums_weighed(question, share)[-1]
+
     def _charge(self, events: Sequence[Event], share: float) -> Event:
         event = events[0] if len(events) == 1 else Composition(tuple(events))
         self._account.charge(event)
@@ -558,23 +566,33 @@ class Statistics:
         self._left = max(0.0, self._left - share)
         return event
 
+    def _sums_weighed(
+        self, question: _Question, share: float
+    ) -> tuple[list[Weighing], list[Event]]:
+        """Weigh everybody, by public numbers alone, and say what the sums will cost."""
+        features = self._features(question.asked)
+        prices, sizes = self._prices(share), self._table.sizes
+        diameter = features.diameter(self._neighbours, self._laplace)
+        if question.calibrated:
+            steps = staircase(prices) if not self._laplace else _differences(prices)
+        else:
+            trade = self._trade(question.asked, features)
+            steps = [trade.weights(question.weights, prices, sizes)]
+        weighings = [self._weighing(step, diameter) for step in steps]
+        return weighings, [one.event(diameter, self._neighbours) for one in weighings]
+
     def _sums(self, question: _Question, share: float, query: int) -> Answer:
         asked = question.asked
         features = self._features(asked)
         prices, sizes = self._prices(share), self._table.sizes
-        diameter = features.diameter(self._neighbours, self._laplace)
         trade = self._trade(asked, features)
-        if question.calibrated:
-            steps = staircase(prices) if not self._laplace else _differences(prices)
-        else:
-            steps = [trade.weights(question.weights, prices, sizes)]
-        weighings = [self._weighing(step, diameter) for step in steps]
+        weighings, events = self._sums_weighed(question, share)
         all_sums = [Sums(features, weighing) for weighing in weighings]
         for batch in self._table.batches(asked.needs):
             read = features.read(batch.arrays)
             for sums in all_sums:
                 sums.add(batch, read)
-        event = self._charge([one.event(diameter, self._neighbours) for one in weighings], share)
+        event = self._charge(events, share)
         noisy = [
             sums.noisy(self._noise, query, f"sums {step}") for step, sums in enumerate(all_sums)
         ]
@@ -667,10 +685,12 @@ class Statistics:
             max(0.0, sample) * per_person**2 * n,
         )
 
-    def _quantile(self, question: _Question, share: float, query: int) -> Answer:
+    def _quantile_weighed(
+        self, question: _Question, share: float
+    ) -> tuple[Weighing, quantiles.Levels, Weighing | None, list[Event]]:
+        """Weigh everybody, by public numbers alone: for the ranks, and for the counts beside them."""
         asked = question.asked
         features = self._features(asked)
-        column, name = self.schema[asked.columns[0]], asked.columns[0]
         sizes, laplace = self._table.sizes, self._laplace
         prices = self._prices(share)
         trade = self._trade(asked, features)
@@ -691,23 +711,31 @@ class Statistics:
             float(asked.level or 0.5), heaviest[0], heaviest[1], weighing, self._neighbours
         )
         events = list(levels.events)
-        only = self._plain_counts(asked)
         counting = None
         if counted:
             part = prices * (counted if laplace else math.sqrt(counted))
             own = float((part / relative).min())
-            diameter = only.diameter(self._neighbours, laplace)
+            diameter = self._plain_counts(asked).diameter(self._neighbours, laplace)
             counting = self._weighing(relative * own, diameter)
             events.append(counting.event(diameter, self._neighbours))
+        return weighing, levels, counting, events
+
+    def _quantile(self, question: _Question, share: float, query: int) -> Answer:
+        asked = question.asked
+        features = self._features(asked)
+        column, name = self.schema[asked.columns[0]], asked.columns[0]
+        prices = self._prices(share)
+        trade = self._trade(asked, features)
+        weighing, levels, counting, events = self._quantile_weighed(question, share)
         ranks = quantiles.Ranks.of(
             self._table.batches(asked.needs), features, name, column, weighing
         )
         sums = None
         if counting is not None:
-            sums = Sums(only, counting)
+            sums = Sums(self._plain_counts(asked), counting)
             sums.add_all(self._table.batches(asked.needs))
         event = self._charge(events, share)
-        heard = Heard.of(weighing, sizes, self.confidence)
+        heard = Heard.of(weighing, self._table.sizes, self.confidence)
         rows = np.array([heard.total])
         known = np.array([True])
         if counting is not None and sums is not None:
