@@ -82,18 +82,23 @@ def begin(
         )
     if noise_seed is not None:
         raise InputError(SEEDED)
+    relation = relation_on(ledger, neighbours)
+    left = ledger.left(granted)
+    allowance = Allowance.what_is_left(granted, left, 1, ledger.delta_0_share)
+    return relation, StatisticsSpending(granted, allowance)
+
+
+def relation_on(ledger: Ledger, neighbours: str | None) -> Neighbours:
+    """Find out about which neighbours answers must be charged: as is said, if the ledger promises no more."""
     blanked = ledger.neighbours is Neighbours.ADD_OR_REMOVE
     if neighbours == "blanked" and not blanked:
         raise InputError(
             f"the ledger at {ledger} promises something where {ledger.neighbours.in_words}, and neighbours = "
             "'blanked' less: leave neighbours out, or give 'replaced'"
         )
-    relation = (
+    return (
         Neighbours.ADD_OR_REMOVE if blanked and neighbours != "replaced" else Neighbours.ANY_CHANGE
     )
-    left = ledger.left(granted)
-    allowance = Allowance.what_is_left(granted, left, 1, ledger.delta_0_share)
-    return relation, StatisticsSpending(granted, allowance)
 
 
 def _cost(most: float, laplace: bool) -> Cost:
