@@ -70,6 +70,12 @@ def statement(
                 f"• Gaussian DP of group {group['group']!r}: μ = {', '.join(mu)}.", soft_wrap=True
             )
     released = said["released"]
+    if "questions" in released:
+        out.print(
+            f"• {released['questions']:,} questions were asked; the answers of "
+            f"{released['questions_lost']:,} of them were lost."
+        )
+        return
     if "steps" in released:
         out.print(
             f"• {released['steps']:,} steps were taken, {released['steps_lost']:,} of them lost."

@@ -107,7 +107,7 @@ def render_statistics(data: StatisticsReport) -> str:
             paid=[_paid(one, paid_groups) for one in data.answers],
             paid_groups=paid_groups,
             more_groups=len(data.privacy.groups) - len(paid_groups),
-            notes=list(dict.fromkeys(note for one in data.answers for note in _notes(one))),
+            notes=_notes(data.answers),
             how=list(dict.fromkeys(_sentence(one["how"]) for one in data.answers)),
             noise=_NOISE[data.noise],
             run=[
@@ -129,8 +129,15 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _notes(answer: Mapping[str, Any]) -> list[str]:
-    return [f"{answer['question']}: {note}." for note in answer["notes"]]
+def _notes(answers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write each note once, with the questions that it is about."""
+    about: dict[str, list[str]] = {}
+    for one in answers:
+        for note in one["notes"]:
+            about.setdefault(note, []).append(one["question"])
+    return [
+        f"{_sentence(note)}{'' if len(its) > 1 else f' ({its[0]})'}." for note, its in about.items()
+    ]
 
 
 def _numbers(cell: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -152,10 +159,11 @@ def _tile(answer: Mapping[str, Any]) -> dict[str, str]:
         return {"name": answer["question"], "value": "—", "note": "too few people to say"}
     if answer["cells"][0]["standard_error"] == 0:
         return {"name": answer["question"], "value": value, "note": "public: it cost nothing"}
+    beside = "" if error == "—" else f"± {error} (standard error); "
     return {
         "name": answer["question"],
         "value": value,
-        "note": f"± {error} (standard error); {answer['confidence']:.0%} interval {between}",
+        "note": f"{beside}{answer['confidence']:.0%} interval {between}",
     }
 
 
@@ -177,7 +185,7 @@ def _table(number: int, answer: Mapping[str, Any]) -> dict[str, Any]:
         )
     return {
         "question": answer["question"],
-        "keys": _sentence(", ".join(answer["keys"])),
+        "heading": _sentence(", ".join(answer["keys"])),
         "rows": rows,
         "figure": figure,
         "confidence": f"{answer['confidence']:.0%}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from collegium.accounting.gaussian import gdp_mu
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import parse_json
 from collegium.study.disclosed import SCHEMA, as_number, mu_and_profile, mu_of
@@ -76,6 +77,11 @@ def statistics_statement_of(folder: Path) -> dict[str, Any]:
                     "epsilon": as_number(budget.epsilon),
                     "delta": budget.delta,
                     "found_at_most": about[name]["found_at_most"],
+                    **(
+                        {}
+                        if budget.is_unlimited
+                        else mu_and_profile(gdp_mu(budget.epsilon, budget.delta))
+                    ),
                 },
                 "spent": {
                     "epsilon": as_number(spent[name]),

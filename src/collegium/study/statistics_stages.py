@@ -12,6 +12,7 @@ import pandas as pd
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Policy
+from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance
 from collegium.pate.observer import Observer
 from collegium.plain_text import csv_for_people
@@ -116,6 +117,8 @@ def _tell_nobody_remembers(config: StudyConfig, data: AskedData, observer: Obser
     place = place_of(config)
     if place is not None:
         reason = why_not(config, data)
+        if place.is_asked_for:
+            raise InputError(f'no ledger can remember this: {reason}; or name none ("none")')
         observer.note(
             f"nobody remembers what is spent here, and the next one spends it anew: {reason}"
         )
