@@ -12,7 +12,7 @@ ORDER = [
     "cli", "study", "report", "attacks", "planner", "sgd", "pate", "models", "statistics", "data", "ledger",
     "mechanisms", "personalisation", "noise", "accounting",
 ]  # fmt: skip
-FACES = {"collegium", "collegium.accounting", "collegium.ledger"} | {
+FACES = {"collegium", "collegium.accounting", "collegium.ledger", "collegium.mechanisms"} | {
     f"collegium.{name}" for name in ("datasets", "features", "students", "teachers")
 }
 MODULES = {

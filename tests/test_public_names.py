@@ -23,13 +23,13 @@ HEAVY = {
     "numpy", "pandas", "scipy", "sklearn", "torch", "pyarrow", "matplotlib", "joblib", "sqlalchemy",
     "alembic",
 }  # fmt: skip
-INSIDE = ("accounting", "datasets", "features", "ledger", "students", "teachers")
+INSIDE = ("accounting", "datasets", "features", "ledger", "mechanisms", "students", "teachers")
 
 
 def test_the_page_names_the_three_tiers():
     assert list(TIERS) == [
         "collegium", "collegium.teachers", "collegium.students", "collegium.features",
-        "collegium.datasets", "collegium.ledger", "collegium.accounting",
+        "collegium.datasets", "collegium.ledger", "collegium.mechanisms", "collegium.accounting",
     ]  # fmt: skip
 
 
@@ -106,7 +106,19 @@ def test_importing_and_listing_a_public_module_imports_nothing_heavy(module):
     assert not loaded & HEAVY
 
 
-COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account", "audit", "ledger")
+COMMANDS = (
+    "demo",
+    "init",
+    "plan",
+    "run",
+    "report",
+    "label",
+    "account",
+    "audit",
+    "ledger",
+    "ask",
+    "schema",
+)
 
 
 @pytest.mark.parametrize(

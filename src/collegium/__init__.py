@@ -48,7 +48,7 @@ _HOMES = {
     "collegium.study.chosen": ["plan"],
     "collegium.study.student_file": ["load_student"],
 }
-_ROOMS = ["accounting", "datasets", "features", "ledger", "students", "teachers"]
+_ROOMS = ["accounting", "datasets", "features", "ledger", "mechanisms", "students", "teachers"]
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement

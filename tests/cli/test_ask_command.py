@@ -145,12 +145,16 @@ def test_a_plan_spends_nothing_and_says_what_each_rule_would_give(ask, answers, 
     assert not (folder / "people.ledger").exists()
 
 
-def test_a_ledger_remembers_and_the_next_question_has_what_is_left(ask, collegium, tmp_path):
+def test_a_ledger_remembers_and_the_next_question_has_what_is_left(
+    ask, answers, collegium, folder, tmp_path
+):
     place = tmp_path / "people.ledger"
     on_it = ["--owner", "id", "--ledger", place]
     assert "say with --spend" in ask("mean income", *on_it, code=2)[1]
     assert not place.exists()
     collegium("ledger", "init", place)
+    fresh = answers("mean income", *on_it, "--plan")["plans"][0]["epsilon"]
+    assert fresh["high"] == pytest.approx(1.0, abs=0.02)
     printed, _ = ask("mean income", *on_it, "--spend", 0.5)
     assert "Entered in the ledger" in printed
     high = next(line for line in printed.splitlines() if line.split()[:1] == ["high"])
@@ -158,13 +162,20 @@ def test_a_ledger_remembers_and_the_next_question_has_what_is_left(ask, collegiu
     _, shown, _ = collegium("ledger", "show", place, "--json")
     assert json.loads(shown)["reservations"] == []
     before = json.loads(shown)["standings"]
-    ask("mean income", *on_it, "--plan")
+    left = answers("mean income", *on_it, "--plan")["plans"][0]["epsilon"]
+    assert 0 < max(left.values()) < 0.8 * max(fresh.values())
     ask("mean incme", *on_it, "--spend", 0.5, code=2)
     assert json.loads(collegium("ledger", "show", place, "--json")[1])["standings"] == before
     ask("median age", *on_it, "--spend", 1.0, table="people.parquet")
     printed, errors = ask("median age", *on_it, "--spend", 1.0)
     assert "300 of 600 owners have nothing left in the ledger" in errors
     assert not [line for line in printed.splitlines() if line.split()[:1] == ["high"]]
+    others = pd.read_csv(folder / "people.csv")
+    others.assign(id="q" + others["id"]).to_csv(tmp_path / "others.csv", index=False)
+    asked = ["mean income", *on_it, "--spend", 0.5]
+    _, errors = ask(*asked, table=tmp_path / "others.csv", code=2)
+    assert "let them join first" in errors
+    ask(*asked, "--newcomers", table=tmp_path / "others.csv")
     _, errors = ask("mean income", "--ledger", place, "--spend", 0.5, code=2)
     assert "no ledger can remember this: nobody is named" in errors
 

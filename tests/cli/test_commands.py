@@ -16,7 +16,7 @@ import pytest
 from collegium.study import baselines
 from collegium.study.terms import read_job
 
-COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account", "statement")
+COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account", "ask", "statement")
 CLASSES = ["cat", "dog", "owl"]
 STUDY = """
 [study]

@@ -214,7 +214,8 @@ def test_numbers_fall_into_bins_and_the_last_holds_its_edge():
     assert column.keys == ("[17, 40)", "[40, 90]")
     assert column.codes(np.array([17.0, 39, 40, 90, np.nan])).tolist() == [0, 0, 1, 1, -1]
     few = Column("whole", bounds=(0, 3))
-    assert not few.has_keys
+    assert few.has_keys
+    assert not Column("whole", bounds=(0, 99)).has_keys
     assert few.keys == ("0", "1", "2", "3")
     assert few.codes(np.array([0.0, 3, np.nan])).tolist() == [0, 3, -1]
     assert len(Column("number", bounds=(0, 3)).keys) == 10
@@ -245,6 +246,8 @@ def test_a_draft_of_public_records_describes_them(tmp_path):
     draft.write(tmp_path / "schema.toml")
     assert Schema.read(tmp_path / "schema.toml") == draft
     assert "# public records go from 17 to 90" in (tmp_path / "schema.toml").read_text()
+    public.assign(pay=["7,5", "", "1234,5"]).to_csv(tmp_path / "comma.csv", index=False, sep=";")
+    assert Schema.from_public(tmp_path / "comma.csv", decimal=",") == draft
     many = Schema.from_public(pd.DataFrame({"name": [f"n{row}" for row in range(200)]}))
     assert many["name"].kind == "text"
     with pytest.raises(InputError, match="no row"):

@@ -163,8 +163,7 @@ def test_no_noised_value_moves_further_than_was_charged(noise: str, neighbours: 
             cost = event.pure_epsilon if noise == "laplace" else event.mu_squared
             assert amount <= cost[group] * (1 + 1e-9), question
             reached[question] = max(reached.get(question, 0.0), amount / cost[group])
-    # The bounds are reached where one row can reach them: what is left is for rounding and for rows that count.
-    for question in ("count where age >= 40", "mean income", "median income by sex"):
-        assert reached[question] > (
-            0.2 if neighbours == "replaced" or "where" in question else 0.6
-        ), reached
+    # The bounds are reached where one row can reach them.
+    if neighbours == "blanked":
+        assert min(reached["count where age >= 40"], reached["mean income"]) > 0.999
+    assert reached["median income by sex"] > 0.3

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from collegium.statistics.answers import Answer
     from collegium.statistics.asked import Asked
 
-_SHAPE = {
-    "schema": str,
-    "table": str,
-    "answers": [
-        {"question": str, "weights": str, "calibrated": bool, "private_noise": bool, "text": str}
-    ],
+_ENTRY = {
+    "question": str,
+    "weights": str,
+    "calibrated": bool,
+    "private_noise": bool,
+    "text": str,
+    "effective": (int, float),
+    "people": int,
+    "notes": [str],
 }
+_SHAPE = {"schema": str, "table": str, "answers": [_ENTRY]}
 
 
 class AnswerRecord:

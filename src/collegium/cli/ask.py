@@ -141,6 +141,13 @@ def ask(
             "--key", help="File of the ledger's key.", **PATH_OPTION, rich_help_panel=ON_LEDGER
         ),
     ] = None,
+    newcomers: Annotated[
+        bool,
+        typer.Option(
+            help="Most of these people are new to a ledger that knows others.",
+            rich_help_panel=ON_LEDGER,
+        ),
+    ] = False,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -171,11 +178,11 @@ def ask(
 ) -> None:
     """Ask a private table for counts, means, quantiles and tables, within everybody's own budget.
 
-    Questions: count, sum, mean, var, std, median, quantile(0.9), histogram, crosstab A, B, cov, corr, ridge
-    Y on A, B; then by GROUPS and where CONDITION. They share what is spent evenly. The schema is public.
+    Questions: count, sum, mean, var, std, median, quantile(0.9), histogram, crosstab A, B, cov, corr, or
+    ridge Y on A, B; then by GROUPS, and where CONDITION. They share evenly what is spent.
 
-    Example: collegium ask people.csv --schema schema.toml --privacy level --levels high=1,low=3
-    "mean income by sex where age >= 40" "median age"
+    Example: collegium ask people.csv --privacy level --levels high=1,low=3 "mean income by sex where
+    age >= 40" "median age"
 
     Example: collegium ask visits.parquet --privacy level --policy policy.toml --owner patient --spend 0.1
     "count where diagnosis in ('A', 'B') and not smoker"
@@ -228,6 +235,7 @@ def ask(
                 "neighbours": neighbours,
                 "confidence": confidence,
                 "noise_seed": noise_seed,
+                "newcomers": newcomers,
             }
             session = session_of(rows, place, settings, only_plans=plan)
             if plan:

@@ -34,6 +34,13 @@ def init(
     out_file: Annotated[
         Path, typer.Option("--out", help="The file that is written.", **PATH_OPTION)
     ] = Path("schema.toml"),
+    separator: Annotated[
+        str | None, typer.Option(help="Between the cells of a CSV file.", metavar="CHARACTER")
+    ] = None,
+    decimal: Annotated[
+        str,
+        typer.Option(help="Before the decimals of numbers in a CSV file.", metavar="CHARACTER"),
+    ] = ".",
     quiet: Quiet = False,
 ) -> None:
     """Draft a schema from public records: bounds rounded outwards, categories, means and shares.
@@ -42,12 +49,14 @@ def init(
 
     Example: collegium schema init public.csv --out schema.toml
     """
+    from collegium.checks import check_choice
     from collegium.cli.outputs import refuse_taken, write_named
     from collegium.data.schema import Schema
 
     hush(quiet)
+    check_choice("decimal", decimal, (".", ","))
     refuse_taken(out_file)
-    schema = Schema.from_public(public)
+    schema = Schema.from_public(public, separator=separator, decimal=decimal)
     write_named(out_file, schema.toml().encode())
     out.print(_table(schema))
     err.print(
@@ -97,20 +106,19 @@ def _table(schema: Schema) -> Table:
     from collegium.data.schema_column import NUMBER, WHOLE, plain
 
     table = Table(title="What is publicly known", title_justify="left", box=SIMPLE_HEAD)
-    for name in ("column", "kind", "values", "known", "missing", "groups"):
-        table.add_column(name)
+    for heading in ("column", "kind", "values", "known"):
+        table.add_column(heading)
     for name, column in schema.items():
-        values = listed(column.categories, most=6)
+        values = listed(column.categories, most=6) or "–"
         if column.kind in (NUMBER, WHOLE):
             values = f"{plain(column.lower)} to {plain(column.upper)}"
             values += f", step {plain(column.step)}" if column.step else ""
+            values += f", {len(column.keys):,} bins" if column.bins else ""
         known = [
             f"{what} {plain(value)}"
             for what, value in (("mean", column.mean), ("sd", column.sd))
             if value is not None
         ]
-        known += ["shares"] * bool(column.shares)
-        groups = f"{len(column.keys):,}" if column.has_keys else ""
-        may = "may be" if column.missing else ""
-        table.add_row(name, column.kind, values, ", ".join(known), may, groups)
+        known += ["shares"] * bool(column.shares) + ["may be missing"] * column.missing
+        table.add_row(name, column.kind, values, ", ".join(known) or "–")
     return table

@@ -176,7 +176,9 @@ class Schema(Mapping[str, Column]):
         return cls(given["columns"], given.get("rows_per_owner", 1))
 
     @classmethod
-    def from_public(cls, records: Any) -> Schema:
+    def from_public(
+        cls, records: Any, *, separator: str | None = None, decimal: str = "."
+    ) -> Schema:
         """Draft a schema from **public** records: private ones would be told to everybody who reads it.
 
         Bounds are rounded outwards, categories are those that occur, and means, deviations and shares are
@@ -186,13 +188,15 @@ class Schema(Mapping[str, Column]):
         ----------
         records : pandas.DataFrame, any table with Arrow's C interface, or path of a CSV or Parquet file
             Public.
+        separator, decimal : str
+            Between the cells of a CSV file, and before the decimals of its numbers.
 
         Raises
         ------
         InputError
             If there is no row, or no column that can be described.
         """
-        columns, notes = drafted(records)
+        columns, notes = drafted(records, separator, decimal)
         schema = cls(columns)
         schema._notes = notes
         return schema

@@ -59,7 +59,7 @@ class Column:
         Whether a private row may lack the value.
     bins : tuple of float
         Edges of the groups that numbers may be grouped by; each bin holds its lower edge, the last one
-        both.
+        both. Whole numbers of at most 50 values need none.
 
     Raises
     ------
@@ -140,16 +140,16 @@ class Column:
 
     @property
     def has_keys(self) -> bool:
-        """Whether rows can be grouped by it: by categories, a flag, or bins that are given."""
-        return self.kind in (CATEGORY, FLAG) or bool(self.bins)
+        """Whether rows can be grouped by it: categories, a flag, bins, or whole numbers with few values."""
+        return self.kind in (CATEGORY, FLAG) or bool(self.bins) or self._has_few_values
 
     @cached_property
     def edges(self) -> tuple[float, ...]:
         """Edges of the bins of numbers: as given, or ten equal ones, or one for each whole value."""
         if self.bins:
             return tuple(float(edge) for edge in self.bins)
-        n_values = round(self.width / self.grid) + 1 if self.kind == WHOLE else 0
-        if 0 < n_values <= _SINGLE_VALUES:
+        if self._has_few_values:
+            n_values = int(self.width // self.grid) + 1
             return tuple(self.lower + place * self.grid for place in range(n_values + 1))
         return tuple(float(edge) for edge in np.linspace(self.lower, self.upper, _BINS + 1))
 
@@ -163,11 +163,15 @@ class Column:
         if self.kind == TEXT:
             return ()
         edges = self.edges
-        if not self.bins and self.kind == WHOLE and edges[-1] > self.upper:
+        if not self.bins and self._has_few_values and self.grid == 1:
             return tuple(plain(edge) for edge in edges[:-1])
         pairs = list(pairwise(edges))
         inner = [f"[{plain(low)}, {plain(high)})" for low, high in pairs[:-1]]
         return (*inner, f"[{plain(pairs[-1][0])}, {plain(pairs[-1][1])}]")
+
+    @property
+    def _has_few_values(self) -> bool:
+        return self.kind == WHOLE and self.width // self.grid < _SINGLE_VALUES
 
     def codes(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Tell the place among :attr:`keys` of each value.

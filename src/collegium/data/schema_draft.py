@@ -22,21 +22,27 @@ from collegium.names import as_names
 MOST_DRAFTED = 100
 """More different texts are names or remarks, and no categories."""
 _DECIMALS = 4
+_FEW = 20  # different whole numbers may be codes of categories
 
 
-def drafted(records: Any) -> tuple[dict[str, Column], dict[str, str]]:
+def drafted(
+    records: Any, separator: str | None = None, decimal: str = "."
+) -> tuple[dict[str, Column], dict[str, str]]:
     """Describe the columns of public records.
 
     ``records``: a table, or the path of a CSV or Parquet file.
+    ``separator``, ``decimal``: of a CSV file.
     Returns ``columns``, by name.
     Returns ``notes``: what to check, by name of the column.
     """
     if isinstance(records, (str, os.PathLike)):
-        records = read_table(Path(records), as_text=True)
+        records = read_table(Path(records), separator=separator, as_text=True)
     if not n_rows(records):
         raise InputError("the public table has no row: give public records, or write a schema")
     described = {
-        str(name): _drafted(series_of(records, name)) for name in _names_of(records) if str(name)
+        str(name): _drafted(series_of(records, name), decimal)
+        for name in _names_of(records)
+        if str(name)
     }
     if not described:
         raise InputError("the public table has no column: give public records, or write a schema")
@@ -55,7 +61,7 @@ def _names_of(records: Any) -> list[Any]:
     return [str(name) for name in names]
 
 
-def _drafted(series: pd.Series) -> tuple[Column, str]:
+def _drafted(series: pd.Series, decimal: str) -> tuple[Column, str]:
     if kind_of(series.dtype) == DATE:
         return Column(IGNORED), "dates are not asked about: make numbers of them to do so"
     given = series.notna().to_numpy()
@@ -68,7 +74,7 @@ def _drafted(series: pd.Series) -> tuple[Column, str]:
         places = [flag_words()[str(name).strip().casefold()] for name in names]
         mean = _short(float(np.mean(places)))
         return Column(FLAG, mean=mean, missing=missing), "yes or no; mean: the share of yes"
-    numbers = numbers_of(series)
+    numbers = numbers_of(series, decimal)
     if kind_of(series.dtype) != TEXT or np.isfinite(numbers[given]).all():
         finite = numbers[np.isfinite(numbers)]
         if finite.size:
@@ -93,6 +99,8 @@ def _number(numbers: NDArray[np.float64], missing: bool) -> tuple[Column, str]:
         f"public records go from {plain(low)} to {plain(high)}: values outside the bounds are clipped, "
         "narrow bounds mean less noise"
     )
+    if whole and np.unique(numbers).size <= _FEW:
+        note += "; if these are codes, say kind = 'category' and which"
     return Column(WHOLE if whole else NUMBER, **known), note
 
 

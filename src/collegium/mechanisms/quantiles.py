@@ -182,7 +182,7 @@ def weighted_quantile(
     References
     ----------
     .. [1] Z. Jorgensen, T. Yu, G. Cormode, "Conservative or liberal? Personalized differential privacy",
-       ICDE 2015, Definition 10 and Theorem 4.
+       ICDE 2015, Definition 10.
 
     Examples
     --------

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from collegium.accounting.accountant import Accountant
+from collegium.accounting.events import BoundedRange, PureNoise, rounded_up
+from collegium.accounting.neighbours import Neighbours
 from collegium.checks import check_positive, check_whole
 from collegium.errors import InputError
-from collegium.noise.exact_choice import MAX_SCORE, draw_candidates
+from collegium.mechanisms.on_grid import as_rounded, noised, per_cohort, to_steps
+from collegium.mechanisms.released import Released, charge
+from collegium.noise.exact_choice import MAX_SCORE, draw_candidates, is_accepted, whole_below
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SecureNoise, WordSource
+from collegium.noise.sources import NoiseSource, SecureNoise, WordSource
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -77,3 +85,238 @@ def choose(
     rows = np.atleast_2d(table.astype(np.int64))
     chosen = np.stack([draw_candidates(row, float(unit), draws or 1, words) for row in rows])
     return chosen.reshape(table.shape[:-1] + (() if draws is None else (draws,)))
+
+
+def exponential(
+    scores: ArrayLike,
+    sensitivity: ArrayLike,
+    scale: float,
+    *,
+    monotone: bool = False,
+    exact: bool = False,
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
+    noise: WordSource | None = None,
+    query: int = 0,
+    account: Accountant | None = None,
+) -> Released[int]:
+    """Choose a candidate with a probability proportional to exp(score/scale).
+
+    Parameters
+    ----------
+    scores : array-like of float, shape (n_candidates,)
+        How good each candidate is. Beyond ±2**33 they are clipped; they are rounded to multiples of 2**-20.
+    sensitivity : float or array-like, shape (n_cohorts,)
+        How far an owner of each cohort moves any one score towards the neighbours that are named.
+    scale : float
+        For ε: 2·sensitivity/ε, or half of that where scores are monotone.
+    monotone : bool, default=False
+        Whether an owner moves all scores in the same direction, as with counts and owners who come or go.
+    exact : bool, default=False
+        Whether scores are multiples of 2**-20 on every data set, as counts are. Otherwise one step more
+        is charged.
+    neighbours : Neighbours, default=ADD_OR_REMOVE
+        What the sensitivity is about.
+    noise, query : SecureNoise or SeededNoise, int
+        As in :func:`choose`.
+    account : Accountant, optional
+        Charged before anything is drawn.
+
+    Returns
+    -------
+    Released
+        The candidate's position, and a :class:`~collegium.accounting.events.BoundedRange` of
+        η = 2·sensitivity/scale, or half of that.
+
+    Raises
+    ------
+    InputError
+        If something is no number, or out of its range.
+    BudgetExceededError
+        If the account refuses. Nothing is drawn then.
+
+    Notes
+    -----
+    Theorem 6 of McSherry & Talwar [1]_: (η, 0)-DP. More is true: the log-ratios of all candidates lie in an
+    interval of length η (Durfee & Rogers [2]_), so it composes like a
+    mechanism of half the ε (``docs/bounds.md``). For a single choice at a pure ε :func:`permute_and_flip`
+    is never worse; for many choices this one is better.
+
+    References
+    ----------
+    .. [1] F. McSherry, K. Talwar, "Mechanism design via differential privacy", FOCS 2007.
+    .. [2] D. Durfee, R. Rogers, "Practical differentially private top-k selection with
+       pay-what-you-get composition", NeurIPS 2019, arXiv 1905.04273.
+
+    Examples
+    --------
+    >>> from collegium.noise.sources import SeededNoise
+    >>> votes = [30, 25, 3]
+    >>> chosen = exponential(votes, 1.0, 2.0, monotone=True, exact=True, noise=SeededNoise(0))
+    >>> chosen.value, chosen.event.eta
+    (0, array([0.5]))
+    """
+    steps, unit, moved = _scored(scores, sensitivity, scale, exact)
+    event = BoundedRange(_range(moved, unit, monotone), neighbours=neighbours)
+    charge(account, event)
+    place = choose(steps, unit=unit, noise=noise, query=query, purpose="exponential mechanism")
+    return Released(int(place), event)
+
+
+def permute_and_flip(
+    scores: ArrayLike,
+    sensitivity: ArrayLike,
+    scale: float,
+    *,
+    monotone: bool = False,
+    exact: bool = False,
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
+    noise: WordSource | None = None,
+    query: int = 0,
+    account: Accountant | None = None,
+) -> Released[int]:
+    """Choose a candidate: in random order, each is taken with probability exp((score - largest)/scale).
+
+    Never worse than :func:`exponential` at the same pure ε: candidates that are much worse than the best
+    are less likely, and the expected score is at most half as far from the largest as there, and never
+    farther.
+
+    Parameters
+    ----------
+    scores, sensitivity, scale, monotone, exact, neighbours, noise, query, account
+        As in :func:`exponential`.
+
+    Returns
+    -------
+    Released
+        The candidate's position, and a :class:`~collegium.accounting.events.PureNoise` of
+        ε = 2·sensitivity/scale, or half of that where scores are monotone.
+
+    Raises
+    ------
+    InputError
+        If something is no number, or out of its range.
+    BudgetExceededError
+        If the account refuses. Nothing is drawn then.
+
+    Notes
+    -----
+    Algorithm 1 of McKenna & Sheldon [1]_, who prove that it is private and never worse. It is the report
+    of a noisy maximum with exponential noise (Ding et al., arXiv 2105.07260), so the proof of
+    :func:`report_noisy_max` holds; order and coins are drawn exactly. Its range is 2ε, not ε: over many
+    choices it composes like any mechanism of its ε, and the exponential mechanism is then better.
+
+    References
+    ----------
+    .. [1] R. McKenna, D. Sheldon, "Permute-and-flip: a new mechanism for differentially private selection",
+       NeurIPS 2020, arXiv 2010.12603.
+
+    Examples
+    --------
+    >>> from collegium.noise.sources import SeededNoise
+    >>> chosen = permute_and_flip([60, 25, 3], 1.0, 4.0, exact=True, noise=SeededNoise(0))
+    >>> chosen.value, chosen.event.epsilon
+    (0, array([0.5]))
+    """
+    steps, unit, moved = _scored(scores, sensitivity, scale, exact)
+    event = PureNoise(_range(moved, unit, monotone), neighbours=neighbours)
+    charge(account, event)
+    words = (SecureNoise() if noise is None else noise).words(
+        query=query, purpose="permute and flip"
+    )
+    below, left = (steps - steps.max()).tolist(), list(range(len(steps)))
+    while True:  # the best is taken when its turn comes
+        turn = whole_below(len(left), words)
+        left[turn], left[-1] = left[-1], left[turn]
+        candidate = left.pop()
+        if is_accepted(below[candidate], unit, words):
+            return Released(candidate, event)
+
+
+def report_noisy_max(
+    scores: ArrayLike,
+    sensitivity: ArrayLike,
+    scale: float,
+    *,
+    monotone: bool = False,
+    exact: bool = False,
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
+    noise: NoiseSource | None = None,
+    query: int = 0,
+    account: Accountant | None = None,
+) -> Released[int]:
+    """Add Laplace noise to all scores, and release which one is the largest, and nothing else.
+
+    Here because every course has it. :func:`permute_and_flip` has the same price and is better.
+
+    Parameters
+    ----------
+    scores, sensitivity, monotone, exact, neighbours, account
+        As in :func:`exponential`.
+    scale : float
+        Of the Laplace noise. For ε: 2·sensitivity/ε, or half of that where scores are monotone.
+    noise, query : SecureNoise or SeededNoise, int
+        Where the noise comes from.
+
+    Returns
+    -------
+    Released
+        The candidate's position, and a :class:`~collegium.accounting.events.PureNoise` of
+        ε = 2·sensitivity/scale, or half of that where scores are monotone.
+
+    Raises
+    ------
+    InputError
+        If something is no number, or out of its range.
+    BudgetExceededError
+        If the account refuses. Nothing is drawn then.
+
+    Notes
+    -----
+    Claim 3.9 of Dwork & Roth [1]_, for counts and owners who come or go: Lap(1/ε) on each. That needs
+    counts that all move the same way: where one may rise while another falls, the same noise costs 2ε, and
+    that is what is charged unless ``monotone`` says otherwise. Proof: fix everybody else's noise; a
+    candidate wins if its own noise K reaches some M (ties go to the first, which only fixes M). A neighbour
+    moves M by at most 2Δ (Δ, if monotone), and Pr[K >= t + d] >= e^(-d/scale) Pr[K >= t] for the rounded
+    Laplace noise as well. The noisy maximum itself is not covered.
+
+    References
+    ----------
+    .. [1] C. Dwork, A. Roth, "The algorithmic foundations of differential privacy", 2014, Claim 3.9.
+
+    Examples
+    --------
+    >>> from collegium.noise.sources import SeededNoise
+    >>> chosen = report_noisy_max([30, 25, 3], 1.0, 2.0, monotone=True, exact=True, noise=SeededNoise(0))
+    >>> chosen.value, chosen.event.epsilon.round(9)
+    (0, array([0.5]))
+    """
+    steps, unit, moved = _scored(scores, sensitivity, scale, exact)
+    event = PureNoise(rounded_up(_range(moved, unit, monotone)), neighbours=neighbours)
+    charge(account, event)
+    source = SecureNoise() if noise is None else noise
+    drawn = source.laplace(scale, len(steps), query=query, purpose="report noisy max")
+    return Released(int(np.argmax(noised(steps, drawn))), event)
+
+
+def _scored(
+    scores: ArrayLike, sensitivity: ArrayLike, scale: float, exact: bool
+) -> tuple[Integers, float, Floats]:
+    """Scores in steps, one step in units of the scale, and how far an owner moves a rounded score."""
+    steps = np.atleast_1d(to_steps("scores", scores, exact=exact))
+    check_positive("scale", scale)
+    return (
+        steps,
+        GRID / scale,
+        as_rounded(per_cohort("sensitivity", sensitivity), 1, 1, exact=exact),
+    )
+
+
+def _range(moved: Floats, unit: float, monotone: bool) -> Floats:
+    """How far two scores move apart, in units of the scale: exact where no float is rounded."""
+    apart = moved * (1 if monotone else 2)
+    ranges = apart * (unit / GRID)
+    is_exact = all(
+        Fraction(one) * Fraction(unit) / Fraction(GRID) == Fraction(found)
+        for one, found in zip(apart.tolist(), ranges.tolist(), strict=True)
+    )
+    return ranges if is_exact else rounded_up(ranges)

@@ -15,7 +15,7 @@ import numpy as np
 from mpmath import libmp
 from numpy.typing import NDArray
 
-from collegium.noise.exact_sampling import RandomWords
+from collegium.noise.exact_sampling import LazyUniform, RandomWords
 
 MAX_SCORE = 2**62
 """Scores are below this in magnitude, so that the difference of two is an int64."""
@@ -114,3 +114,31 @@ def _count(sums: list[int], bound: int, bits: int) -> int:
         else:
             high = middle
     return low
+
+
+def is_accepted(score: int, unit: float, words: RandomWords) -> bool:
+    """Toss a coin that falls on heads with probability exp(score * unit), exactly.
+
+    ``score``: at most 0.
+
+    Examples
+    --------
+    >>> is_accepted(0, 1.0, lambda count: np.full(count, 2**64 - 1, dtype=np.uint64))
+    True
+    """
+    numerator = int(words(1)[0])
+    share, chance = numerator * 2.0**-_FIRST_BITS, float(np.exp(score * unit))
+    if abs(share - chance) > 2 * EXP_ERROR:
+        return share < chance
+    exponent = libmp.mpf_mul(libmp.from_int(score), libmp.from_float(unit))
+    uniform = LazyUniform(numerator, _FIRST_BITS, words)
+    return score == 0 or uniform.at_most(lambda bits: libmp.mpf_exp(exponent, bits + 16, "n"))
+
+
+def whole_below(n: int, words: RandomWords) -> int:
+    """Draw one of 0 ... n - 1, each exactly as likely."""
+    fair = 2**64 // n * n
+    while True:
+        word = int(words(1)[0])
+        if word < fair:
+            return word % n

@@ -224,7 +224,7 @@ def _settle(
     ``bracket``: lower and upper bound (inclusive) that the result is known to respect; found if not
         given.
     """
-    uniform = _LazyUniform(numerator, FIRST_BITS, words)
+    uniform = LazyUniform(numerator, FIRST_BITS, words)
     doubled_scale = libmp.mpf_shift(libmp.from_float(scale_steps), 1)
 
     def reaches(integer: int) -> bool:
@@ -258,7 +258,7 @@ def _settle(
     return lowest
 
 
-class _LazyUniform:
+class LazyUniform:
     """A uniform number in (0, 1) whose bits are revealed when a comparison needs them."""
 
     def __init__(self, numerator: int, bits: int, words: RandomWords) -> None:

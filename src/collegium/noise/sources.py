@@ -69,6 +69,11 @@ class NoiseSource(Protocol):
 class WordSource(Protocol):
     """Where a mechanism takes fair bits from: :class:`SecureNoise` or :class:`SeededNoise`."""
 
+    @property
+    def is_private(self) -> bool:
+        """Whether a privacy guarantee may be stated for what was released with these bits."""
+        ...
+
     def words(self, *, query: int, purpose: str) -> RandomWords:
         """Return a source of independent, uniform 64-bit words."""
         ...

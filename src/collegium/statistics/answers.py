@@ -49,6 +49,17 @@ class Answer:
     facts : DataFrame or None
         Where the schema knows what is asked for (``mean``, ``sd``, ``shares``): *known*, *value*, and *z*,
         how many standard errors (towards the population) lie between them.
+
+    Examples
+    --------
+    >>> from collegium import Schema, Statistics
+    >>> people = pd.DataFrame({"age": [30, 40, 50, 60] * 500})
+    >>> schema = Schema({"age": {"kind": "whole", "bounds": [18, 90]}})
+    >>> answer = Statistics(people, [1.0, 2.0] * 1000, schema=schema, noise_seed=1).mean("age")
+    >>> print(answer)
+    mean age: 45.11 ± 0.20 (95%: 44.71 to 45.51)
+    >>> answer.represented["weight"].round(2).to_dict()
+    {'ε=1': 0.47, 'ε=2': 0.53}
     """
 
     question: str
@@ -90,7 +101,10 @@ class Answer:
 
         margin = -ndtri((1 - self.confidence) / 2) * self.cells["population_error"]
         ends = pd.DataFrame(
-            {"lower": self.cells["value"] - margin, "upper": self.cells["value"] + margin}
+            {
+                "lower": np.minimum(self.cells["lower"], self.cells["value"] - margin),
+                "upper": np.maximum(self.cells["upper"], self.cells["value"] + margin),
+            }
         )
         if self._is_one:
             return float(ends["lower"].iloc[0]), float(ends["upper"].iloc[0])

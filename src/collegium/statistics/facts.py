@@ -21,6 +21,8 @@ def known_of(asked: Asked, schema: Schema, n: int) -> dict[str, float]:
     if not asked.where.is_everybody or asked.by or len(asked.columns) != 1:
         return {}
     column = schema[asked.columns[0]]
+    if asked.kind == "sum" and column.missing:
+        return {}
     if asked.kind in ("mean", "sum") and column.mean is not None:
         return {"": column.mean * (n if asked.kind == "sum" else 1)}
     if asked.kind == "std" and column.sd is not None:

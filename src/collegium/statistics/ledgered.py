@@ -35,9 +35,10 @@ class StatisticsSpending(Spending):
         most: dict[str, float],
         laplace: bool,
         arrangement: Arrangement,
+        newcomers: bool,
     ) -> None:
         """Set aside what the session may cost; as :meth:`at_most`."""
-        self.reserve(ledger, name, self.at_most(most, laplace), arrangement)
+        self.reserve(ledger, name, self.at_most(most, laplace), arrangement, newcomers=newcomers)
 
     def at_most(self, most: dict[str, float], laplace: bool) -> list[Cost]:
         """Costs of the ledger's groups. ``most``: Σμ², or Σε, by group."""

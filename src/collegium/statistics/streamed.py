@@ -22,8 +22,7 @@ from collegium.budgets import Budget, Policy, unknown_level
 from collegium.data.schema import Schema
 from collegium.errors import InputError, RecordError
 from collegium.statistics.sums import Batch
-
-ROWS = 1 << 18
+from collegium.statistics.tables import ROWS
 
 
 class InParquet:

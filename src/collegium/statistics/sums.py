@@ -26,7 +26,6 @@ from collegium.statistics.features import Arrays, Features
 
 Floats = NDArray[np.float64]
 _MOST_STEPS = 2**52
-_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,10 @@ def read_all(paths: Sequence[Path]) -> Any:
     return ds.dataset([str(path) for path in paths], format="parquet").to_table()
 
 
+ROWS = 1 << 18
+"""Rows that are looked at together, so that what is computed of them stays small."""
+
+
 class Table(Protocol):
     """Rows of people who granted budgets.
 
@@ -83,11 +87,14 @@ class InMemory:
         self._known: dict[str, NDArray[Any]] = {}
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
-        """All rows at once, with columns that are read once."""
+        """All rows, some at a time, with columns that are read once."""
         missing = [name for name in names if name not in self._known]
         if missing:
             self._known.update(self._schema.arrays(self._frame, missing))
         arrays = {name: self._known[name] for name in names}
         if not arrays:  # a question about no column still has rows
             arrays = {"": np.zeros(len(self._group), dtype=np.int8)}
-        yield Batch(arrays, self._group, self._rows)
+        for start in range(0, len(self._group), ROWS):
+            part = slice(start, start + ROWS)
+            some = {name: values[part] for name, values in arrays.items()}
+            yield Batch(some, self._group[part], self._rows[part])

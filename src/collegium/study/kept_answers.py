@@ -36,7 +36,9 @@ class KeptSession(Statistics):
 
     @property
     def _arrangement(self) -> Arrangement:
-        return replace(super()._arrangement, on_ledger=self._on_ledger)
+        return replace(
+            super()._arrangement, on_ledger=self._on_ledger, what_is_left=self._on_ledger
+        )
 
     @property
     def arrangement(self) -> Arrangement:

@@ -1,0 +1,458 @@
+"""How one question is answered: features, weights, charge, noise, estimates. The session orders many."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.events import Composition, Event, Nothing
+from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
+from collegium.data.schema import Schema
+from collegium.data.schema_column import FLAG
+from collegium.errors import PrivacyWarning
+from collegium.noise.grid import GRID
+from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.statistics import estimates, quantiles
+from collegium.statistics.answers import Answer, table_of
+from collegium.statistics.calibrated import PerPerson, by_group
+from collegium.statistics.estimates import Estimate, Heard
+from collegium.statistics.facts import beside_facts, in_words, known_of
+from collegium.statistics.features import Features, features_of
+from collegium.statistics.language import Asked
+from collegium.statistics.planned import Trade, trade_of, wasted
+from collegium.statistics.sums import Sums, Weighing
+from collegium.statistics.tables import Table
+from collegium.statistics.weights import effective_people, staircase
+
+if TYPE_CHECKING:
+    from collegium.statistics.ledgered import StatisticsSpending
+
+Floats = NDArray[np.float64]
+_UNLIMITED = 1024.0  # μ or ε that an answer takes of people who all grant anything
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, and how: equal where an answer can be given again."""
+
+    asked: Asked
+    weights: str
+    calibrated: bool = False
+    penalty: float = 1.0
+
+
+class Answering:
+    """What a session needs to answer one question: a base of :class:`~collegium.Statistics`."""
+
+    schema: Schema
+    confidence: float
+    noise: str
+    _table: Table
+    _account: GaussianAccountant
+    _neighbours: Neighbours
+    _noise: SecureNoise | SeededNoise
+    _spend: float
+    _questions: int
+    _left: float
+    _kept: float
+    _charged: list[Event]
+    _spending: StatisticsSpending | None
+
+    @property
+    def _laplace(self) -> bool:
+        return self.noise == "laplace"
+
+    @property
+    def _arrangement(self) -> Arrangement:
+        return Arrangement(
+            unit=OWNER if self._table.named else ROW,
+            blanked_only=self._neighbours is Neighbours.ADD_OR_REMOVE,
+            direct=True,
+            on_ledger=self._spending is not None,
+            what_is_left=self._spending is not None,
+            regrouped=self._kept < 1,
+        )
+
+    def _which_noise(self, asked_for: str) -> str:
+        if asked_for != "auto":
+            return asked_for
+        if self._spending is not None:
+            return "gaussian"  # it leaves the most for what follows
+        # What a mean of everybody with uniform weights has: noise at the strictest budget.
+        mu, epsilon = self._limits(False), self._limits(True)
+        gaussian = 1 / (mu.min() * math.sqrt(self._spend / self._questions))
+        laplace = math.sqrt(2) / (epsilon.min() * self._spend / self._questions)
+        return "laplace" if laplace < gaussian else "gaussian"
+
+    def _limits(self, laplace: bool) -> Floats:
+        """What each group grants: ε, or μ."""
+        groups = self._table.groups.values()
+        if laplace:
+            found = np.array([one.epsilon for one in groups])
+        else:
+            fresh = GaussianAccountant(
+                [one.epsilon for one in groups], [one.delta for one in groups]
+            )
+            found = np.asarray(fresh.remaining().mu)
+        finite = found[np.isfinite(found)]
+        return np.where(np.isfinite(found), found, finite.max() if finite.size else _UNLIMITED)
+
+    def _prices(self, share: float) -> Floats:
+        """What each group may pay for a share of the session: ε, or μ."""
+        part = self._spend * share
+        return self._limits(self._laplace) * (part if self._laplace else math.sqrt(part))
+
+    def _most(self) -> Floats:
+        """What the session may cost at most: Σμ² or Σε of each group."""
+        limits = self._limits(self._laplace)
+        return self._spend * (limits if self._laplace else limits**2)
+
+    def _from_mu(self, mu: Floats) -> Floats:
+        from collegium.accounting.gaussian import gdp_epsilon
+
+        pairs = zip(mu.tolist(), self._account.delta.tolist(), strict=True)
+        return np.array([float(gdp_epsilon(one, delta)) for one, delta in pairs])
+
+    def _epsilon_of(self, event: Event) -> dict[str, float]:
+        own = GaussianAccountant(
+            np.full(len(event), np.inf), self._account.delta, self._account.names, self._neighbours
+        )
+        return dict(zip(self._account.names, own.preview(event).tolist(), strict=True))
+
+    def _features(self, asked: Asked) -> Features:
+        once = self._most_rows == 1
+        return features_of(asked, self.schema, self._laplace, self._unequal(asked), once)
+
+    @property
+    def _most_rows(self) -> int:
+        """How many rows an owner counts for: said in public, and never read off the rows."""
+        return self.schema.rows_per_owner if self._table.named else 1
+
+    def _unequal(self, asked: Asked) -> bool:
+        """Whether it is worth measuring how much values spread: not of a flag, whose mean says it."""
+        limits = self._limits(self._laplace)
+        columns = [self.schema[name] for name in asked.columns]
+        known = bool(columns) and (columns[0].sd is not None or columns[0].kind == FLAG)
+        return bool(np.ptp(limits) > 0) and not known
+
+    def _trade(self, asked: Asked, features: Features) -> Trade:
+        return trade_of(
+            asked,
+            self.schema,
+            features,
+            int(self._table.sizes.sum()),
+            features.diameter(self._neighbours, self._laplace),
+            self._laplace,
+        )
+
+    def _weighing(self, weights: Floats, diameter: float) -> Weighing:
+        return Weighing.of(weights, self._laplace, self._most_rows, diameter)
+
+    def _known_number(self, question: Question) -> Answer:
+        n = float(self._table.sizes.sum())
+        ones = Weighing.of(np.ones(len(self._table.sizes)), self._laplace, 1, 1.0)
+        nothing = Nothing(len(self._table.sizes), neighbours=self._neighbours)
+        cells = table_of([Estimate(n, 0.0, 0.0, 0.0, n, n)], None)
+        said = ("how many people there are in each group is public: nothing was drawn or spent",)
+        return self._finished(question, cells, ones, nothing, said)
+
+    def _charge(self, events: Sequence[Event], share: float) -> Event:
+        event = events[0] if len(events) == 1 else Composition(tuple(events))
+        self._account.charge(event)
+        self._charged.append(event)
+        self._left = max(0.0, self._left - share)
+        return event
+
+    def _events(self, question: Question, share: float) -> list[Event]:
+        """What an answer will be charged as: public."""
+        features = self._features(question.asked)
+        if question.asked.kind == "quantile":
+            return self._levels(question, share, features)[2]
+        return self._weighings(question, share, features)[1]
+
+    def _weighings(
+        self, question: Question, share: float, features: Features
+    ) -> tuple[list[Weighing], list[Event]]:
+        prices, sizes = self._prices(share), self._table.sizes
+        diameter = features.diameter(self._neighbours, self._laplace)
+        if question.calibrated:
+            steps = staircase(prices) if not self._laplace else _differences(prices)
+        else:
+            trade = self._trade(question.asked, features)
+            steps = [trade.weights(question.weights, prices, sizes)]
+        weighings = [self._weighing(step, diameter) for step in steps]
+        return weighings, [one.event(diameter, self._neighbours) for one in weighings]
+
+    def _sums(self, question: Question, share: float, query: int) -> Answer:
+        asked = question.asked
+        features = self._features(asked)
+        prices, sizes = self._prices(share), self._table.sizes
+        trade = self._trade(asked, features)
+        weighings, events = self._weighings(question, share, features)
+        all_sums = [Sums(features, weighing) for weighing in weighings]
+        for batch in self._table.batches(asked.needs):
+            read = features.read(batch.arrays)
+            for sums in all_sums:
+                sums.add(batch, read)
+        event = self._charge(events, share)
+        noisy = [
+            sums.noisy(self._noise, query, f"sums {step}") for step, sums in enumerate(all_sums)
+        ]
+        heard = Heard.of(weighings[0], sizes, self.confidence)
+        matrix = None
+        if asked.kind in ("cov", "corr", "ridge"):
+            cells, matrix = self._matrix(question, noisy[0], heard, features)
+        else:
+            found = [self._estimate(asked, cell, heard, features) for cell in noisy[0]]
+            cells = table_of(found, self._index(asked, features))
+        groups = None
+        if question.calibrated and len(features.keys) == 1:
+            one_cell = [one[0] for one in noisy]
+            groups = self._by_group(asked, prices, weighings, one_cell, features, cells)
+        notes = self._notes(question, trade, prices)
+        return self._finished(question, cells, weighings[0], event, notes, matrix, groups)
+
+    def _estimate(self, asked: Asked, sums: Floats, heard: Heard, features: Features) -> Estimate:
+        if asked.kind in ("count", "histogram", "crosstab"):
+            return estimates.count(sums, heard)
+        column = self.schema[asked.columns[0]]
+        if asked.kind == "mean":
+            return estimates.mean(sums, heard, features, column, self._laplace)
+        if asked.kind == "sum":
+            return estimates.total(sums, heard, features, column, self._laplace)
+        return estimates.variance(sums, heard, features, column, self._laplace, asked.kind == "std")
+
+    def _matrix(
+        self, question: Question, sums: Floats, heard: Heard, features: Features
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        asked, names = question.asked, list(question.asked.columns)
+        columns = [self.schema[name] for name in names]
+
+        def of(moments: Floats) -> Floats:
+            if asked.kind == "ridge":
+                return estimates.ridge(moments, columns, question.penalty, heard.n)
+            if asked.kind == "corr":
+                return estimates.correlations(moments, columns)
+            return estimates.covariances(moments, columns)
+
+        value, error = estimates.matrices(sums[0], heard, features, columns, self._laplace, of)
+        margin = heard.margin(0.0, 1.0) * error
+        if asked.kind == "ridge":
+            index = pd.Index(["(intercept)", *names[1:]], name="coefficient")
+            matrix = pd.DataFrame({"value": value, "standard_error": error}, index=index)
+        else:
+            index = pd.MultiIndex.from_product([names, names], names=["column", "with"])
+            matrix = pd.DataFrame(value, index=names, columns=names)
+        cells = pd.DataFrame(
+            {
+                "value": value.ravel(),
+                "standard_error": error.ravel(),
+                "lower": (value - margin).ravel(),
+                "upper": (value + margin).ravel(),
+                "population_error": math.nan,
+            },
+            index=index,
+        )
+        return cells, matrix
+
+    def _by_group(
+        self,
+        asked: Asked,
+        prices: Floats,
+        weighings: list[Weighing],
+        noisy: list[Floats],
+        features: Features,
+        cells: pd.DataFrame,
+    ) -> pd.DataFrame:
+        """Each level's own value per person, from differences of the staircase's sums."""
+        sizes, one = self._table.sizes, cells.iloc[0]
+        n = int(sizes.sum())
+        column = self.schema[asked.columns[0]] if asked.kind in ("mean", "sum") else None
+        first, _ = estimates.scales(features, self._laplace)
+        ratio = asked.kind == "mean" and not features.everybody
+        value = PerPerson(column, first, ratio, features.everybody)
+        per_person = 1.0 if asked.kind == "mean" else 1 / n
+        sample = float(one["population_error"] ** 2 - one["standard_error"] ** 2)
+        heaviest = [float(weighing.weights.max()) for weighing in weighings]
+        return by_group(
+            list(self._table.groups),
+            sizes,
+            prices,
+            [sums / w for sums, w in zip(noisy, heaviest, strict=True)],
+            [
+                weighing.noise_variance / w**2
+                for weighing, w in zip(weighings, heaviest, strict=True)
+            ],
+            value,
+            max(0.0, sample) * per_person**2 * n,
+        )
+
+    def _levels(
+        self, question: Question, share: float, features: Features
+    ) -> tuple[quantiles.Levels, Weighing | None, list[Event]]:
+        """Weights and prices of a quantile's draws, and of the count before them if there is one."""
+        asked, laplace, prices = question.asked, self._laplace, self._prices(share)
+        counted = quantiles.COUNTED if not features.everybody else 0.0
+        rest, end = 1 - counted, quantiles.AT_ENDS
+        parts = [rest * (1 - 2 * end), rest * end]
+        middle, side = (
+            quantiles.range_for(prices * (part if laplace else math.sqrt(part)), laplace)
+            for part in parts
+        )
+        # In proportion to the range of each end, whose groups pay the least for it.
+        trade = self._trade(asked, features)
+        weights = trade.weights(question.weights, prices, self._table.sizes)
+        relative = np.maximum(weights / weights.max(), 1e-12)
+        heaviest = float((middle / relative).min()), float((side / relative).min())
+        steps = np.floor(relative / GRID).astype(np.int64)
+        weighing = Weighing(steps, 1.0, laplace, self._most_rows)
+        level = float(asked.level or 0.5)
+        levels = quantiles.Levels(level, heaviest[0], heaviest[1], weighing, self._neighbours)
+        if not counted:
+            return levels, None, list(levels.events)
+        part = prices * (counted if laplace else math.sqrt(counted))
+        diameter = self._plain_counts(asked).diameter(self._neighbours, laplace)
+        counting = self._weighing(relative * float((part / relative).min()), diameter)
+        return levels, counting, [*levels.events, counting.event(diameter, self._neighbours)]
+
+    def _quantile(self, question: Question, share: float, query: int) -> Answer:
+        asked = question.asked
+        features = self._features(asked)
+        column, name = self.schema[asked.columns[0]], asked.columns[0]
+        sizes, prices = self._table.sizes, self._prices(share)
+        trade = self._trade(asked, features)
+        levels, counting, events = self._levels(question, share, features)
+        weighing = levels.weighing
+        ranks = quantiles.Ranks.of(
+            self._table.batches(asked.needs), features, name, column, weighing
+        )
+        sums = None
+        if counting is not None:
+            sums = Sums(self._plain_counts(asked), counting)
+            sums.add_all(self._table.batches(asked.needs))
+        event = self._charge(events, share)
+        heard = Heard.of(weighing, sizes, self.confidence)
+        rows = np.array([heard.total])
+        known = np.array([True])
+        if counting is not None and sums is not None:
+            rows = sums.noisy(self._noise, query, "rows")[:, 0]
+            known = rows > 3 * math.sqrt(counting.noise_variance)
+            rows = np.maximum(rows, 1.0)
+        shares = np.clip(rows / heard.total, 1 / heard.n, 1.0)
+        found = quantiles.estimate(
+            ranks,
+            levels,
+            rows,
+            heard.unequal / shares,
+            known,
+            column,
+            self.confidence,
+            self._noise,
+            query,
+        )
+        cells = table_of(found, self._index(asked, features))
+        notes = self._notes(question, trade, prices)
+        return self._finished(question, cells, weighing, event, notes)
+
+    def _plain_counts(self, asked: Asked) -> Features:
+        """Count the rows in each cell that a quantile is asked of."""
+        return features_of(asked, self.schema, self._laplace, False, True, counts=True)
+
+    def _index(self, asked: Asked, features: Features) -> pd.Index | None:
+        names = list(asked.by)
+        if asked.kind in ("histogram", "crosstab"):
+            names += list(asked.columns)
+        if not names:
+            return None
+        if len(names) == 1:
+            return pd.Index([key[0] for key in features.keys], name=names[0])
+        return pd.MultiIndex.from_tuples(features.keys, names=names)
+
+    def _notes(self, question: Question, trade: Trade, prices: Floats) -> tuple[str, ...]:
+        notes = []
+        sizes = self._table.sizes
+        if question.weights == "proportional" and not question.calibrated:
+            ratio = wasted(trade, "proportional", prices, sizes)
+            if ratio > 1:
+                notes.append(
+                    f"weights in proportion to budgets are predicted to err {ratio:.2f} times as much as "
+                    "uniform ones here: leave weights out"
+                )
+                warnings.warn(notes[-1], PrivacyWarning, stacklevel=5)
+        if self._table.named:
+            most = self._most_rows
+            notes.append(
+                f"an owner with more than {most} row(s) counts as {most}, shared among all of them"
+            )
+        return tuple(notes)
+
+    def _finished(
+        self,
+        question: Question,
+        cells: pd.DataFrame,
+        weighing: Weighing,
+        event: Event,
+        notes: tuple[str, ...],
+        matrix: pd.DataFrame | None = None,
+        groups: pd.DataFrame | None = None,
+    ) -> Answer:
+        sizes, weights = self._table.sizes, weighing.weights
+        index = pd.Index(list(self._table.groups), name="group")
+        represented = pd.DataFrame(
+            {
+                "people": sizes,
+                "share": sizes / sizes.sum(),
+                "weight": sizes * weights / float(sizes @ weights),
+            },
+            index=index,
+        )
+        epsilon = self._epsilon_of(event)
+        limits = self._limits(self._laplace)
+        cost = event.pure_epsilon if self._laplace else event.mu_squared
+        paid = pd.DataFrame(
+            {
+                "budget": self._account.epsilon,
+                "epsilon": list(epsilon.values()),
+                "share": cost / (limits if self._laplace else limits**2),
+            },
+            index=index,
+        )
+        heard = weights > 0
+        effective = effective_people(weights[heard], sizes[heard])
+        rule = "everybody alike, then level by level" if question.calibrated else question.weights
+        known = known_of(question.asked, self.schema, int(sizes.sum()))
+        facts = beside_facts(cells, known) if known else None
+        if facts is not None:
+            notes = (*notes, in_words(facts, question.calibrated))
+        return Answer(
+            str(question.asked),
+            cells,
+            self.confidence,
+            effective,
+            int(sizes.sum()),
+            represented,
+            paid,
+            f"{rule} weights, {self.noise} noise, {self._noise.description}; neighbours: "
+            f"{self._arrangement.sentence}",
+            groups,
+            matrix,
+            notes,
+            facts,
+        )
+
+
+def _differences(prices: Floats) -> list[Floats]:
+    """The staircase for pure ε, which adds up: b_j - b_{j-1} in step j."""
+    steps, before = [], 0.0
+    for level in np.unique(prices):
+        steps.append(np.where(prices >= level, (level - before) * (1 - 2**-50), 0.0))
+        before = float(level)
+    return steps

@@ -1,0 +1,68 @@
+"""Whose rows are whose: a table and what was given beside it become rows of people who granted something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.budgets import Budgets, Policy, as_budgets
+from collegium.data.schema import Schema
+from collegium.data.schema_arrays import n_rows, series_of
+from collegium.errors import InputError
+from collegium.extremes import granting, part_of
+from collegium.statistics.tables import Table
+
+
+def in_files(
+    files: Sequence[Path], budgets: Any, privacy: str | None, owner: str | None, schema: Schema
+) -> Table:
+    """A table in files, which say themselves what each row's owner granted."""
+    from collegium.statistics.streamed import InParquet  # pyarrow's readers come with it
+
+    if not isinstance(budgets, Policy) or privacy is None:
+        raise InputError(
+            "files are read in batches, and say themselves what each row's owner granted: give a Policy as "
+            "budgets, and the column with the levels as privacy"
+        )
+    return InParquet(files, budgets, privacy, owner, schema)
+
+
+def who_granted(
+    frame: Any, budgets: Any, privacy: str | None, owner: str | None, delta: float
+) -> tuple[Budgets, Any]:
+    """Who granted what, and the rows of those who granted anything."""
+    count = n_rows(frame)
+    if isinstance(budgets, Policy):
+        if privacy is None:
+            raise InputError(
+                "a policy says what levels mean, and privacy which column has each row's level: give "
+                "privacy='…', or policy.assign(levels) as budgets"
+            )
+        owners = None if owner is None else series_of(frame, owner)
+        budgets = budgets.assign(series_of(frame, privacy), owners)
+    elif privacy is not None or owner is not None:
+        raise InputError(
+            "privacy and owner name columns where budgets is a Policy: give a Policy, or leave them out"
+        )
+    granted = as_budgets(budgets, delta, count)
+    if len(granted) != count:
+        raise InputError(f"{count:,} rows, but {len(granted):,} budgets: give one per row")
+    rows = granting(granted)
+    if len(rows) < count:
+        return part_of(granted, rows), taken(frame, rows)
+    return granted, frame
+
+
+def taken(frame: Any, rows: NDArray[np.intp]) -> Any:
+    """Rows of a frame of pandas, or of one that pyarrow understands."""
+    if len(rows) == n_rows(frame):
+        return frame
+    if hasattr(frame, "iloc"):
+        return frame.iloc[rows]
+    import pyarrow as pa
+
+    return pa.table(frame).take(pa.array(rows))
