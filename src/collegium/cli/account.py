@@ -138,7 +138,7 @@ def account(
     """
     from collegium.accounting.neighbours import Arrangement
     from collegium.accounting.statement import budget_and_cost
-    from collegium.cli import descent
+    from collegium.cli import asking_studies, descent
     from collegium.cli.left import MOST, show_export, show_left
     from collegium.cli.levels import parse_levels
     from collegium.pate.settings import Account
@@ -146,6 +146,7 @@ def account(
     from collegium.pate.voting.price_choice import choose_price
     from collegium.personalisation import as_personalisation
     from collegium.study.descent_terms import is_descent
+    from collegium.study.statistics_terms import asks_only
 
     if [level, left, export, compared or None].count(None) != 3:
         raise InputError(
@@ -159,9 +160,15 @@ def account(
     if events or people != 1:
         raise InputError("events and --group are for --compare: add it, or leave them out")
     if left is not None:
+        if asks_only(left):
+            asking_studies.show_left(left, as_json)
+            return
         (descent.show_left if is_descent(left) else show_left)(left, as_json)
         return
     if export is not None:
+        if asks_only(export):
+            asking_studies.show_export(export)
+            return
         (descent.show_export if is_descent(export) else show_export)(export)
         return
     assert level is not None

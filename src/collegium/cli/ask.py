@@ -189,13 +189,13 @@ def ask(
     """
     from collegium.checks import check_choice
     from collegium.cli.answer_record import AnswerRecord
-    from collegium.cli.asked_rows import FormOfCsv, granted_as_said, read_rows
     from collegium.cli.asked_session import place_of, session_of
     from collegium.cli.outputs import refuse_among_a_studys_files, refuse_taken, write_named
     from collegium.cli.progress import watching
     from collegium.data.schema import Schema
     from collegium.statistics.language import parse_question
     from collegium.statistics.weights import RULES
+    from collegium.study.asked_rows import FormOfCsv, granted_as_said, read_rows
 
     hush(quiet)
     schema = Schema.read(schema_file)

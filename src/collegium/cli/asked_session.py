@@ -7,13 +7,13 @@ from typing import Any
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
-from collegium.cli.asked_rows import Rows, taken
 from collegium.errors import InputError
 from collegium.extremes import granting, part_of
 from collegium.ledger.places import Place, find_place
 from collegium.pate.observer import Observer
 from collegium.statistics.ledgered import begin
 from collegium.statistics.session import Statistics
+from collegium.study.asked_rows import Rows, taken
 
 
 def place_of(

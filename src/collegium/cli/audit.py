@@ -160,6 +160,11 @@ def audit(
         config = settled_method(config, StudyFolder(path.with_suffix("")), NoteObserver())
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
+    if config is not None and config.only_asks:
+        raise InputError(
+            "an audit plays against votes or steps, and this study asks questions (method.kind is "
+            "'statistics'): audit a study that learns"
+        )
     if config is not None and config.is_direct:
         descent = plan_descent(config).run
         arrangement = descent.arrangement

@@ -36,10 +36,20 @@ def statement(
     from collegium.study.descent_terms import is_descent
     from collegium.study.disclosed import statement_of
     from collegium.study.registry import LEFT_EMPTY, record_of
+    from collegium.study.statistics_disclosed import statistics_statement_of
+    from collegium.study.statistics_terms import asks_only
 
     if form not in FORMATS:
         raise InputError(f"--format {form!r} is unknown: allowed are {', '.join(FORMATS)}")
-    said = (descent_statement_of if is_descent(folder) else statement_of)(folder)
+    if asks_only(folder):
+        if form == "registry":
+            raise InputError(
+                "the registry's record is of releases that learnt something, and this one answers questions: "
+                "give --format json, or text"
+            )
+        said = statistics_statement_of(folder)
+    else:
+        said = (descent_statement_of if is_descent(folder) else statement_of)(folder)
     if as_json or form == "json":
         print_json(said)
         return
@@ -60,6 +70,12 @@ def statement(
                 f"• Gaussian DP of group {group['group']!r}: μ = {', '.join(mu)}.", soft_wrap=True
             )
     released = said["released"]
+    if "questions" in released:
+        out.print(
+            f"• {released['questions']:,} questions were asked; the answers of "
+            f"{released['questions_lost']:,} of them were lost."
+        )
+        return
     if "steps" in released:
         out.print(
             f"• {released['steps']:,} steps were taken, {released['steps_lost']:,} of them lost."

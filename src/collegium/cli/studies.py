@@ -39,6 +39,7 @@ _STYLES = {"good": "bold green", "caution": "bold yellow", "plain": "bold"}
 
 _OF_LABELS = {"statement": [str], "labels_released": int, "queries_asked": int, "stopped_by": str}
 _OF_STEPS = {"statement": [str], "steps": int, "steps_lost": int}
+_OF_QUESTIONS = {"statement": [str], "questions": int, "questions_lost": int}
 """What a release says of itself, by how it was learnt."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -109,6 +110,7 @@ def plan(
 
     Example: collegium plan study.toml --what-if high=1.5
     """
+    from collegium.cli import asking_studies as asking
     from collegium.cli.account import affordable_answers
     from collegium.cli.descent import show_plan
     from collegium.cli.left import MOST
@@ -130,6 +132,9 @@ def plan(
         )
     if config.is_direct:
         show_plan(config, as_json, choice, show_first)
+        return
+    if config.only_asks:
+        asking.show_plan(config, as_json)
         return
     planned, ledger = plan_on_ledger(config, observer=observer)
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
@@ -252,6 +257,11 @@ def run(
         config = settled_method(config, StudyFolder(folder), NoteObserver(), keep=True)
     if config.is_direct:
         _show_descent(_run_descent(config, folder, as_json), as_json)
+    elif config.only_asks:
+        from collegium.cli.asking_studies import run_and_show
+
+        refuse_among_a_studys_files(folder)
+        run_and_show(config, folder, as_json)
     else:
         _show(_run(config, folder, as_json), as_json)
 
@@ -332,7 +342,7 @@ def report(
         raise InputError(
             f"{folder} holds no finished study: there is no {path}; `collegium run` makes one"
         )
-    summary = parse_json(content, path, (_OF_STEPS, _OF_LABELS))
+    summary = parse_json(content, path, (_OF_QUESTIONS, _OF_STEPS, _OF_LABELS))
     judged = _published_quality(folder)
     page = folder / "release" / "report.html"
     has_page = released_content(page) is not None
@@ -342,7 +352,13 @@ def report(
     if judged is not None:
         out.print(f"• {judged['verdict']}. {judged['reason']}", soft_wrap=True)
     print_statement(summary["statement"])
-    if "steps" in summary:
+    if "questions" in summary:
+        out.print(
+            f"• {summary['questions']:,} questions were asked; the answers of "
+            f"{summary['questions_lost']:,} of them were lost."
+        )
+        _print_answers(folder)
+    elif "steps" in summary:
         out.print(
             f"• {summary['steps']:,} steps were taken, {summary['steps_lost']:,} of them lost."
         )
@@ -353,6 +369,19 @@ def report(
         )
     if has_page:
         out.print(f"Report: {page}", soft_wrap=True)
+
+
+def _print_answers(folder: Path) -> None:
+    """Print what a release answers."""
+    from collegium.json_files import parse_json
+    from collegium.study.released_files import released_content
+
+    path = folder / "release" / "answers.json"
+    content = released_content(path)
+    if content is not None:
+        for one in parse_json(content, path, {"answers": [{"text": str}]})["answers"]:
+            for line in one["text"].splitlines():
+                out.print(line, soft_wrap=True)
 
 
 def _published_quality(folder: Path) -> dict[str, Any] | None:

@@ -37,9 +37,12 @@ class StatisticsSpending(Spending):
         arrangement: Arrangement,
         newcomers: bool,
     ) -> None:
-        """Set aside what the session may cost. ``most``: Σμ², or Σε, by group."""
-        costs = [_cost(most.get(group, 0.0) * _SLACK, laplace) for group in self.allowance.groups]
-        self.reserve(ledger, name, costs, arrangement, newcomers=newcomers)
+        """Set aside what the session may cost; as :meth:`at_most`."""
+        self.reserve(ledger, name, self.at_most(most, laplace), arrangement, newcomers=newcomers)
+
+    def at_most(self, most: dict[str, float], laplace: bool) -> list[Cost]:
+        """Costs of the ledger's groups. ``most``: Σμ², or Σε, by group."""
+        return [_cost(most.get(group, 0.0) * _SLACK, laplace) for group in self.allowance.groups]
 
     def settle(self, account: GaussianAccountant, events: Sequence[Event]) -> None:
         """Enter what was charged; nothing, if nothing was."""
@@ -80,18 +83,23 @@ def begin(
         )
     if noise_seed is not None:
         raise InputError(SEEDED)
+    relation = relation_on(ledger, neighbours)
+    left = ledger.left(granted)
+    allowance = Allowance.what_is_left(granted, left, 1, ledger.delta_0_share)
+    return relation, StatisticsSpending(granted, allowance)
+
+
+def relation_on(ledger: Ledger, neighbours: str | None) -> Neighbours:
+    """Find out about which neighbours answers must be charged: as is said, if the ledger promises no more."""
     blanked = ledger.neighbours is Neighbours.ADD_OR_REMOVE
     if neighbours == "blanked" and not blanked:
         raise InputError(
             f"the ledger at {ledger} promises something where {ledger.neighbours.in_words}, and neighbours = "
             "'blanked' less: leave neighbours out, or give 'replaced'"
         )
-    relation = (
+    return (
         Neighbours.ADD_OR_REMOVE if blanked and neighbours != "replaced" else Neighbours.ANY_CHANGE
     )
-    left = ledger.left(granted)
-    allowance = Allowance.what_is_left(granted, left, 1, ledger.delta_0_share)
-    return relation, StatisticsSpending(granted, allowance)
 
 
 def _cost(most: float, laplace: bool) -> Cost:

@@ -25,6 +25,7 @@ from collegium.statistics.answering import Answering, Question
 from collegium.statistics.answers import Answer
 from collegium.statistics.language import Asked, checked_question, parse_question, parse_where
 from collegium.statistics.planned import Plan
+from collegium.statistics.settings import NEIGHBOURS, NOISES, Asking
 from collegium.statistics.tables import InMemory, paths_of, read_all
 from collegium.statistics.weights import RULES, effective_people
 from collegium.statistics.whose import in_files, taken, who_granted
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from collegium.statistics.ledgered import StatisticsSpending
 
 Floats = NDArray[np.float64]
-NOISES = ("auto", "gaussian", "laplace")
 _CALIBRATED = ("count", "sum", "mean", "histogram", "crosstab")
 
 
@@ -122,15 +122,15 @@ class Statistics(Answering):
         schema: Schema | None = None,
         privacy: str | None = None,
         owner: str | None = None,
-        spend: float = 1.0,
+        spend: float = Asking.spend,
         questions: int = 10,
         ledger: Ledger | None = None,
-        noise: str = "auto",
-        weights: str = "saturating",
-        neighbours: str | None = None,
-        confidence: float = 0.95,
+        noise: str = Asking.noise,
+        weights: str = Asking.weights,
+        neighbours: str | None = Asking.neighbours,
+        confidence: float = Asking.confidence,
         delta: float = DEFAULT_DELTA,
-        noise_seed: int | None = None,
+        noise_seed: int | None = Asking.noise_seed,
         name: str = "statistics",
         newcomers: bool = False,
     ) -> None:
@@ -150,7 +150,7 @@ class Statistics(Answering):
         for key, value, allowed in (
             ("noise", noise, NOISES),
             ("weights", weights, RULES),
-            ("neighbours", neighbours, ("blanked", "replaced", None)),
+            ("neighbours", neighbours, (*NEIGHBOURS, None)),
         ):
             if value not in allowed:
                 names = ", ".join(repr(one) for one in allowed if one is not None)
@@ -165,6 +165,7 @@ class Statistics(Answering):
         self._spending: StatisticsSpending | None = None
         self._charged: list[Event] = []
         self._closed = False
+        self._queries = 0
         self._neighbours = (
             Neighbours.ADD_OR_REMOVE if neighbours in (None, "blanked") else Neighbours.ANY_CHANGE
         )
@@ -338,7 +339,7 @@ class Statistics(Answering):
             dict(groups),
             arrangement.sentence,
             self._noise.is_private,
-            f"the noisy answers to {len(self._record):,} question(s)",
+            f"the noisy answers to {self._queries:,} question(s)",
             arrangement.counts_in,
             arrangement.provisos,
         )
@@ -427,12 +428,13 @@ class Statistics(Answering):
                 "start (questions=…)"
             )
         share = min(share, self._left)
-        query = len(self._record)
+        query = self._queries
         if asked.kind == "quantile":
             answer = self._quantile(question, share, query)
         else:
             answer = self._sums(question, share, query)
         self._record[question] = answer
+        self._queries += 1
         self.answers.append(answer)
         return answer
 

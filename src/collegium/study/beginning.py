@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.from_settings import (
@@ -33,12 +35,19 @@ def read_study(config: StudyConfig) -> tuple[StudyConfig, StudyData]:
     return settled(config, data.X_public), data
 
 
-def claim(folder: StudyFolder, config: StudyConfig, data: StudyData) -> None:
+class Fingerprinted(Protocol):
+    """What records of a study were read from."""
+
+    @property
+    def fingerprints(self) -> dict[str, str]: ...  # noqa: D102
+
+
+def claim(folder: StudyFolder, config: StudyConfig, data: Fingerprinted) -> None:
     """Begin a study in a folder, or check that it holds this very study."""
     folder.claim(*_identity(config, data), *_free(config, folder))
 
 
-def is_its_own(folder: StudyFolder, config: StudyConfig, data: StudyData) -> bool:
+def is_its_own(folder: StudyFolder, config: StudyConfig, data: Fingerprinted) -> bool:
     """Tell whether a folder holds this very study, begun before; nothing is written.
 
     Raises StudyMismatchError if it holds another: before its ledger, in which that one has used what people
@@ -51,7 +60,7 @@ def is_its_own(folder: StudyFolder, config: StudyConfig, data: StudyData) -> boo
     return False
 
 
-def _identity(config: StudyConfig, data: StudyData) -> tuple[Settings, dict[str, str]]:
+def _identity(config: StudyConfig, data: Fingerprinted) -> tuple[Settings, dict[str, str]]:
     """Settings and inputs that make it this study and no other."""
     return frozen_settings(config, config.aggregator()), data.fingerprints
 

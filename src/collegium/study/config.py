@@ -20,7 +20,9 @@ from collegium.study.sections import (
     RENAMED,
     SECTIONS,
     SGD,
+    STATISTICS,
     DescentSection,
+    StatisticsSection,
 )
 from collegium.study.study_settings import StudyConfig
 from collegium.study.together import check_together
@@ -61,7 +63,8 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
             sections["preprocessing"] = replace(seen, components=MOST_COMPONENTS)
     # Without a student, the goal is the direct model's.
     asked_for = set(given.get("student", {})) - {"goal"}
-    has_student = sections["method"].kind == PATE or bool(asked_for)
+    kind = sections["method"].kind
+    has_student = kind == PATE or (bool(asked_for) and kind != STATISTICS)
     config = StudyConfig(**sections, folder=folder, has_student=has_student, given=given)
     check_together(config, given)
     return config
@@ -71,6 +74,8 @@ def _kind_of(given: Mapping[str, Mapping[str, Any]]) -> str:
     """Tell how a file that names no method means it to be learnt; left open if nothing in it says how."""
     if given.get(DescentSection.section):
         return SGD
+    if given.get(StatisticsSection.section):
+        return STATISTICS
     says = any(set(given.get(section, {})) - set(OPEN_KEYS.get(section, ())) for section in HOW)
     of_votes = settings_of(Account).keys() - {"delta", "guarantee"}
     privacy = given.get("privacy", {})

@@ -27,6 +27,7 @@ from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
 from collegium.study.journal import FileJournal, is_chained
 from collegium.study.pieces import (
+    ASKING_ENDED,
     DESCENT_ENDED,
     DIGESTS,
     HISTOGRAMS_FILE,
@@ -104,7 +105,8 @@ class StudyFolder:
 
     def voting_has_ended(self) -> bool:
         """Tell whether all that will be asked, or drawn, was."""
-        return self.voting_ended.exists() or (self.path / DESCENT_ENDED).exists()
+        ended = (self.path / name for name in (DESCENT_ENDED, ASKING_ENDED))
+        return self.voting_ended.exists() or any(path.exists() for path in ended)
 
     def holds(
         self,

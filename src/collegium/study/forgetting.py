@@ -315,6 +315,10 @@ def _require_possible(config: StudyConfig) -> None:
         (config.privacy.shares is not None, "its levels are dealt by lot to all owners together"),
         (config.run.streaming, "its records are streamed"),
         (
+            config.only_asks,
+            "nothing in it has learnt from anybody, and its answers are of all",
+        ),
+        (
             config.is_direct,
             "one model has learnt from everybody, and no step of it can be taken back",
         ),

@@ -17,7 +17,7 @@ from collegium.pate.students.share_matching import require_probabilities
 from collegium.sgd.run import DescentRecipe
 from collegium.sgd.settings import WHITENING
 from collegium.study.config import StudyConfig
-from collegium.study.sections import PATE, SGD
+from collegium.study.sections import PATE, SGD, STATISTICS
 
 _NAMES = {
     "teacher": "teachers.model",
@@ -53,6 +53,10 @@ def recipe_of(config: StudyConfig) -> Recipe:
         raise InputError(
             f"method.kind = {SGD!r} has no teachers and asks no questions: this works with method.kind = "
             f"{PATE!r} only"
+        )
+    if config.only_asks:
+        raise InputError(
+            f"method.kind = {STATISTICS!r} learns nothing: this works with method.kind = {PATE!r} only"
         )
     teachers, student, aggregation = config.teachers, config.student, config.aggregation
     return Recipe(

@@ -71,7 +71,7 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
     and costs nobody anything. Not so where its opinion steers the voting, or the choice of questions.
     """
     settings = without_defaults(config.public())
-    if config.is_direct:
+    if config.is_direct or config.only_asks:
         settings.pop("student", None)
         return settings
     if not (aggregator.consults_student or config.aggregation.query_order == ACTIVE):

@@ -12,7 +12,14 @@ from typing import Any
 
 from collegium.parameters import Setting, settings_of
 from collegium.personalisation import PERSONALISATIONS
-from collegium.study.sections import BELONGING, OF_OTHER_METHODS, SECTIONS, Method
+from collegium.study.sections import (
+    BELONGING,
+    OF_OTHER_METHODS,
+    SECTIONS,
+    STATISTICS,
+    Method,
+    StatisticsSection,
+)
 
 Schema = dict[str, Any]
 
@@ -35,7 +42,10 @@ def study_schema() -> Schema:
         "properties": {section: _of_section(section) for section in SECTIONS},
         "required": ["data", "privacy"],
         "additionalProperties": False,
-        "allOf": [_of_method(kind, unused) for kind, unused in OF_OTHER_METHODS.items()],
+        "allOf": [
+            *(_of_method(kind, unused) for kind, unused in OF_OTHER_METHODS.items()),
+            _PUBLIC_RECORDS,
+        ],
     }
 
 
@@ -139,11 +149,29 @@ def _exactly_one(*names: str) -> Schema:
 _ONLY_ONE: dict[str, list[Schema]] = {
     "data": [
         _exactly_one("dataset", "private"),
-        {
-            "if": {"required": ["public"]},
-            "then": {"properties": dict.fromkeys(_SPLIT, False)},
-            "else": {"required": list(_SPLIT)},
-        },
     ],
     "privacy": [_exactly_one("column", "file", "shares")],
+}
+#: Of studies that learn; those that ask have none.
+_PUBLIC_RECORDS: Schema = {
+    "if": {
+        "anyOf": [
+            {
+                "properties": {
+                    "method": {"properties": {"kind": {"const": STATISTICS}}, "required": ["kind"]}
+                },
+                "required": ["method"],
+            },
+            {"required": [StatisticsSection.section]},
+        ]
+    },
+    "else": {
+        "properties": {
+            "data": {
+                "if": {"required": ["public"]},
+                "then": {"properties": dict.fromkeys(_SPLIT, False)},
+                "else": {"required": list(_SPLIT)},
+            }
+        }
+    },
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -60,7 +60,18 @@ def place_within(folder: StudyFolder, neighbours: Neighbours) -> str:
     return str(place.resolve())
 
 
-def why_not(config: StudyConfig, data: StudyData) -> str:
+class Offered(Protocol):
+    """What a ledger needs to know of a study's records."""
+
+    @property
+    def arrangement(self) -> Arrangement: ...  # noqa: D102
+    @property
+    def people(self) -> Budgets: ...  # noqa: D102
+    @property
+    def made_public(self) -> NDArray[Any] | None: ...  # noqa: D102
+
+
+def why_not(config: StudyConfig, data: Offered) -> str:
     """Say why no ledger can remember a study; empty if one can."""
     if data.arrangement.unit == ROW and config.data.dataset is None:
         return "the records do not say whose they are; data.owner names the column"
@@ -266,7 +277,7 @@ def on_ledger(
 
 def begin_study(
     config: StudyConfig,
-    data: StudyData,
+    data: Offered,
     decide: Callable[[Left, float], Allowance],
     folder: StudyFolder | None,
     observer: Observer,

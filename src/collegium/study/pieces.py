@@ -17,7 +17,7 @@ from collegium.study.sealing import KEY_FILE
 JOURNAL_FILE = "journal.jsonl"
 DIGESTS = f"release/{DIGESTS_FILE}"
 HISTOGRAMS_FILE = "histograms.parquet"
-RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json")
+RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json", "answers.json", "answers.csv")
 MANIFEST = "vault/manifest.json"
 VOTES = "vault/votes.npy"
 LEARNT = ("partition.npy", "votes.npy", "terms.json")
@@ -30,11 +30,15 @@ STATE, DESCENT_ENDED = "vault/descent.npz", "vault/descent.json"
 """Where a descent stands; and how it ended."""
 ACCOUNTS = "vault/sensitive-accounts.npz"
 """What owners have left in a descent with a filter."""
+ANSWERS, ASKING_ENDED = "vault/answers.json", "vault/asked.json"
+"""Answers that were drawn, of a study that asks; and that all were."""
 NEEDED_ONCE_ASKED = {
     *(f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")),
     STATE,
     DESCENT_ENDED,
     ACCOUNTS,
+    ANSWERS,
+    ASKING_ENDED,
 }
 """What decides on questions: if it is gone after the first one, it is not made again."""
 

@@ -61,9 +61,13 @@ def _promised(config: StudyConfig) -> Policy:
     """Refuse a study that promises nothing in advance."""
     if config.noise_is_seeded:
         section = "descent" if config.is_direct else "aggregation"
+        mend = (
+            "leave out statistics.noise_seed"
+            if config.only_asks
+            else f"set {section}.noise = 'secure'"
+        )
         raise ConfigError(
-            "the noise is drawn from a seed, so nothing is promised to anybody: set "
-            f"{section}.noise = 'secure'"
+            f"the noise is drawn from a seed, so nothing is promised to anybody: {mend}"
         )
     return _named(config.privacy, config.policy())
 
@@ -90,6 +94,7 @@ def _arrangement(config: StudyConfig) -> Arrangement:
         assignment=config.teachers.assignment,
         split=config.data.public_records is not None,
         levels_by_lot=config.privacy.shares is not None,
-        blanked_only=config.is_direct and config.descent.neighbours != "replaced",
-        direct=config.is_direct,
+        blanked_only=(config.is_direct and config.descent.neighbours != "replaced")
+        or (config.only_asks and config.statistics.neighbours != "replaced"),
+        direct=config.is_direct or config.only_asks,
     )

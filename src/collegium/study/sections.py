@@ -25,13 +25,14 @@ from collegium.personalisation import (
     Weighting,
 )
 from collegium.sgd.settings import Descent
+from collegium.statistics.settings import Asking
 
 MOST_JOBS = 10_000
 """Parallel jobs that may be asked for: more are a slip of the pen, and would start as many processes."""
 
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
-AUTO, PATE, SGD = "auto", "pate", "sgd"
+AUTO, PATE, SGD, STATISTICS = "auto", "pate", "sgd", "statistics"
 ZERO, FROM_LABELS = "zero", "public-labels"
 PREPROCESSINGS = (
     "none",
@@ -259,11 +260,12 @@ class Method(Settings):
     kind: str = setting(
         AUTO,
         "auto: chosen from public facts, with everything else that a file leaves open; where a section says "
-        "how it is learnt, that decides: [descent] means sgd, others pate. "
+        "how it is learnt, that decides: [descent] means sgd, [statistics] statistics, others pate. "
         "pate: teachers learn from shards of the private records, and vote on public ones. sgd: one model "
         "learns from the private records directly, by noisy steps; it is a linear one, and goes with "
-        "[descent] instead of [teachers], [personalisation] and [aggregation].",
-        choices=(AUTO, PATE, SGD),
+        "[descent] instead of [teachers], [personalisation] and [aggregation]. statistics: nothing is "
+        "learnt; questions about the private table are answered with noise, as [statistics] says.",
+        choices=(AUTO, PATE, SGD, STATISTICS),
     )
     section: ClassVar[str] = "method"
 
@@ -337,6 +339,24 @@ class DescentSection(Descent):
     def build(self) -> Descent:
         """Take what decides on the steps."""
         return Descent(**{field.name: getattr(self, field.name) for field in fields(Descent)})
+
+
+@dataclass(frozen=True)
+class StatisticsSection(Asking):
+    """Questions about the private table, answered with noise (method statistics)."""
+
+    schema: str | None = setting(
+        None,
+        "File with what is public about the table: `collegium schema init` drafts it from public records.",
+        kind="path",
+        example='"schema.toml"',
+    )
+    questions: Sequence[str] = setting(
+        [],
+        "What is asked, in words: mean income by sex where age >= 40. They share what is spent evenly.",
+        items=("text",),
+    )
+    section: ClassVar[str] = "statistics"
 
 
 @dataclass(frozen=True)
@@ -578,6 +598,7 @@ SECTIONS: dict[str, type[Settings]] = {
         Method,
         Preprocessing,
         DescentSection,
+        StatisticsSection,
         Teachers,
         PersonalisationSection,
         Aggregation,
@@ -610,16 +631,42 @@ KEYS = tuple(
     for name, about in settings_of(cls).items()
 )
 
+_OF_A_TABLE = (
+    "private",
+    "owner",
+    "separator",
+    "decimal",
+)  # keys of [data]: questions are asked of one
+
 #: For each method, the sections and keys that mean nothing to it.
 OF_OTHER_METHODS: dict[str, tuple[str, ...]] = {
     AUTO: (),
-    PATE: (DescentSection.section,),
+    PATE: (DescentSection.section, StatisticsSection.section),
     SGD: (
+        StatisticsSection.section,
         Teachers.section,
         PersonalisationSection.section,
         Aggregation.section,
         *(f"privacy.{name}" for name in settings_of(Account) if name not in ("delta", "guarantee")),
         "student.targets",
+    ),
+    STATISTICS: (
+        Preprocessing.section,
+        DescentSection.section,
+        Teachers.section,
+        PersonalisationSection.section,
+        Aggregation.section,
+        StudentSection.section,
+        *(f"data.{name}" for name in settings_of(Data) if name not in _OF_A_TABLE),
+        *(
+            f"privacy.{name}"
+            for name in settings_of(Privacy)
+            if name not in ("levels", "delta", "column", "guarantee")
+        ),
+        "run.streaming",
+        "run.engine",
+        "run.address",
+        "run.data_dir",
     ),
 }
 
@@ -629,6 +676,7 @@ OPEN_KEYS = {StudentSection.section: ("goal", "class_shares")}
 HOW = (
     Preprocessing.section,
     DescentSection.section,
+    StatisticsSection.section,
     Teachers.section,
     PersonalisationSection.section,
     Aggregation.section,

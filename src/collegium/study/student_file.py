@@ -98,6 +98,11 @@ def _find_student(path: Path) -> Path:
             f"{path} holds a student of an earlier version (student.joblib), which is not read, for reading "
             "it can run anything: run the study again, which costs nobody anything"
         )
+    if any((place / "answers.json").exists() for place in (path, path / "release")):
+        raise InputError(
+            f"{path} holds answers to questions, and no student that could predict: they are in "
+            "release/answers.csv"
+        )
     raise InputError(f"{path} holds no {STUDENT_FILE}: name a study's folder, or its release/")
 
 

@@ -21,6 +21,7 @@ from collegium.study.sections import (
     PATE,
     SECTIONS,
     SGD,
+    STATISTICS,
     Aggregation,
     Data,
     DescentSection,
@@ -30,6 +31,7 @@ from collegium.study.sections import (
     Preprocessing,
     Privacy,
     Run,
+    StatisticsSection,
     StudentSection,
     Study,
     Teachers,
@@ -40,8 +42,8 @@ from collegium.study.sections import (
 class StudyConfig:
     """All settings of a study, with defaults filled in.
 
-    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``descent``, ``teachers``,
-        ``personalisation``, ``aggregation``, ``student``, ``ledger``, ``run``: the sections, as
+    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``descent``, ``statistics``,
+        ``teachers``, ``personalisation``, ``aggregation``, ``student``, ``ledger``, ``run``: the sections, as
         :mod:`collegium.study.sections` describes them.
     ``folder``: what relative paths are relative to: the TOML file's folder.
     ``has_student``: whether a student is published; without one, what was learnt directly.
@@ -54,6 +56,7 @@ class StudyConfig:
     method: Method
     preprocessing: Preprocessing
     descent: DescentSection
+    statistics: StatisticsSection
     teachers: Teachers
     personalisation: PersonalisationSection
     aggregation: Aggregation
@@ -75,6 +78,11 @@ class StudyConfig:
         return self.method.kind == SGD
 
     @property
+    def only_asks(self) -> bool:
+        """Whether nothing is learnt: questions about the private table are answered with noise."""
+        return self.method.kind == STATISTICS
+
+    @property
     def learner(self) -> str:
         """What learns from public records, in words."""
         return "the model" if self.is_direct else "the student"
@@ -82,6 +90,8 @@ class StudyConfig:
     @property
     def noise_is_seeded(self) -> bool:
         """Whether its noise protects nobody."""
+        if self.only_asks:
+            return self.statistics.noise_seed is not None
         return (self.descent if self.is_direct else self.aggregation).noise == "seeded"
 
     def __getitem__(self, path: str) -> Any:
@@ -98,6 +108,8 @@ class StudyConfig:
         outside = {LedgerPlace.section, Run.section, *OF_OTHER_METHODS[self.method.kind]}
         if self.method.kind == PATE:  # manifests of before there was a choice stay what they were
             outside.add(Method.section)
+        if self.method.kind == AUTO:
+            outside.add(StatisticsSection.section)
         if not self.has_student:
             outside.add(StudentSection.section)
         said = {
@@ -132,6 +144,8 @@ class StudyConfig:
             return self.study.name
         data = self.data
         records = data.dataset or Path(data.private or "").name
+        if self.only_asks:
+            return f"Statistics of {records}"
         return f"Predicting {data.target} ({records})" if data.target else f"Study of {records}"
 
     def policy(self) -> Policy | None:

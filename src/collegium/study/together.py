@@ -21,6 +21,9 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
     ``given``: section, key, value: what stands in the file. Somebody believed in these.
     """
     _check_method(config, given)
+    if config.only_asks:
+        _check_asking(config)
+        return
     _check_records(config.data)
     _check_levels(config)
     _check_use(config)
@@ -63,19 +66,38 @@ def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -
         raise ConfigError(
             f"{_and([*sections, *single])} {mean} nothing to method.kind = {kind!r}: remove {them}"
         )
-    if not config.is_direct:
+    if not (config.is_direct or config.only_asks):
         return
     if config.privacy.guarantee != "worst-case":
+        way = "direct training" if config.is_direct else "what answers promise"
         raise ConfigError(
-            f"direct training holds whatever the data are, and privacy.guarantee = "
+            f"{way} holds whatever the data are, and privacy.guarantee = "
             f"{config.privacy.guarantee!r} would promise less: remove it"
         )
-    for key in ("engine", "address"):
+    for key in ("engine", "address") if config.is_direct else ():
         if getattr(config.run, key) != settings_of(Run)[key].default and not config.run.streaming:
             raise ConfigError(
                 f"run.{key} means nothing to direct training on records in memory, which takes threads: set "
                 "run.streaming = true, or remove it"
             )
+
+
+def _check_asking(config: StudyConfig) -> None:
+    """Refuse questions of nothing, or about nobody's schema."""
+    needed = {
+        "data.private": "the file with the private table",
+        "privacy.column": "the column with each row's level, or ε",
+        "statistics.schema": "a file that `collegium schema init public.csv` drafts: bounds and categories "
+        "must be public",
+    }
+    for key, what in needed.items():
+        if config[key] is None:
+            raise ConfigError(f"method.kind = {config.method.kind!r} needs {key}: {what}")
+    if not config.statistics.questions:
+        raise ConfigError(
+            'statistics.questions is empty: ask something, such as questions = ["mean age by sex"]'
+        )
+    config.policy()
 
 
 def _and(names: list[str]) -> str:

@@ -28,6 +28,15 @@ from collegium.study.policy_file import read_policy
 
 
 @dataclass(frozen=True)
+class Names:
+    """How whoever asks calls what says it: options, or keys of a file."""
+
+    owner: str = "--owner"
+    privacy: str = "--privacy"
+    levels: str = "--levels high=1,low=3 or --policy FILE"
+
+
+@dataclass(frozen=True)
 class Granted:
     """Where it stands what people granted.
 
@@ -41,6 +50,7 @@ class Granted:
     epsilon: float | None
     delta: float
     owner: str | None
+    called: Names = Names()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -139,7 +149,7 @@ def _refuse_missing_columns(
     header = header_of(path, form.separator)
     if header.columns is None:
         raise InputError(f"{path} is an array without column names: give a table (.csv, .parquet)")
-    options = {granted.owner: "--owner", granted.column: "--privacy"}
+    options = {granted.owner: granted.called.owner, granted.column: granted.called.privacy}
     for name in wanted:
         if name not in header.columns:
             said = f"{options[name]} names" if name in options else "the schema names"
@@ -155,8 +165,8 @@ def _warn_of_people(frame: pd.DataFrame, granted: Granted) -> None:
         frame,
         (granted.column,),
         lambda names: (
-            f"if it is, say so (--owner {names[0]}); without, each row is protected by itself, and a "
-            "person with several rows by nothing"
+            f"if it is, say so ({granted.called.owner} {names[0]}); without, each row is protected by "
+            "itself, and a person with several rows by nothing"
         ),
     )
 
@@ -205,6 +215,6 @@ def _budgets_of(frame: Any, granted: Granted, decimal: str) -> Budgets:
     if unread:
         raise InputError(
             f"{unread:,} of {count:,} rows have text in {granted.column!r}, where ε is expected: say what "
-            "each level means, with --levels high=1,low=3 or --policy FILE"
+            f"each level means, with {granted.called.levels}"
         )
     return Budgets.from_epsilons(epsilons, granted.delta, owners)

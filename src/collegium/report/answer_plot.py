@@ -1,0 +1,65 @@
+"""The picture of an answer with several values: each with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from collegium.report.numbers import display_width, shorten
+from collegium.report.svg import INK, MUTED, RULE, SERIES, plot_style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_DRAWN = 40
+_WIDTH = 5.0
+
+
+def answer_figure(
+    question: str, names: Sequence[str], cells: Sequence[Mapping[str, Any]]
+) -> Figure:
+    """Draw values with error bars, one row for each; a value that nobody can tell has an empty row."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    labels = [shorten(name, 24) for name in names]
+    height = max(1.7, 0.95 + 0.26 * len(labels))
+    left = min(0.45, 0.04 + 0.017 * max(map(display_width, labels), default=1))
+    with plot_style():
+        figure = Figure(figsize=(_WIDTH, height))
+        axes = figure.add_axes((left, 0.42 / height, 0.96 - left, 1 - 0.82 / height))
+        for row, cell in enumerate(cells):
+            value, lower, upper = cell["value"], cell["lower"], cell["upper"]
+            if value is None:
+                axes.text(
+                    0.01,
+                    row,
+                    "too few people to say",
+                    transform=axes.get_yaxis_transform(),
+                    va="center",
+                    color=MUTED,
+                )
+                continue
+            if lower is not None and upper is not None:
+                axes.plot([lower, upper], [row, row], color=SERIES[0], linewidth=1.8)
+                for end in (lower, upper):
+                    axes.plot([end, end], [row - 0.16, row + 0.16], color=SERIES[0], linewidth=1.2)
+            axes.plot([value], [row], "o", color=SERIES[0], markersize=5)
+        axes.set_yticks(range(len(labels)))
+        axes.set_yticklabels(labels, parse_math=False, color=INK)
+        axes.set_ylim(len(labels) - 0.45, -0.55)
+        axes.margins(x=0.06)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.grid(axis="x", color=RULE, linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        figure.text(
+            0.012,
+            1 - 0.06 / height,
+            shorten(question, 68),
+            va="top",
+            color=MUTED,
+            parse_math=False,
+        )
+    return figure

@@ -1,0 +1,143 @@
+"""A session of questions whose charges are durable before noise is drawn, and whose answers are kept."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.events import Event
+from collegium.accounting.neighbours import Arrangement
+from collegium.json_files import read_json
+from collegium.statistics.asked import Asked
+from collegium.statistics.session import Statistics
+from collegium.study.folder import StudyFolder
+from collegium.study.journal import FileJournal
+from collegium.study.pieces import ANSWERS, ASKING_ENDED
+
+_FIRST_ROOM = 2**20
+_SHAPE = {"answers": [{"question": str, "number": int, "cells": list}]}
+
+
+class KeptSession(Statistics):
+    """A session that can be taken up again: what was charged is charged, and no more is drawn for it.
+
+    ``on_ledger``: whether a ledger remembers what it spends.
+    ``settings``: of :class:`~collegium.statistics.session.Statistics`.
+    """
+
+    def __init__(self, frame: Any, budgets: Any, *, on_ledger: bool, **settings: Any) -> None:
+        self._on_ledger = on_ledger
+        self._before_noise: Callable[[int], None] | None = None
+        super().__init__(frame, budgets, **settings)
+
+    @property
+    def _arrangement(self) -> Arrangement:
+        return replace(
+            super()._arrangement, on_ledger=self._on_ledger, what_is_left=self._on_ledger
+        )
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """What was done with people and rows."""
+        return self._arrangement
+
+    @property
+    def account(self) -> GaussianAccountant:
+        """What everybody has paid."""
+        return self._account
+
+    @property
+    def charged(self) -> list[Event]:
+        """What was charged, question by question."""
+        return self._charged
+
+    def at_most(self) -> dict[str, float]:
+        """What all answers may cost: Σμ², or Σε, of each group."""
+        return dict(zip(self._table.groups, self._most().tolist(), strict=True))
+
+    def events_of(self, asked: Asked) -> list[Event]:
+        """What a question costs, by public numbers alone."""
+        _, share, question = self._how(asked, {})
+        return self._events(question, min(share, 1.0))
+
+    def charge_again(self, asked: Asked) -> None:
+        """Charge what was charged before an interruption; nothing is read or drawn."""
+        _, share, question = self._how(asked, {})
+        share = min(share, self._left)
+        super()._charge(self._events(question, share), share)
+        self._queries += 1
+
+    def ask_durably(self, asked: Asked, before_noise: Callable[[int], None]) -> dict[str, Any]:
+        """Ask a question. ``before_noise`` makes its charge durable, given its number from 1 on."""
+        self._before_noise = before_noise
+        answer = self._answer(asked, {})
+        return {**answer.to_dict(), "text": str(answer)}
+
+    def _charge(self, events: Sequence[Event], share: float) -> Event:
+        event = super()._charge(events, share)
+        assert self._before_noise is not None
+        self._before_noise(self._queries + 1)
+        return event
+
+
+class FolderAnswers:
+    """Answers in a study's folder, in the order in which they were drawn.
+
+    Each question is charged in the journal, durably, before noise is drawn for it, and its answer is kept
+    right after. What a crash took between the two is lost: it was paid for, and is not drawn again.
+
+    ``folder``: the study's, claimed.
+    """
+
+    def __init__(self, folder: StudyFolder) -> None:
+        self._study = folder
+        path = folder.path / ANSWERS
+        self._kept: list[dict[str, Any]] = (
+            read_json(path, _SHAPE)["answers"] if path.exists() else []
+        )
+        self._room = _FIRST_ROOM
+
+    @property
+    def _journal(self) -> FileJournal:
+        assert self._study.journal is not None, "a folder is claimed before anything is asked"
+        return self._study.journal
+
+    @property
+    def charged(self) -> int:
+        """How many questions were charged."""
+        return self._journal.steps
+
+    def charge(self, number: int) -> None:
+        """Charge the question of this number, durably, with room on the disk for its answer."""
+        self._journal.charge_steps(number, self._room)
+
+    def find(self, number: int) -> dict[str, Any] | None:
+        """Recall the answer to the question of this number; None where a crash took it."""
+        return next((one for one in self._kept if one["number"] == number), None)
+
+    def keep(self, number: int, answer: dict[str, Any]) -> dict[str, Any]:
+        """Keep an answer, durably; returned as it will be read again."""
+        kept: dict[str, Any] = json.loads(json.dumps({**answer, "number": number}))
+        self._kept.append(kept)
+        path = self._study.path / ANSWERS
+        content = json.dumps({"answers": self._kept}, ensure_ascii=False).encode()
+        try:
+            self._study.write_bytes(path, content)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._journal.give_room_back()
+            self._study.write_bytes(path, content)
+        self._room = max(self._room, 2 * len(content))
+        return kept
+
+    def end(self) -> None:
+        """Keep that all was asked; once."""
+        self._journal.give_room_back()
+        if not (self._study.path / ASKING_ENDED).exists():
+            done = {"charged": self.charged, "answers": len(self._kept)}
+            self._study.write_json(self._study.path / ASKING_ENDED, done)

@@ -1,0 +1,97 @@
+"""The private table of a study that asks: its rows, what its people granted, and what is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from collegium.accounting.neighbours import OWNER, ROW, Arrangement
+from collegium.budgets import Budgets, Policy
+from collegium.checks import listed
+from collegium.data.schema import Schema
+from collegium.errors import ConfigError
+from collegium.extremes import granting, part_of
+from collegium.pate.observer import Observer
+from collegium.statistics.asked import Asked
+from collegium.statistics.language import parse_question
+from collegium.study.asked_rows import FormOfCsv, Granted, Names, Rows, read_rows, taken
+from collegium.study.config import StudyConfig
+from collegium.study.study_data import fingerprint_of
+
+_CALLED = Names(
+    owner="data.owner =", privacy="privacy.column", levels="privacy.levels = { high = 1, low = 3 }"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedData:
+    """What a study asks, and of whom.
+
+    ``rows``: of those who granted anything; or files, and the policy for the levels in them.
+    ``schema``: what is public of them.
+    ``asked``: in the order of the file.
+    ``fingerprints``: what was read.
+    """
+
+    rows: Rows
+    schema: Schema
+    asked: tuple[Asked, ...]
+    fingerprints: dict[str, str]
+    arrangement: Arrangement
+    made_public: NDArray[Any] | None = None
+
+    @property
+    def people(self) -> Budgets:
+        """Who granted what, by name. **Sensitive.**"""
+        assert isinstance(self.rows.budgets, Budgets), "a ledger's people are read into memory"
+        return self.rows.budgets
+
+    @property
+    def charged(self) -> tuple[Asked, ...]:
+        """What costs anything: how many people there are is public."""
+        return tuple(one for one in self.asked if not self._is_public(one))
+
+    def _is_public(self, one: Asked) -> bool:
+        every = one.kind == "count" and one.where.is_everybody and not one.by
+        return every and (self.arrangement.unit == ROW or self.schema.rows_per_owner == 1)
+
+
+def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> AskedData:
+    """Read the schema, the questions, and those columns of the table that they need.
+
+    ``may_stream``: whether Parquet files may be read in batches, for each question.
+    """
+    path, schema_path = config.path("data.private"), config.path("statistics.schema")
+    assert path is not None and schema_path is not None, "checked with the settings"
+    schema = Schema.read(schema_path)
+    asked = tuple(parse_question(question, schema) for question in config.statistics.questions)
+    if len(set(asked)) < len(asked):
+        twice = [str(one) for one in dict.fromkeys(asked) if asked.count(one) > 1]
+        raise ConfigError(
+            f"statistics.questions asks {listed(twice)} more than once: the answer would be the same; leave "
+            "it out"
+        )
+    granted = Granted(
+        config.privacy.column,
+        config.policy(),
+        None,
+        config.privacy.delta,
+        config.data.owner,
+        _CALLED,
+    )
+    form = FormOfCsv(config.data.separator, config.data.decimal or ".")
+    needs = sorted({name for one in asked for name in one.needs})
+    rows = read_rows(path, needs, schema, granted, form, observer, may_stream=may_stream)
+    if not isinstance(rows.budgets, Policy):
+        some = granting(rows.budgets)
+        if len(some) < len(rows.budgets):
+            rows = Rows(taken(rows.frame, some), part_of(rows.budgets, some))
+    return AskedData(
+        rows,
+        schema,
+        asked,
+        {"private": fingerprint_of(path), "schema": schema.digest},
+        Arrangement(unit=ROW if config.data.owner is None else OWNER, direct=True),
+    )

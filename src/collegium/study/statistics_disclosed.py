@@ -1,0 +1,96 @@
+"""A statement for programs about answers to questions; as :mod:`collegium.study.disclosed`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from collegium.accounting.gaussian import gdp_mu
+from collegium.errors import InputError, StudyMismatchError
+from collegium.json_files import parse_json
+from collegium.study.disclosed import SCHEMA, as_number, mu_and_profile, mu_of
+from collegium.study.released_files import released_content
+from collegium.study.statistics_terms import read_statistics
+
+_SHAPE = {
+    "guarantee": str, "meaning": str, "adjacency": str, "private_noise": bool, "released": str,
+    "statement": [str], "groups": [{"group": str}], "questions": int, "questions_lost": int,
+}  # fmt: skip
+
+
+def statistics_statement_of(folder: Path) -> dict[str, Any]:
+    """Make a statement of what a study that asks has released, for JSON.
+
+    Raises
+    ------
+    InputError
+        If nothing was released yet.
+    StudyMismatchError
+        If anything in the folder is not what was written there, or not all was asked.
+    """
+    terms, charged = read_statistics(folder)
+    path = folder / "release" / "privacy.json"
+    content = released_content(path)
+    if content is None:
+        raise InputError(
+            f"{folder} has released nothing yet: there is no {path}; let it end with `collegium run`, or see "
+            "`collegium account --left`"
+        )
+    told = parse_json(content, path, _SHAPE)
+    if charged != len(terms.questions):
+        raise StudyMismatchError(
+            f"{charged:,} of {len(terms.questions):,} questions were charged in {folder}, and its release "
+            "tells of all: let it end with `collegium run` first"
+        )
+    composition, spent = terms.composition(charged), terms.epsilon_spent(charged)
+    about = {row["group"]: row for row in told["groups"]}
+    return {
+        "schema": SCHEMA,
+        "name": told.get("config", {}).get("study", {}).get("name"),
+        "made_with": {"collegium": told.get("versions", {}).get("collegium")},
+        "unit": terms.unit,
+        "neighbours": {"relation": terms.neighbours.value, "sentence": terms.adjacency},
+        "guarantee": {
+            "kind": told["guarantee"],
+            "meaning": told["meaning"],
+            "noise_is_private": terms.private_noise,
+            "gaussian": True,
+        },
+        "mechanism": {
+            "name": "statistics",
+            "in_words": f"{len(terms.questions):,} questions to a table; sums weighted by budgets "
+            f"({terms.weights}) with {terms.noise} noise, quantiles by the exponential mechanism",
+            "noise": terms.noise,
+            "weights": terms.weights,
+        },
+        "released": {
+            "what": told["released"],
+            "student": False,
+            "questions": told["questions"],
+            "questions_lost": told["questions_lost"],
+        },
+        "groups": [
+            {
+                "group": name,
+                "people": terms.people[name],
+                "promised": {
+                    "epsilon": as_number(budget.epsilon),
+                    "delta": budget.delta,
+                    "found_at_most": about[name]["found_at_most"],
+                    **(
+                        {}
+                        if budget.is_unlimited
+                        else mu_and_profile(gdp_mu(budget.epsilon, budget.delta))
+                    ),
+                },
+                "spent": {
+                    "epsilon": as_number(spent[name]),
+                    "delta": budget.delta,
+                    **mu_and_profile(mu_of(composition[name])),
+                },
+                "events": [use.to_json() for use in composition[name]],
+            }
+            for name, budget in terms.groups.items()
+        ],
+        "statement": told["statement"],
+    }

@@ -1,0 +1,274 @@
+"""Running a study that asks: its plan, its durable questions, and what it publishes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.statement import PrivacyStatement
+from collegium.budgets import Policy
+from collegium.errors import InputError
+from collegium.ledger.allowance import Allowance
+from collegium.pate.observer import Observer
+from collegium.plain_text import csv_for_people
+from collegium.report.statistics_page import StatisticsReport, render_statistics
+from collegium.statistics.asked import Asked
+from collegium.statistics.ledgered import StatisticsSpending, relation_on
+from collegium.statistics.settings import Asking
+from collegium.study.asked_rows import taken
+from collegium.study.beginning import claim, is_its_own
+from collegium.study.config import StudyConfig
+from collegium.study.folder import StudyFolder, versions
+from collegium.study.kept import StudyInterrupted, interruptible
+from collegium.study.kept_answers import FolderAnswers, KeptSession
+from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_not
+from collegium.study.result import PublishedResult, shown_settings
+from collegium.study.statistics_data import AskedData, read_asked
+from collegium.study.statistics_terms import (
+    TERMS,
+    StatisticsTerms,
+    keep_statistics_terms,
+    read_statistics,
+    uses_by_group,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedStatistics:
+    """A study that asks, planned. ``ledger``: what remembers it, if anything does."""
+
+    config: StudyConfig
+    data: AskedData
+    session: KeptSession
+    ledger: StudyLedger[StatisticsSpending] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StatisticsResult(PublishedResult):
+    """What a finished study that asks says. Nothing in it is sensitive.
+
+    ``answers``: as in ``answers.json``, in the order of the questions.
+    ``lost``: questions that were paid for, and whose answers a crash took.
+    ``ledger``: which one remembers it, if any.
+    """
+
+    folder: StudyFolder
+    privacy: PrivacyStatement
+    answers: tuple[dict[str, Any], ...]
+    lost: tuple[str, ...]
+    ledger: str | None = None
+
+
+def plan_statistics(
+    config: StudyConfig, folder: StudyFolder | None = None, observer: Observer | None = None
+) -> PlannedStatistics:
+    """Read the table and open a session; nothing is asked, written or spent.
+
+    ``config``: from :func:`~collegium.study.config.read_config`.
+    ``folder``: where the run will be kept; default: nowhere.
+    ``observer``: is told how it gets on.
+    """
+    observer = Observer() if observer is None else observer
+    in_memory = place_of(config) is not None and config.data.owner is not None
+    data = read_asked(config, observer, may_stream=not in_memory)
+    own = folder if folder is not None and is_its_own(folder, config, data) else None
+    settings = {one.name: getattr(config.statistics, one.name) for one in fields(Asking)}
+    settings |= {"schema": data.schema, "questions": max(1, len(data.charged))}
+    if isinstance(data.rows.budgets, Policy):  # nobody is named, or no ledger wanted
+        _tell_nobody_remembers(config, data, observer)
+        return PlannedStatistics(
+            config,
+            data,
+            KeptSession(
+                data.rows.frame,
+                data.rows.budgets,
+                on_ledger=False,
+                **data.rows.columns,
+                **settings,
+            ),
+        )
+    ledger = begin_study(
+        config,
+        data,
+        lambda left, share: Allowance.what_is_left(data.people, left, 1, share),
+        own,
+        observer,
+        StatisticsSpending,
+    )
+    frame, budgets = data.rows.frame, data.people
+    relation = _relation(own, ledger, config)
+    if relation is not None:
+        blanked = relation is Neighbours.ADD_OR_REMOVE
+        settings["neighbours"] = "blanked" if blanked else "replaced"
+    if ledger is not None:
+        frame, budgets = taken(frame, ledger.spending.records), ledger.spending.budgets
+        if settings["noise"] == "auto":
+            settings["noise"] = "gaussian"  # it leaves the most for what follows
+    session = KeptSession(frame, budgets, on_ledger=ledger is not None, **settings)
+    return PlannedStatistics(config, data, session, ledger)
+
+
+def _tell_nobody_remembers(config: StudyConfig, data: AskedData, observer: Observer) -> None:
+    place = place_of(config)
+    if place is not None:
+        reason = why_not(config, data)
+        if place.is_asked_for:
+            raise InputError(f'no ledger can remember this: {reason}; or name none ("none")')
+        observer.note(
+            f"nobody remembers what is spent here, and the next one spends it anew: {reason}"
+        )
+
+
+def _relation(
+    folder: StudyFolder | None,
+    ledger: StudyLedger[StatisticsSpending] | None,
+    config: StudyConfig,
+) -> Neighbours | None:
+    """Say which neighbours answers must be charged about: as begun, or as the ledger promises."""
+    if folder is not None and (folder.vault / TERMS).exists():
+        return read_statistics(folder.path)[0].neighbours
+    known = None if ledger is None else ledger.place.opened()
+    return None if known is None else relation_on(known, config.statistics.neighbours)
+
+
+def run_statistics_study(
+    config: StudyConfig, out: Path, observer: Observer | None = None
+) -> StatisticsResult:
+    """Run a study that asks, or go on with it where it was interrupted.
+
+    ``config``: from :func:`~collegium.study.config.read_config`.
+    ``observer``: is told how it gets on.
+    Raises InputError if anything that was given cannot be used: before the first question, so nothing
+        is spent.
+    """
+    folder = StudyFolder(Path(out))
+    observer = Observer() if observer is None else observer
+    planned = plan_statistics(config, folder, observer)
+    data, session, ledger = planned.data, planned.session, planned.ledger
+    terms = _terms(planned)
+    folder.open()
+    with folder.locked():
+        claim(folder, config, data)
+        if ledger is not None:
+            if ledger.spending.allowance.whole and ledger.left is not None:
+                observer.note(ledger.in_words)
+            ledger.keep(folder)
+        keep_statistics_terms(folder, terms)
+        if ledger is not None:
+            costs = ledger.spending.at_most(session.at_most(), session.noise == "laplace")
+            ledger.reserve(folder, config.title(), costs, session.arrangement)
+        answers, lost = _ask(planned, folder, observer)
+        if ledger is not None:
+            ledger.settle(folder, session.account, session.charged)
+        result = StatisticsResult(folder, session.privacy_, answers, lost)
+        _publish(result, planned)
+    return result if ledger is None else replace(result, ledger=str(ledger.place))
+
+
+def _terms(planned: PlannedStatistics) -> StatisticsTerms:
+    session, data = planned.session, planned.data
+    privacy = session.privacy_
+    groups = {row.group: row.budget for row in privacy.groups}
+    return StatisticsTerms(
+        groups,
+        {row.group: row.owners for row in privacy.groups},
+        session.arrangement.neighbours,
+        session.arrangement.sentence,
+        privacy.unit,
+        privacy.noise_is_private,
+        session.noise,
+        session.weights,
+        planned.config.statistics.spend,
+        tuple(str(one) for one in data.charged),
+        tuple(uses_by_group(session.events_of(one), groups) for one in data.charged),
+    )
+
+
+def _ask(
+    planned: PlannedStatistics, folder: StudyFolder, observer: Observer
+) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
+    """Ask what was not asked yet; returns all answers, and the questions whose answers are lost."""
+    data, session, memory = planned.data, planned.session, FolderAnswers(folder)
+    found: dict[Asked, dict[str, Any]] = {}
+    lost: list[str] = []
+    if memory.charged == len(data.charged):
+        observer.skipped("answers")
+    else:
+        observer.stage("answers", len(data.charged))
+    with interruptible() as should_stop:
+        for number, one in enumerate(data.charged, 1):
+            if number <= memory.charged:
+                session.charge_again(one)
+                kept = memory.find(number)
+                if kept is None:
+                    lost.append(str(one))
+                else:
+                    found[one] = kept
+                continue
+            if should_stop():
+                raise StudyInterrupted
+            answer = session.ask_durably(one, memory.charge)
+            found[one] = memory.keep(number, answer)
+            observer.advanced(number)
+    memory.end()
+    for one in data.asked:
+        if one not in found and str(one) not in lost:
+            answer = session.ask_durably(one, memory.charge)
+            found[one] = json.loads(json.dumps({**answer, "number": 0}))
+    return tuple(found[one] for one in data.asked if one in found), tuple(lost)
+
+
+def _publish(result: StatisticsResult, planned: PlannedStatistics) -> None:
+    """Write the release: answers, the statement, and the page."""
+    folder, config = result.folder, planned.config
+    answers = [{k: v for k, v in one.items() if k != "number"} for one in result.answers]
+    about = {
+        "schema": planned.data.schema.digest,
+        "config": config.published(),
+        "versions": versions(),
+    }
+    folder.write_json(
+        folder.release / "answers.json", {"answers": answers, "lost": list(result.lost)}
+    )
+    folder.write_bytes(
+        folder.release / "answers.csv", csv_for_people(as_table(answers), index=False)
+    )
+    told = {
+        **result.privacy.to_dict(),
+        "questions": len(planned.data.asked),
+        "questions_lost": len(result.lost),
+        **about,
+    }
+    folder.write_json(folder.release / "privacy.json", told)
+    page = StatisticsReport(
+        title=config.title(),
+        privacy=result.privacy,
+        answers=answers,
+        lost=result.lost,
+        noise=planned.session.noise,
+        settings=shown_settings(config),
+        versions=versions(),
+    )
+    folder.write_bytes(result.report, render_statistics(page).encode())
+    folder.write_digests()
+
+
+def as_table(answers: list[dict[str, Any]]) -> pd.DataFrame:
+    """One row for each cell of each answer, with its keys in one column."""
+    numbers = ("value", "standard_error", "lower", "upper")
+    rows = [
+        {
+            "question": one["question"],
+            "keys": "; ".join(f"{name} = {cell[name]}" for name in one["keys"]),
+            **{name: cell[name] for name in numbers},
+            "confidence": one["confidence"],
+        }
+        for one in answers
+        for cell in one["cells"]
+    ]
+    return pd.DataFrame(rows)

@@ -1,0 +1,281 @@
+"""Studies that ask: a file of questions, charged durably, answered once, and published with what was paid."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.errors import ConfigError, InputError, StudyMismatchError
+from collegium.ledger.ledger import Ledger
+from collegium.statistics.session import Statistics
+from collegium.study.config import read_config
+from collegium.study.folder import StudyFolder
+from collegium.study.json_schema import study_schema
+from collegium.study.kept_answers import FolderAnswers
+from collegium.study.statistics_disclosed import statistics_statement_of
+from collegium.study.statistics_stages import plan_statistics, run_statistics_study
+from collegium.study.statistics_terms import read_statistics
+from collegium.study.verifying import examine
+
+SCHEMA = """
+[columns.age]
+kind = "whole"
+bounds = [18, 90]
+[columns.income]
+kind = "number"
+bounds = [0, 1000]
+step = 10
+[columns.sex]
+kind = "category"
+categories = ["F", "M"]
+"""
+QUESTIONS = ["count", "mean income by sex where age >= 40", "median income", "count by sex"]
+STUDY = """
+[data]
+private = "people.csv"
+owner = "person"
+[privacy]
+levels = {{ high = 1.0, low = 3.0 }}
+column = "level"
+[method]
+kind = "statistics"
+[statistics]
+schema = "schema.toml"
+questions = {questions}
+{more}
+"""
+pytestmark = pytest.mark.filterwarnings("ignore:δ is large")
+
+
+class Killed(BaseException):
+    """A power failure: nothing after it is run, nothing before it is undone."""
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Write a study of 400 people; returns what reads its settings."""
+    generator = np.random.default_rng(1)
+    people = pd.DataFrame(
+        {
+            "person": [f"p{number}" for number in range(400)],
+            "age": generator.integers(18, 90, 400),
+            "income": generator.integers(0, 1000, 400),
+            "sex": generator.choice(["F", "M"], 400),
+            "level": generator.choice(["high", "low"], 400),
+        }
+    )
+    people.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+
+    def write(more="", questions=QUESTIONS, text=STUDY):
+        path = tmp_path / "study.toml"
+        path.write_text(text.format(questions=json.dumps(questions), more=more), encoding="utf-8")
+        return read_config(path)
+
+    return write
+
+
+def released(out, name):
+    return json.loads((out / "release" / name).read_text(encoding="utf-8"))
+
+
+def test_questions_are_answered_published_and_paid_for(study, tmp_path):
+    out = tmp_path / "out"
+    result = run_statistics_study(study(), out)
+    assert [one["question"] for one in result.answers] == QUESTIONS
+    assert result.answers[0]["cells"][0]["value"] == 400 and not result.lost
+    people = pd.read_csv(tmp_path / "people.csv")
+    truth = people[people.age >= 40].groupby("sex").income.mean()
+    for cell in result.answers[1]["cells"]:  # 6 standard errors: 1 in 500 million
+        assert abs(cell["value"] - truth[cell["sex"]]) < 6 * cell["standard_error"]
+    for row in result.privacy.groups:
+        assert 0.2 * row.budget.epsilon < row.epsilon_spent <= row.budget.epsilon
+    table = pd.read_csv(out / "release" / "answers.csv")
+    assert len(table) == 6 and table["keys"].tolist()[1] == "sex = F"
+    answers = released(out, "answers.json")["answers"]
+    assert answers[1]["cells"] == result.answers[1]["cells"]
+    assert {row["group"]: row["epsilon"] for row in answers[1]["paid"]}["low"] > 0
+    told = released(out, "privacy.json")
+    assert told["questions"] == 4 and told["config"]["statistics"]["questions"] == QUESTIONS
+    assert "/" not in told["config"]["data"]["private"]
+    assert not [one for one in examine(StudyFolder(out)) if one.trouble]
+    statement = statistics_statement_of(out)
+    schema = Path(__file__).parents[2] / "docs" / "statement.schema.json"
+    Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(statement)
+    spent = {row["group"]: row["spent"]["epsilon"] for row in statement["groups"]}
+    for row in result.privacy.groups:
+        assert spent[row.group] == pytest.approx(row.epsilon_spent, rel=1e-9)
+
+
+def test_a_finished_study_answers_the_same_again_and_asks_nothing(study, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    first = run_statistics_study(study(), out)
+    monkeypatch.setattr(Statistics, "_sums", None)
+    monkeypatch.setattr(Statistics, "_quantile", None)
+    again = run_statistics_study(study(), out)
+    assert again.answers == first.answers and again.privacy == first.privacy
+
+
+@pytest.mark.parametrize("on_ledger", [False, True])
+@pytest.mark.parametrize("where", ["charge", "keep"])
+def test_what_is_cut_off_is_charged_once_and_never_drawn_twice(
+    study, tmp_path, monkeypatch, where, on_ledger
+):
+    """Cut off before the charge of the second question is durable, and after its noise was drawn."""
+    place = tmp_path / "people.ledger"
+    if on_ledger:
+        Ledger.create(place, neighbours=Neighbours.ADD_OR_REMOVE)
+    config = study(f'[ledger]\nurl = "{place}"' if on_ledger else "")
+    out, whole = tmp_path / "out", getattr(FolderAnswers, where)
+
+    def kill(memory, number, *more):
+        if number == 2:
+            raise Killed
+        return whole(memory, number, *more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderAnswers, where, kill)
+        with pytest.raises(Killed):
+            run_statistics_study(config, out)
+    terms, charged = read_statistics(out)
+    assert charged == (1 if where == "charge" else 2)
+    kept = json.loads((out / "vault" / "answers.json").read_text(encoding="utf-8"))["answers"]
+    drawn = []
+    sums, quantile = Statistics._sums, Statistics._quantile
+    for name, way in (("_sums", sums), ("_quantile", quantile)):
+
+        def listened(self, question, *rest, _way=way):
+            drawn.append(str(question.asked))
+            return _way(self, question, *rest)
+
+        monkeypatch.setattr(Statistics, name, listened)
+    result = run_statistics_study(config, out)
+    lost = ["median income"] if where == "keep" else []
+    assert list(result.lost) == lost
+    assert drawn == [one for one in QUESTIONS[2:] if one not in lost]
+    answered = {one["question"]: one for one in result.answers}
+    assert answered[QUESTIONS[1]] == kept[0]
+    # What is lost is paid for: all are charged, as in a run that nothing cut off.
+    for row in result.privacy.groups:
+        assert row.epsilon_spent == pytest.approx(terms.epsilon_spent(3)[row.group], rel=1e-9)
+    assert released(out, "answers.json")["lost"] == lost
+    if on_ledger:
+        (release,) = Ledger(place).contents().releases.values()
+        assert release.is_settled
+        paid = sorted(cost.mu_squared for cost in release.costs)
+        uses = terms.composition(3)
+        told = sorted(
+            sum(use.count * float(use.event.mu_squared[0]) for use in one) for one in uses.values()
+        )
+        assert paid == pytest.approx(told, rel=1e-6)
+
+
+def test_other_questions_prices_or_people_are_another_study(study, tmp_path):
+    out = tmp_path / "out"
+    run_statistics_study(study(), out)
+    for config in (study("spend = 0.5"), study(questions=[*QUESTIONS, "mean age"])):
+        with pytest.raises(StudyMismatchError, match="holds another study"):
+            run_statistics_study(config, out)
+
+
+def test_a_plan_spends_nothing_and_says_what_is_free(study, tmp_path):
+    planned = plan_statistics(study())
+    assert [str(one) for one in planned.data.charged] == QUESTIONS[1:]
+    assert planned.session.left()["share_left"].tolist() == [1.0, 1.0]
+    assert not (tmp_path / "people.ledger").exists()
+
+
+def test_parquet_files_are_asked_in_batches_and_answer_alike(study, tmp_path):
+    seeded = "noise_seed = 3"
+    first = run_statistics_study(study(seeded), tmp_path / "csv")
+    pd.read_csv(tmp_path / "people.csv").to_parquet(tmp_path / "people.parquet")
+    text = STUDY.replace("people.csv", "people.parquet")
+    again = run_statistics_study(study(seeded, text=text), tmp_path / "parquet")
+    assert not again.privacy.noise_is_private
+    for one, other in zip(first.answers, again.answers, strict=True):
+        assert one["cells"] == other["cells"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ('kind = "statistics"', 'kind = "statistics"\n[teachers]\nn_teachers = 5'),
+            r"\[teachers\] means",
+        ),
+        (("[privacy]", 'public = "x.csv"\n[privacy]'), "data.public means nothing to method.kind"),
+        (
+            ('schema = "schema.toml"', ""),
+            "needs statistics.schema: a file that",
+        ),
+        (('column = "level"', ""), "needs privacy.column"),
+        (("[method]", "[run]\nstreaming = true\n[method]"), "run.streaming means nothing"),
+        (
+            ('kind = "statistics"', 'kind = "sgd"'),
+            r"\[statistics\] means nothing to method.kind = 'sgd'",
+        ),
+    ],
+)
+def test_keys_of_other_methods_and_missing_ones_are_refused(study, change, message):
+    with pytest.raises(ConfigError, match=message):
+        study(text=STUDY.replace(*change))
+
+
+@pytest.mark.parametrize(
+    ("questions", "message"),
+    [
+        ([], "statistics.questions is empty"),
+        (["mean age", "mean age where sex == 'F'", "mean  age"], "asks mean age more than once"),
+        (["mean height"], "height"),
+        (["SELECT AVG(age) FROM people"], "SQL"),
+    ],
+)
+def test_questions_that_cannot_be_asked_are_refused_before_anything_is_spent(
+    study, tmp_path, questions, message
+):
+    with pytest.raises(InputError, match=message):
+        run_statistics_study(study(questions=questions), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_section_of_questions_alone_says_how(study, tmp_path):
+    text = STUDY.replace("[method]\n", "").replace('kind = "statistics"\n', "")
+    assert study(text=text).only_asks
+    validator = Draft202012Validator(study_schema())
+    for one in (STUDY, text):
+        settings = tomllib.loads(one.format(questions=json.dumps(QUESTIONS), more=""))
+        validator.validate(settings)
+    with pytest.raises(ValidationError):
+        validator.validate(
+            {**settings, "method": {"kind": "statistics"}, "teachers": {"n_teachers": 5}}
+        )
+
+
+def test_commands_show_answers_and_refuse_what_has_no_meaning(study, tmp_path, collegium):
+    study()
+    path, out = tmp_path / "study.toml", tmp_path / "study"
+    code, said, _ = collegium("plan", path)
+    assert code == 0 and "off by about" in said and "count: public, and free" in said
+    assert not out.exists()
+    code, said, _ = collegium("run", path)
+    assert code == 0 and "mean income by sex where age >= 40:" in said and "Report:" in said
+    for command in (("report", out), ("statement", out), ("verify", out)):
+        code, said, errors = collegium(*command)
+        assert code == 0, errors
+    code, said, _ = collegium("account", "--left", out)
+    assert code == 0 and "3 of 3 questions are charged" in said
+    code, said, _ = collegium("account", "--export", out)
+    assert code == 0 and len(json.loads(said)["cohorts" if "cohorts" in said else "groups"]) == 2
+    for command, message in (
+        (("predict", out, tmp_path / "people.csv"), "no student that could predict"),
+        (("audit", path), "this study asks questions"),
+        (("forget", "p1", path), "nothing in it has learnt from anybody"),
+        (("statement", out, "--format", "registry"), "this one answers questions"),
+    ):
+        code, _, errors = collegium(*command)
+        assert code == 2 and message in " ".join(errors.split()), errors
