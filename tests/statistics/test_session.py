@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from collegium import Budget, Policy, Schema
+from collegium.accounting.events import BoundedRange
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
 from collegium.noise.sources import SeededNoise
+from collegium.statistics.quantiles import range_for
 from collegium.statistics.session import Statistics
 
 SCHEMA = Schema(
@@ -400,3 +402,18 @@ def test_quantiles_are_within_their_intervals_often_enough() -> None:
         low, high = Statistics(frame, eps, schema=SCHEMA, noise_seed=seed).median("age").interval
         hits += low <= true <= high
     assert hits >= 106  # of 120: with 95 % fewer are found in one of 1,000 such tests
+
+
+@pytest.mark.filterwarnings("ignore::collegium.errors.PrivacyWarning")
+def test_people_who_grant_everything_are_answered_nearly_exactly() -> None:
+    frame = people()
+    ask = Statistics(frame, np.inf, schema=SCHEMA, noise="gaussian", noise_seed=1, questions=5)
+    assert ask.median("age").value == pytest.approx(frame["age"].median(), abs=1)
+    assert ask.mean("income").value == pytest.approx(frame["income"].mean(), abs=0.01)
+
+
+@pytest.mark.parametrize("price", [1e-6, 0.01, 0.5, 3.0, 20.0])
+def test_the_range_that_a_price_buys_costs_no_more(price: float) -> None:
+    eta = range_for(np.array([price]), laplace=False)
+    cost = float(BoundedRange(eta).mu_squared[0]) ** 0.5
+    assert price * (1 - 1e-6) < cost <= price

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit, ndtr
+from scipy.special import log_ndtr
 
 from collegium.accounting.events import BoundedRange, Event
 from collegium.accounting.neighbours import Neighbours
@@ -45,8 +45,10 @@ def range_for(price: Floats, laplace: bool) -> Floats:
 
     An η-bounded range costs the μ of (η/2, 0)-DP, 2Φ⁻¹(e^{η/2}/(1 + e^{η/2})).
     """
-    eta = price * (1 - 2.0**-40) if laplace else 2 * logit(ndtr(price / 2)) * (1 - 2.0**-30)
-    return np.asarray(eta, dtype=np.float64)
+    if laplace:
+        return price * (1 - 2.0**-40)
+    # The logit by logarithms: Φ itself is 1 for a large μ.
+    return np.asarray(2 * (log_ndtr(price / 2) - log_ndtr(-price / 2)) * (1 - 2.0**-30))
 
 
 def candidates_of(column: Column) -> Floats:
