@@ -1,6 +1,7 @@
 """Studies that ask: a file of questions, charged durably, answered once, and published with what was paid."""
 
 import json
+import signal
 import tomllib
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from collegium.statistics.session import Statistics
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.json_schema import study_schema
+from collegium.study.kept import StudyInterrupted
 from collegium.study.kept_answers import FolderAnswers
 from collegium.study.statistics_disclosed import statistics_statement_of
 from collegium.study.statistics_stages import plan_statistics, run_statistics_study
@@ -107,6 +109,9 @@ def test_questions_are_answered_published_and_paid_for(study, tmp_path):
     statement = statistics_statement_of(out)
     schema = Path(__file__).parents[2] / "docs" / "statement.schema.json"
     Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(statement)
+    # Three questions have Laplace noise, whose sum of ε keeps no budget's μ.
+    assert not statement["guarantee"]["gaussian"] and not result.privacy.gaussian
+    assert "mu" not in statement["groups"][0]["promised"]
     spent = {row["group"]: row["spent"]["epsilon"] for row in statement["groups"]}
     for row in result.privacy.groups:
         assert spent[row.group] == pytest.approx(row.epsilon_spent, rel=1e-9)
@@ -119,6 +124,22 @@ def test_a_finished_study_answers_the_same_again_and_asks_nothing(study, tmp_pat
     monkeypatch.setattr(Statistics, "_quantile", None)
     again = run_statistics_study(study(), out)
     assert again.answers == first.answers and again.privacy == first.privacy
+
+
+def test_ctrl_c_stops_between_two_questions_and_nothing_is_lost(study, tmp_path, monkeypatch):
+    out, keep = tmp_path / "out", FolderAnswers.keep
+
+    def pressed(memory, number, answer):
+        signal.raise_signal(signal.SIGINT)
+        return keep(memory, number, answer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderAnswers, "keep", pressed)
+        with pytest.raises(StudyInterrupted):
+            run_statistics_study(study(), out)
+    assert read_statistics(out)[1] == 1
+    assert not list((out / "vault").glob(".*.room"))
+    assert not run_statistics_study(study(), out).lost
 
 
 @pytest.mark.parametrize("on_ledger", [False, True])
@@ -279,3 +300,4 @@ def test_commands_show_answers_and_refuse_what_has_no_meaning(study, tmp_path, c
     ):
         code, _, errors = collegium(*command)
         assert code == 2 and message in " ".join(errors.split()), errors
+    assert not (tmp_path / "study-audit").exists()

@@ -158,13 +158,13 @@ def audit(
     else:
         config = with_data_dir(read_config(path), data_dir)
         config = settled_method(config, StudyFolder(path.with_suffix("")), NoteObserver())
+        if config.only_asks:
+            raise InputError(
+                "an audit plays against votes or steps, and this study asks questions (method.kind is "
+                "'statistics'): audit a study that learns"
+            )
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
-    if config is not None and config.only_asks:
-        raise InputError(
-            "an audit plays against votes or steps, and this study asks questions (method.kind is "
-            "'statistics'): audit a study that learns"
-        )
     if config is not None and config.is_direct:
         descent = plan_descent(config).run
         arrangement = descent.arrangement

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -135,9 +136,16 @@ class FolderAnswers:
         self._room = max(self._room, 2 * len(content))
         return kept
 
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Give back, in the end, the room that was set aside."""
+        try:
+            yield
+        finally:
+            self._journal.give_room_back()
+
     def end(self) -> None:
         """Keep that all was asked; once."""
-        self._journal.give_room_back()
         if not (self._study.path / ASKING_ENDED).exists():
             done = {"charged": self.charged, "answers": len(self._kept)}
             self._study.write_json(self._study.path / ASKING_ENDED, done)

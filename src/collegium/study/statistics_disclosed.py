@@ -43,6 +43,9 @@ def statistics_statement_of(folder: Path) -> dict[str, Any]:
             "tells of all: let it end with `collegium run` first"
         )
     composition, spent = terms.composition(charged), terms.epsilon_spent(charged)
+    # Pure answers may have been allowed by ε alone, and promise no μ then.
+    charged_any = [one for one in terms.accounts(charged).values() if one.mu_squared.any()]
+    gaussian = bool(charged_any) and all(one.is_gaussian for one in charged_any)
     about = {row["group"]: row for row in told["groups"]}
     return {
         "schema": SCHEMA,
@@ -54,7 +57,7 @@ def statistics_statement_of(folder: Path) -> dict[str, Any]:
             "kind": told["guarantee"],
             "meaning": told["meaning"],
             "noise_is_private": terms.private_noise,
-            "gaussian": True,
+            "gaussian": gaussian,
         },
         "mechanism": {
             "name": "statistics",
@@ -79,7 +82,7 @@ def statistics_statement_of(folder: Path) -> dict[str, Any]:
                     "found_at_most": about[name]["found_at_most"],
                     **(
                         {}
-                        if budget.is_unlimited
+                        if budget.is_unlimited or not gaussian
                         else mu_and_profile(gdp_mu(budget.epsilon, budget.delta))
                     ),
                 },

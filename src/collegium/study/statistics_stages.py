@@ -200,7 +200,7 @@ def _ask(
         observer.skipped("answers")
     else:
         observer.stage("answers", len(data.charged))
-    with interruptible() as should_stop:
+    with memory.asking(), interruptible() as should_stop:
         for number, one in enumerate(data.charged, 1):
             if number <= memory.charged:
                 session.charge_again(one)

@@ -53,17 +53,22 @@ class StatisticsTerms:
             name: [use for one in self.uses[:charged] for use in one[name]] for name in self.groups
         }
 
-    def epsilon_spent(self, charged: int) -> dict[str, float]:
-        """What so many questions cost a member of each group, at the group's δ."""
-        spent = {}
+    def accounts(self, charged: int) -> dict[str, GaussianAccountant]:
+        """Charge so many questions again, to a member of each group."""
+        accounts = {}
         for name, uses in self.composition(charged).items():
             budget = self.groups[name]
             account = GaussianAccountant([budget.epsilon], [budget.delta], [name], self.neighbours)
             for use in uses:
                 for _ in range(use.count):
                     account.charge(use.event)
-            spent[name] = float(account.epsilon_spent()[0])
-        return spent
+            accounts[name] = account
+        return accounts
+
+    def epsilon_spent(self, charged: int) -> dict[str, float]:
+        """What so many questions cost a member of each group, at the group's δ."""
+        accounts = self.accounts(charged).items()
+        return {name: float(account.epsilon_spent()[0]) for name, account in accounts}
 
     def to_json(self) -> dict[str, Any]:
         """Make a dictionary for JSON, exact to the last bit."""
