@@ -194,7 +194,10 @@ def test_a_model_becomes_an_onnx_file(folder, collegium):
             {"method": {"kind": "pate"}},
             "[descent] means nothing to method.kind = 'pate': remove it",
         ),
-        ({"method": {"kind": "SGD"}}, "method.kind must be one of auto, pate, sgd, statistics, got 'SGD'"),
+        (
+            {"method": {"kind": "SGD"}},
+            "method.kind must be one of auto, pate, sgd, statistics, got 'SGD'",
+        ),
         ({"descent": {"steps": 0}}, "descent.steps must be at least 1, got 0"),
         ({"descent": {"rate": 0.5}}, "rate goes with sampling"),
         ({"descent": {"rate": 1.5, "sampling": "sample"}}, "descent.rate"),
