@@ -7,7 +7,6 @@ for each.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -105,7 +104,7 @@ class InParquet:
 
     def _state(self) -> list[tuple[str, int, int]]:
         """Which files these are, how large, and of when."""
-        states = ((name, os.stat(name)) for name in self._files.files)
+        states = ((name, Path(name).stat()) for name in self._files.files)
         return [(name, one.st_size, one.st_mtime_ns) for name, one in states]
 
     def _refuse_changed(self) -> None:
