@@ -2,6 +2,7 @@
 
 import warnings
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -252,3 +253,18 @@ def test_a_draft_of_public_records_describes_them(tmp_path):
     assert many["name"].kind == "text"
     with pytest.raises(InputError, match="no row"):
         Schema.from_public(pd.DataFrame({"a": []}))
+
+
+@pytest.mark.parametrize("cell", [None, 1j, "n/a", 2**53 + 1, 0.5])
+def test_one_cell_changes_the_type_of_a_column_and_nobody_elses_value(cell: Any) -> None:
+    one = Schema(
+        {
+            "number": {"kind": "number", "bounds": [0, 5]},
+            "code": {"kind": "category", "categories": ["1", "2", str(2**53), str(2**53 + 1)]},
+        }
+    )
+    cells = [1, 2, 2**53, 2**53 + 1]
+    for name in one:
+        before = one.arrays(pd.DataFrame({name: [3, *cells]}), [name])[name]
+        after = one.arrays(pd.DataFrame({name: [cell, *cells]}), [name])[name]
+        assert before[1:].tolist() == after[1:].tolist()

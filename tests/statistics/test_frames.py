@@ -174,3 +174,17 @@ def test_levels_that_are_unknown_and_owners_with_two(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "b.parquet")
     with pytest.raises(CollegiumError, match="level"):
         Statistics(tmp_path / "b.parquet", POLICY, privacy="level", owner="id", schema=SCHEMA)
+
+
+def test_files_that_change_during_a_session_are_asked_no_more(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    table().to_parquet(file)
+    ask = Statistics(
+        file, POLICY, schema=SCHEMA, privacy="level", owner="id", noise_seed=1, questions=2
+    )
+    ask.mean("age")
+    before = ask.left()
+    table().assign(id="p0", level="low").to_parquet(file)  # one person's rows, each with all weight
+    with pytest.raises(InputError, match="changed since the session began"):
+        ask.mean("income")
+    assert ask.left().equals(before)

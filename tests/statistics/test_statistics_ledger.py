@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +16,10 @@ import pytest
 
 import collegium as cg
 from collegium.accounting.neighbours import Neighbours
-from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
+from collegium.errors import BudgetExceededError, InputError, LedgerError, PrivacyWarning
 from collegium.ledger.ledger import Ledger
 from collegium.statistics.session import Statistics
+from collegium.statistics.tables import InMemory
 
 POLICY = cg.Policy({"high": 1.0, "low": 3.0})
 N = 300
@@ -119,3 +125,50 @@ def test_neighbours_are_what_the_ledger_promises(tmp_path: Path) -> None:
         session(strict, neighbours="blanked", name="two")
     with pytest.raises(InputError, match="seed"):
         session(strict, noise_seed=1, name="three")
+
+
+def test_questions_from_several_threads_share_what_was_reserved(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = InMemory.batches
+
+    def batches(own: InMemory, names: Any) -> Any:
+        time.sleep(0.05)
+        yield from slow(own, names)
+
+    monkeypatch.setattr(InMemory, "batches", batches)
+    with session(ledger, spend=0.1, questions=1) as ask, ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(ask.count, f"age > {age}") for age in (20, 30, 40, 50)]
+        refused = [isinstance(one.exception(), BudgetExceededError) for one in asked]
+        assert sum(refused) == 3
+        assert len(ask.answers) == 1
+        assert (ask._account.mu_squared <= ask._most()).all()
+
+
+def test_a_session_is_not_copied(ledger: Ledger) -> None:
+    with session(ledger, spend=0.1, questions=1) as ask:
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(InputError, match="spent twice"):
+                copied(ask)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_a_forked_process_asks_nothing() -> None:
+    ask = Statistics(FRAME, BUDGETS, schema=SCHEMA, questions=1)
+    child = os.fork()
+    if not child:
+        try:
+            ask.mean("age")
+        except InputError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_what_left_beyond_the_reservation_is_never_entered_as_less(ledger: Ledger) -> None:
+    ask = session(ledger, spend=0.1, questions=1)
+    ask.mean("age")
+    ask._left = 1.0  # as if something had gone wrong
+    ask.mean("age", where="sex == 'F'")
+    with pytest.raises(LedgerError, match="more than was reserved"):
+        ask.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from numbers import Integral
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,8 @@ def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
             f"column {name!r} holds dates, and {column.kind} in the schema: make numbers or text of "
             "them, or set kind = 'text'"
         )
+    if series.dtype.kind == "c":  # one complex number is enough for that: all others are as before
+        series = pd.Series([_text_or_number(cell) for cell in series.tolist()], dtype=np.float64)
     if column.kind == CATEGORY:
         return _places(series, {key: place for place, key in enumerate(column.keys)}, fold=False)
     if column.kind == FLAG:
@@ -102,7 +105,8 @@ def _spelt(cells: pd.Series) -> NDArray[np.object_]:
     """Spell cells as names are spelt; numbers that several whole numbers are read as have no name."""
     found = _readable(cells)
     for place, cell in enumerate(found):
-        if isinstance(cell, (float, np.floating)) and abs(float(cell)) > _MOST_EXACT:
+        # Whole ones, too: where somebody else's cell is empty, the column holds them as such floats.
+        if not isinstance(cell, (str, NoneType)) and abs(float(cell)) >= _MOST_EXACT:
             found[place] = None
     return as_names(found)
 
@@ -121,6 +125,8 @@ def _text_or_number(cell: Any) -> Any:
             return float(cell)
         elif isinstance(cell, Integral):
             float(cell)
+        elif isinstance(cell, (complex, np.complexfloating)):
+            return None if cell.imag else cell.real
         elif not isinstance(cell, (float, np.floating, np.bool_)):
             return None
     except (ValueError, OverflowError):  # half a letter, no number at all, or too large a one

@@ -317,7 +317,9 @@ class Answering:
         steps = np.floor(relative / GRID).astype(np.int64)
         weighing = Weighing(steps, 1.0, laplace, self._most_rows)
         level = float(asked.level or 0.5)
-        levels = quantiles.Levels(level, heaviest[0], heaviest[1], weighing, self._neighbours)
+        levels = quantiles.Levels(
+            level, heaviest[0], heaviest[1], weighing, self._neighbours, len(features.keys)
+        )
         if not counted:
             return levels, None, list(levels.events)
         part = prices * (counted if laplace else math.sqrt(counted))

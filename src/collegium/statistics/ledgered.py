@@ -6,6 +6,7 @@ is never ended has cost all that it reserved.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,9 +57,11 @@ class StatisticsSpending(Spending):
                 uses.append([])
                 continue
             cohort = place[group]
-            # What is reserved holds as well: pure ε composes, and is μ-GDP as a whole.
-            spent = min(float(account.mu_squared[cohort]), at_most.mu_squared)
-            costs.append(Cost(spent, float(account.pure_epsilon[cohort])))
+            spent, pure = float(account.mu_squared[cohort]), float(account.pure_epsilon[cohort])
+            if math.isfinite(at_most.pure_epsilon) and pure <= at_most.pure_epsilon:
+                # What is reserved holds as well: pure ε composes, and is μ-GDP as a whole.
+                spent = min(spent, at_most.mu_squared)
+            costs.append(Cost(spent, pure))
             uses.append(
                 [use.to_json() for event in events for use in uses_of(event, cohort, "answer")]
             )

@@ -123,6 +123,7 @@ class Levels:
     """The three draws of a quantile, and what they cost.
 
     ``eta``: of the draw in the middle, and of each end, for the heaviest group. ``weighing``: in units of η.
+    ``cells``: from how many a row may be in one; draws from all of them are one event.
     """
 
     level: float
@@ -130,6 +131,7 @@ class Levels:
     end: float
     weighing: Weighing
     neighbours: Neighbours
+    cells: int
 
     @property
     def events(self) -> list[Event]:
@@ -142,7 +144,12 @@ class Levels:
 
     def step(self, eta: float, level: float) -> float:
         """Weight of one step of the grid, at which the heaviest group pays η."""
-        moved = float(quantile_range([1.0], level, self.neighbours)[0]) * self.weighing.most_rows
+        moved = float(quantile_range([1.0], level, self.neighbours)[0])
+        if self.cells > 1 and self.neighbours is not Neighbours.ADD_OR_REMOVE:
+            # Whose rows move to another cell leaves one, for a range of w, and comes to another, for w more.
+            # With a and b of the weight in a cell before and after, its range is at most a + b.
+            moved = 2.0
+        moved *= self.weighing.most_rows
         return eta * GRID / moved * (1 - 2.0**-40)
 
     def _event(self, eta: float, level: float) -> Event:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import pandas as pd
@@ -166,6 +168,7 @@ class Statistics(Answering):
         self._charged: list[Event] = []
         self._closed = False
         self._queries = 0
+        self._one_at_a_time, self._process = threading.RLock(), os.getpid()
         self._neighbours = (
             Neighbours.ADD_OR_REMOVE if neighbours in (None, "blanked") else Neighbours.ANY_CHANGE
         )
@@ -346,9 +349,10 @@ class Statistics(Answering):
 
     def close(self) -> None:
         """End the session: what was not used is given back to the ledger. Answers stay."""
-        if self._spending is not None and not self._closed:
-            self._spending.settle(self._account, self._charged)
-        self._closed = True
+        with self._one_at_a_time:
+            if self._spending is not None and not self._closed:
+                self._spending.settle(self._account, self._charged)
+            self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -413,7 +417,22 @@ class Statistics(Answering):
             share = spend * self._left
         return rule, share, Question(asked, rule, calibrated, float(penalty), expected)
 
+    def __getstate__(self) -> NoReturn:
+        """Refuse to be copied: each copy would spend what the session may use only once."""
+        raise InputError(
+            "a session cannot be copied or sent elsewhere, where it would be spent twice: ask it here"
+        )
+
     def _answer(self, asked: Asked, how: Mapping[str, Any]) -> Answer:
+        if os.getpid() != self._process:
+            raise InputError(
+                "this session belongs to the process that opened it, and another one would spend it twice: "
+                "ask there"
+            )
+        with self._one_at_a_time:  # what is left is looked at and charged by one question at a time
+            return self._answered(asked, how)
+
+    def _answered(self, asked: Asked, how: Mapping[str, Any]) -> Answer:
         _, share, question = self._how(asked, how)
         if question in self._record:
             return self._record[question]

@@ -68,6 +68,7 @@ class InParquet:
                     f"the files have no column {column!r}: theirs are {', '.join(names)}"
                 )
         self._schema, self._privacy, self._owner = schema, privacy, owner
+        self._as_counted = self._state()
         self._levels = {name: code for code, name in enumerate(policy.levels)}
         self._outside = policy.outside
         owned, people = self._count_owners(policy) if owner else self._count_rows(policy)
@@ -85,6 +86,7 @@ class InParquet:
 
     def batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """Yield all rows of those who granted something, with these columns."""
+        self._refuse_changed()
         read = list(dict.fromkeys([*names, self._privacy, *([self._owner] if self._owner else [])]))
         for batch in self._read(read):
             group = self._place[self._codes(batch)]
@@ -98,6 +100,27 @@ class InParquet:
                 group, rows = group[inside], rows[inside]
             arrays: dict[str, NDArray[Any]] = self._schema.arrays(batch, list(names))
             yield Batch(arrays or {"": np.zeros(len(group), np.int8)}, group, rows)
+        self._refuse_changed()
+
+    def _state(self) -> list[tuple[str, int, int]]:
+        """Which files these are, how large, and of when."""
+        states = ((name, Path(name).stat()) for name in self._files.files)
+        return [(name, one.st_size, one.st_mtime_ns) for name, one in states]
+
+    def _refuse_changed(self) -> None:
+        """What a row weighs was counted before: of other rows, an owner could have any number.
+
+        Called before anything is charged or drawn.
+        """
+        try:
+            same = self._state() == self._as_counted
+        except OSError:
+            same = False
+        if not same:
+            raise InputError(
+                "the files have changed since the session began, when owners and levels were counted: open "
+                "another session; nothing was drawn or charged for this question"
+            )
 
     def _read(self, columns: list[str]) -> Iterator[Any]:
         for batch in self._files.to_batches(columns=columns, batch_size=ROWS, batch_readahead=2):
