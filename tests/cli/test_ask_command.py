@@ -102,6 +102,7 @@ def test_a_record_answers_again_for_free_and_without_the_table(ask, answers, fol
     assert [one["from_record"] for one in (*first["answers"], *again["answers"])] == [False, True]
     printed, _ = ask("mean income", "count where age >= 40", "--record", record)
     assert "answered before, and free" in printed
+    assert "neighbours: one record is there or left blank" in " ".join(printed.split())
     assert len(json.loads(record.read_text())["answers"]) == 2
     uniform = answers("mean income", "--record", record, "--weights", "uniform")
     assert uniform["answers"][0]["from_record"] is False

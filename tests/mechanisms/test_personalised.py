@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from collegium.accounting.accountants import PureAccountant
 from collegium.accounting.neighbours import Neighbours
 from collegium.errors import InputError
 from collegium.mechanisms.personalised import (
@@ -100,6 +101,26 @@ def test_no_neighbour_is_further_than_the_budget_of_who_changed():
     event = personalised_exponential([0.0], EPSILONS, exact=True).event
     assert event.eta.tolist() == np.unique(EPSILONS).tolist()
     assert (worst <= EPSILONS + 1e-12).all() and (worst > 0.7 * EPSILONS).all()
+
+
+def test_what_is_promised_unless_more_is_said_is_what_medians_keep():
+    values, budgets, domain = np.array([0.0, 1.0, 4.0]), np.array([2.0, 0.1, 2.0]), np.arange(5.0)
+    whole = log_chances(median_distances(values, budgets, domain))
+    moved = [
+        np.ptp(whole - log_chances(median_distances([0.0, other, 4.0], budgets, domain)))
+        for other in domain
+    ]
+    assert max(moved) <= 0.1 + 1e-8
+    gone = log_chances(median_distances(values[[0, 2]], budgets[[0, 2]], domain))
+    assert np.ptp(whole - gone) > 5 * 0.1
+    account = PureAccountant([3.0, 3.0], neighbours=Neighbours.ANY_CHANGE)
+    for draw in (
+        lambda: personalised_exponential(np.zeros(5), budgets, account=account),
+        lambda: utility_aware(np.zeros(5), np.zeros(5), budgets, 1.0, account=account),
+    ):
+        with pytest.raises(InputError, match="replaced"):
+            draw()
+    assert (account.epsilon_spent() == 0).all()
 
 
 def test_a_count_is_drawn_with_its_chances():

@@ -283,6 +283,8 @@ def _show(entries: list[tuple[bool, dict[str, Any]]], statement: PrivacyStatemen
         heard = f"as if {entry['effective']:,.0f} of {entry['people']:,} people were heard alike"
         again = "" if is_new else "; answered before, and free"
         out.print(f"  {heard}{again}", style="dim", soft_wrap=True)
+        if not is_new and "how" in entry:  # what it promised then, whatever is said now
+            out.print(f"  {entry['how']}", style="dim", soft_wrap=True)
         for note in entry["notes"]:
             out.print(f"  • {note}", soft_wrap=True)
     if statement is not None:

@@ -128,7 +128,7 @@ def personalised_exponential(
     epsilons: ArrayLike,
     *,
     exact: bool = False,
-    neighbours: Neighbours = Neighbours.ANY_CHANGE,
+    neighbours: Neighbours = Neighbours.REPLACE,
     noise: WordSource | None = None,
     query: int = 0,
     account: Accountant | None = None,
@@ -148,8 +148,9 @@ def personalised_exponential(
     exact : bool, default=False
         Whether distances are sums of budgets that were rounded down to multiples of 2**-30, as the functions
         beside this one make them. Otherwise one such step more is charged, for rounding.
-    neighbours : Neighbours, default=ANY_CHANGE
-        What the distances are about: of what kind a change is.
+    neighbours : Neighbours, default=REPLACE
+        What the distances are about: of what kind a change is. Those of :func:`median_distances` hold for
+        replacement alone; for those of :func:`count_distances`, ``ANY_CHANGE`` is true as well.
     noise, query, account
         As in :func:`~collegium.mechanisms.selection.exponential`.
 
@@ -232,8 +233,9 @@ def median_distances(values: ArrayLike, epsilons: ArrayLike, candidates: ArrayLi
     """How much of people's budgets must be replaced for each candidate to be the lower median.
 
     The lower median of n values is the ⌈n/2⌉-th smallest. A candidate becomes it if the cheapest people on
-    the side that is too heavy have the candidate instead. Distances are about values that are replaced:
-    with people who come or go, :func:`~collegium.mechanisms.quantiles.weighted_quantile` is the mechanism.
+    the side that is too heavy have the candidate instead. Distances are about values that are replaced, and
+    nothing else: a person who goes moves all ranks, and may lose ten times their ε. With people who come or
+    go, :func:`~collegium.mechanisms.quantiles.weighted_quantile` is the mechanism.
 
     Parameters
     ----------
@@ -271,7 +273,7 @@ def utility_aware(
     sensitivity: float,
     *,
     share: float = 0.5,
-    neighbours: Neighbours = Neighbours.ANY_CHANGE,
+    neighbours: Neighbours = Neighbours.REPLACE,
     noise: WordSource | None = None,
     query: int = 0,
     account: Accountant | None = None,
