@@ -268,3 +268,9 @@ def test_one_cell_changes_the_type_of_a_column_and_nobody_elses_value(cell: Any)
         before = one.arrays(pd.DataFrame({name: [3, *cells]}), [name])[name]
         after = one.arrays(pd.DataFrame({name: [cell, *cells]}), [name])[name]
         assert before[1:].tolist() == after[1:].tolist()
+
+
+def test_bounds_whose_squares_are_no_floats_are_refused_before_anything_is_asked():
+    with pytest.raises(InputError, match="bounds must be"):
+        Schema({"x": {"kind": "number", "bounds": [0, 1e300]}})
+    assert Schema({"x": {"kind": "number", "bounds": [0, 1e60]}})["x"].upper == 1e60

@@ -22,6 +22,7 @@ KINDS = (NUMBER, WHOLE, CATEGORY, FLAG, TEXT)
 FLAG_KEYS = ("no", "yes")
 MOST_KEYS = 10_000
 """Categories or bins of one column."""
+_LARGEST = 1e60  # squares of larger numbers, times many people, leave the range of floats
 _MOST_EXACT = 2**53
 _SINGLE_VALUES = 50  # a whole column with at most so many values is shown value by value
 _BINS = 10
@@ -237,7 +238,7 @@ class Column:
         numbers = {"bounds": self.bounds, "bins": self.bins, "step": [self.step or 1]}
         for name, given_numbers in numbers.items():
             for number in given_numbers:
-                check_number(name, number, above=-math.inf, below=math.inf)
+                check_number(name, number, least=-_LARGEST, most=_LARGEST)
                 if whole and (number != round(number) or abs(number) > _MOST_EXACT):
                     raise InputError(
                         f"{name} must be whole below 2^53 for a column of kind whole, got {shown(number)}: "
