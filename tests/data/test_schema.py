@@ -271,6 +271,6 @@ def test_one_cell_changes_the_type_of_a_column_and_nobody_elses_value(cell: Any)
 
 
 def test_bounds_whose_squares_are_no_floats_are_refused_before_anything_is_asked():
-    with pytest.raises(InputError, match="bounds must be"):
+    with pytest.raises(InputError, match="bounds must"):
         Schema({"x": {"kind": "number", "bounds": [0, 1e300]}})
     assert Schema({"x": {"kind": "number", "bounds": [0, 1e60]}})["x"].upper == 1e60
