@@ -152,7 +152,9 @@ class Column:
         if self._has_few_values:
             n_values = int(self.width // self.grid) + 1
             return tuple(self.lower + place * self.grid for place in range(n_values + 1))
-        return tuple(float(edge) for edge in np.linspace(self.lower, self.upper, _BINS + 1))
+        equal = np.linspace(self.lower, self.upper, _BINS + 1).tolist()
+        digits = 0 if self.kind == WHOLE else 3 - math.floor(math.log10(self.width))
+        return (self.lower, *(round(edge, digits) + 0.0 for edge in equal[1:-1]), self.upper)
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
