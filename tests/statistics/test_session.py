@@ -435,3 +435,20 @@ def test_the_range_that_a_price_buys_costs_no_more(price: float) -> None:
     eta = range_for(np.array([price]), laplace=False)
     cost = float(BoundedRange(eta).mu_squared[0]) ** 0.5
     assert price * (1 - 1e-6) < cost <= price
+
+
+def test_noise_is_not_taken_for_an_answer():
+    frame = pd.DataFrame({"age": [30, 40, 50, 60, 70], "sex": ["F", "M", "F", "M", "F"]})
+    schema = Schema(
+        {
+            "age": {"kind": "whole", "bounds": [18, 90]},
+            "sex": {"kind": "category", "categories": ["F", "M"]},
+        }
+    )
+    few = Statistics(frame, 0.1, schema=schema, noise_seed=3)
+    for answer in (few.mean("age"), few.std("age"), few.median("age"), few.count("sex == 'F'")):
+        nothing = np.isnan(answer.value) or "this says nothing" in " ".join(answer.notes)
+        assert nothing, answer
+    assert "2 of 2 values say nothing" in " ".join(few.histogram("sex").notes)
+    many = pd.concat([frame] * 2000, ignore_index=True)
+    assert not Statistics(many, 1.0, schema=schema, noise_seed=3).mean("age").notes

@@ -150,5 +150,5 @@ def _as_arrow(frame: Any) -> Any:
 
 def _lacks(name: str, columns: list[str]) -> InputError:
     return InputError(
-        f"the table has no column {name!r}, which the schema names: {nearest(name, columns)}"
+        f"the table has no column {name!r}, which is asked for: {nearest(name, columns)}"
     )

@@ -398,6 +398,29 @@ class Answering:
             )
         return tuple(notes)
 
+    def _says_nothing(self, asked: Asked, cells: pd.DataFrame) -> tuple[str, ...]:
+        """A note where errors are as large as all that is possible: noise must not be taken for an answer."""
+        if asked.columns and asked.kind not in ("histogram", "crosstab"):
+            column = self.schema[asked.columns[0]]
+            highest = {"var": column.width**2 / 4, "std": column.width / 2}.get(asked.kind)
+            ends = (column.lower, column.upper) if highest is None else (0.0, highest)
+        else:
+            ends = 0.0, float(self._table.sizes.sum()) * self._most_rows
+        if asked.kind not in ("count", "histogram", "crosstab", "mean", "quantile", "var", "std"):
+            return ()
+        whole = (cells["lower"] <= ends[0]) & (cells["upper"] >= ends[1])
+        drowned = int((whole | (4 * cells["standard_error"] >= ends[1] - ends[0])).sum())
+        if not drowned:
+            return ()
+        which = (
+            "this says nothing"
+            if len(cells) == 1
+            else f"{drowned} of {len(cells)} values say nothing"
+        )
+        return (
+            f"{which}: the noise is as large as all that is possible; spend more on it, or ask more people",
+        )
+
     def _finished(
         self,
         question: Question,
@@ -408,6 +431,7 @@ class Answering:
         matrix: pd.DataFrame | None = None,
         groups: pd.DataFrame | None = None,
     ) -> Answer:
+        notes = (*self._says_nothing(question.asked, cells), *notes)
         sizes, weights = self._table.sizes, weighing.weights
         index = pd.Index(list(self._table.groups), name="group")
         represented = pd.DataFrame(

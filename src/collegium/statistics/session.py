@@ -441,10 +441,10 @@ class Statistics(Answering):
         if self._closed:
             raise InputError("this session is closed: open another one to ask more")
         if share > self._left * (1 + 1e-9) or share <= 0:
+            rest = "ask with spend=1.0 for the rest, or " if self._left > 1e-6 else ""
             raise BudgetExceededError(
                 f"the session has {self._left:.1%} of its share left, and {asked} would take {share:.1%}: "
-                "nothing was asked or spent; ask with spend=1.0 for the rest, or plan more questions at the "
-                "start (questions=…)"
+                f"nothing was asked or spent; {rest}plan more questions at the start (questions=…)"
             )
         share = min(share, self._left)
         query = self._queries
