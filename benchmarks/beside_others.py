@@ -138,7 +138,7 @@ def theirs(
 
 def root_mean_square(found: Any, truth: Any) -> float:
     """Over all repetitions and groups."""
-    return float(np.sqrt(np.nanmean((np.asarray(found, dtype=float) - np.asarray(truth)) ** 2)))
+    return float(np.sqrt(np.mean((np.asarray(found, dtype=float) - np.asarray(truth)) ** 2)))
 
 
 def main() -> None:
@@ -220,7 +220,14 @@ def ours(
             else:
                 answer = getattr(session, kind)(column, **({"by": by} if by else {}))
             answers.append(np.atleast_1d(answer.value))
-    return {way: root_mean_square(answers, truth) for way, answers in found.items()}
+    # What is withheld ("too few people to say") counts as the middle of the bounds.
+    withheld = float(np.mean(np.isnan(np.array(found["ours"], dtype=float))))
+    middle = (schema[column].lower + schema[column].upper) / 2
+    errors = {
+        way: root_mean_square(np.nan_to_num(np.array(answers, dtype=float), nan=middle), truth)
+        for way, answers in found.items()
+    }
+    return {**errors, "withheld": withheld}
 
 
 if __name__ == "__main__":

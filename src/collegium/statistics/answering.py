@@ -348,8 +348,10 @@ class Answering:
         known = np.array([True])
         if counting is not None and sums is not None:
             rows = sums.noisy(self._noise, query, "rows")[:, 0]
-            known = rows > 3 * math.sqrt(counting.noise_variance)
-            rows = np.maximum(rows, 1.0)
+            sd = math.sqrt(counting.noise_variance)
+            known = rows > sd  # otherwise there may be nobody at all
+            # Where it is not clear how many there are, intervals are those of fewer.
+            rows = np.maximum(np.where(rows > 3 * sd, rows, rows - sd), 1e-3)
         shares = np.clip(rows / heard.total, 1 / heard.n, 1.0)
         found = quantiles.estimate(
             ranks,
