@@ -452,3 +452,28 @@ def test_noise_is_not_taken_for_an_answer():
     assert "2 of 2 values say nothing" in " ".join(few.histogram("sex").notes)
     many = pd.concat([frame] * 2000, ignore_index=True)
     assert not Statistics(many, 1.0, schema=schema, noise_seed=3).mean("age").notes
+
+
+def test_how_many_rows_people_have_is_not_taken_from_how_many_people_there_are() -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.normal(5, 1, 1600).round(2), "g": rng.choice(["a", "b"], 1600)})
+    columns: dict[str, dict[str, Any]] = {
+        "x": {"kind": "number", "bounds": [0, 10], "mean": 5.0, "sd": 1.0},
+        "g": {"kind": "category", "categories": ["a", "b"], "shares": {"a": 0.5, "b": 0.5}},
+    }
+    for most, owners, compared in ((4, np.arange(1600) // 4, False), (1, np.arange(1600), True)):
+        schema = Schema(columns, rows_per_owner=most)
+        given = rows.assign(who=owners, level="all")
+        policy = Policy({"all": 1.0}, delta=1e-5)
+        ask = Statistics(given, policy, privacy="level", owner="who", schema=schema, noise_seed=1)
+        assert ask.mean("x").facts is not None
+        assert (ask.sum("x").facts is not None) is compared
+        assert (ask.histogram("g").facts is not None) is compared
+
+
+def test_a_column_of_too_many_steps_is_named() -> None:
+    schema = Schema({"cost": {"kind": "number", "bounds": [0, 20000], "step": 0.01}})
+    ask = Statistics(pd.DataFrame({"cost": np.ones(50)}), 1.0, schema=schema)
+    with pytest.raises(InputError, match=r"^column 'cost' has 2,000,001 steps"):
+        ask.median("cost")
+    assert ask.left()["share_left"].eq(1).all()

@@ -458,7 +458,8 @@ class Answering:
         heard = weights > 0
         effective = effective_people(weights[heard], sizes[heard])
         rule = "everybody alike, then level by level" if question.calibrated else question.weights
-        known = known_of(question.asked, self.schema, int(sizes.sum()))
+        people = int(sizes.sum())
+        known = known_of(question.asked, self.schema, people if self._most_rows == 1 else None)
         facts = beside_facts(cells, known) if known else None
         if facts is not None:
             notes = (*notes, in_words(facts, question.calibrated))

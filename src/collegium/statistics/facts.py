@@ -13,20 +13,24 @@ from collegium.statistics.language import Asked
 _FAR = 3.0  # standard errors: by chance, one answer in 370
 
 
-def known_of(asked: Asked, schema: Schema, n: int) -> dict[str, float]:
+def known_of(asked: Asked, schema: Schema, n: int | None) -> dict[str, float]:
     """What the schema says about a question to everybody, by key ("" for a single number).
 
-    ``n``: people.
+    ``n``: rows; None where an owner may have several, and nothing public says how many there are.
     """
     if not asked.where.is_everybody or asked.by or len(asked.columns) != 1:
         return {}
     column = schema[asked.columns[0]]
     if asked.kind == "sum" and column.missing:
         return {}
-    if asked.kind in ("mean", "sum") and column.mean is not None:
-        return {"": column.mean * (n if asked.kind == "sum" else 1)}
+    if asked.kind == "mean" and column.mean is not None:
+        return {"": column.mean}
     if asked.kind == "std" and column.sd is not None:
         return {"": column.sd}
+    if n is None:
+        return {}
+    if asked.kind == "sum" and column.mean is not None:
+        return {"": column.mean * n}
     if asked.kind == "histogram" and column.kind == FLAG and column.mean is not None:
         return dict(zip(FLAG_KEYS, (n * (1 - column.mean), n * column.mean), strict=True))
     if asked.kind == "histogram":

@@ -51,7 +51,7 @@ def range_for(price: Floats, laplace: bool) -> Floats:
     return np.asarray(2 * (log_ndtr(price / 2) - log_ndtr(-price / 2)) * (1 - 2.0**-30))
 
 
-def candidates_of(column: Column) -> Floats:
+def candidates_of(column: Column, name: str) -> Floats:
     """What may come out: public.
 
     Raises InputError if the schema's steps are too many.
@@ -62,7 +62,7 @@ def candidates_of(column: Column) -> Floats:
     number = math.floor(column.width / step * (1 + 1e-12)) + 1
     if number > MOST_CANDIDATES:
         raise InputError(
-            f"column {column!r} has {number:,} steps between its bounds, and at most {MOST_CANDIDATES:,} can "
+            f"column {name!r} has {number:,} steps between its bounds, and at most {MOST_CANDIDATES:,} can "
             "be told apart: give it a larger step in the schema"
         )
     return np.asarray(column.lower + step * np.arange(number), dtype=np.float64)
@@ -88,7 +88,7 @@ class Ranks:
         weighing: Weighing,
     ) -> Ranks:
         """Add up the weights of all rows, each at the candidate that is nearest to its value."""
-        candidates = candidates_of(about)
+        candidates = candidates_of(about, column)
         n_cells, n = len(features.keys), len(candidates)
         if n_cells * n > _MOST_PLACES:
             raise InputError(
