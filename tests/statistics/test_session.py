@@ -449,6 +449,7 @@ def test_noise_is_not_taken_for_an_answer():
     for answer in (few.mean("age"), few.std("age"), few.median("age"), few.count("sex == 'F'")):
         nothing = np.isnan(answer.value) or "this says nothing" in " ".join(answer.notes)
         assert nothing, answer
+        assert "nothing:" in str(answer) or "too few" in str(answer)
     assert "2 of 2 values say nothing" in " ".join(few.histogram("sex").notes)
     many = pd.concat([frame] * 2000, ignore_index=True)
     assert not Statistics(many, 1.0, schema=schema, noise_seed=3).mean("age").notes

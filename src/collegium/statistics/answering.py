@@ -247,6 +247,7 @@ class Answering:
 
         value, error = estimates.matrices(sums[0], heard, features, columns, self._laplace, of)
         margin = heard.margin(0.0, 1.0) * error
+        most = 1.0 if asked.kind == "corr" else math.inf
         if asked.kind == "ridge":
             index = pd.Index(["(intercept)", *names[1:]], name="coefficient")
             matrix = pd.DataFrame({"value": value, "standard_error": error}, index=index)
@@ -257,8 +258,8 @@ class Answering:
             {
                 "value": value.ravel(),
                 "standard_error": error.ravel(),
-                "lower": (value - margin).ravel(),
-                "upper": (value + margin).ravel(),
+                "lower": np.maximum(value - margin, -most).ravel(),
+                "upper": np.minimum(value + margin, most).ravel(),
                 "population_error": math.nan,
             },
             index=index,

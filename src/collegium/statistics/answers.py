@@ -137,14 +137,21 @@ class Answer:
         }
 
     def __str__(self) -> str:
+        nothing = [note for note in self.notes if "nothing:" in note]
         if self._is_one:
-            return f"{self.question}: {self._in_words(self.cells.iloc[0])}"
+            said = f"{self.question}: {self._in_words(self.cells.iloc[0])}"
+            return "; ".join([said, *nothing])
         lines = [
             f"  {_key(key)}: {self._in_words(row)}" for key, row in list(self.cells.iterrows())[:40]
         ]
         more = len(self.cells) - len(lines)
         return "\n".join(
-            [f"{self.question}:", *lines, *([f"  … and {more:,} more"] if more > 0 else [])]
+            [
+                f"{self.question}:",
+                *lines,
+                *([f"  … and {more:,} more"] if more > 0 else []),
+                *nothing,
+            ]
         )
 
     __repr__ = __str__

@@ -135,14 +135,10 @@ class Heard:
         heard = self.n * share
         people = spread * heard / max(heard - 1, 1.0) * self.unequal / share
         margin = self.margin(noise, people if wide is None else people * wide / max(spread, 1e-300))
-        return Estimate(
-            value,
-            noise,
-            people,
-            spread / heard,
-            min(max(lower, value - margin), upper),
-            max(min(upper, value + margin), lower),
-        )
+        low, high = max(lower, value - margin), min(upper, value + margin)
+        if low >= high:  # nothing that is possible is near: that says nothing
+            low, high = lower, upper
+        return Estimate(value, noise, people, spread / heard, low, high)
 
 
 def count(sums: Floats, heard: Heard) -> Estimate:
