@@ -286,7 +286,8 @@ def _show(entries: list[tuple[bool, dict[str, Any]]], statement: PrivacyStatemen
         if not is_new and "how" in entry:  # what it promised then, whatever is said now
             out.print(f"  {entry['how']}", style="dim", soft_wrap=True)
         for note in entry["notes"]:
-            out.print(f"  • {note}", soft_wrap=True)
+            if note not in entry["text"]:
+                out.print(f"  • {note}", soft_wrap=True)
     if statement is not None:
         if statement.large_deltas:
             out.print(f"{statement.large_deltas}.", style="bold yellow", soft_wrap=True)

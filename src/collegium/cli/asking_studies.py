@@ -75,7 +75,8 @@ def run_and_show(config: StudyConfig, folder: Path, as_json: bool) -> None:
         for line in answer["text"].splitlines():
             out.print(line, soft_wrap=True)
         for note in answer["notes"]:
-            out.print(f"  • {note}", soft_wrap=True)
+            if note not in answer["text"]:
+                out.print(f"  • {note}", soft_wrap=True)
     for question in result.lost:
         out.print(f"{question}: paid for, and lost in a crash; it is not drawn again.")
     out.print(privacy_table(result.privacy))
