@@ -80,7 +80,7 @@ def parse_where(text: str | None, schema: Schema) -> Where:
     schema: did you mean 'age'?
     """
     if text is not None and not isinstance(text, str):
-        raise InputError(f'where must be text, such as "age >= 40", got {shown(text)}')
+        raise InputError(f'where must be text, such as "age >= 40", got a {type(text).__name__}')
     if text is None or not text.strip():
         return EVERYBODY
     if is_sql(text):
