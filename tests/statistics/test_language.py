@@ -270,6 +270,6 @@ def test_a_condition_comes_back_from_its_text_and_meets_no_row_that_its_negation
 
 def test_a_column_of_rows_given_as_a_condition_is_not_repeated_in_the_message():
     schema = Schema({"age": {"kind": "whole", "bounds": [17, 90]}})
-    with pytest.raises(InputError, match="got a list$") as refused:
+    with pytest.raises(InputError, match=r"got a list$") as refused:
         parse_where([4711, 4712], schema)
     assert "4711" not in str(refused.value)
