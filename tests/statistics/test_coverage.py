@@ -15,7 +15,7 @@ from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Neighbours
 from collegium.statistics import estimates
 from collegium.statistics.estimates import Estimate, half_width
-from collegium.statistics.features import features_of
+from collegium.statistics.features import SPREAD_SHARE, features_of
 from collegium.statistics.language import parse_question
 from collegium.statistics.planned import trade_of
 from collegium.statistics.sums import Weighing
@@ -58,12 +58,12 @@ def repeated(
     asked, arrays = parse_question(question, schema), schema.arrays(frame)
     column = schema[asked.columns[0]] if asked.columns else None
     measured = column is not None and column.sd is None and column.kind != "flag"
-    features = features_of(asked, schema, laplace, measured, True)
+    features = features_of(asked, schema, laplace, SPREAD_SHARE * measured, True)
     diameter = features.diameter(Neighbours.ADD_OR_REMOVE, laplace)
     trade = trade_of(asked, schema, features, N, diameter, laplace)
     weights = trade.weights(rule, np.array(prices), SIZES)
     weighing = Weighing.of(weights, laplace, 1, diameter)
-    heard = estimates.Heard.of(weighing, SIZES, 0.95)
+    heard = estimates.Heard.of(weighing, SIZES, 0.95, features.spread)
     cells, values = features.read(arrays)
     phi = np.where((cells >= 0)[:, None], values, 0.0)
     rows = np.ones(N, bool) if asked.where.is_everybody else asked.where.mask(arrays)
@@ -73,8 +73,8 @@ def repeated(
         if column is None:
             return estimates.count(sums, heard)
         if asked.kind == "sum":
-            return estimates.total(sums, heard, features, column, laplace)
-        return estimates.mean(sums, heard, features, column, laplace)
+            return estimates.total(sums, heard, features, column)
+        return estimates.mean(sums, heard, features, column)
 
     truth = (
         float(rows.sum())

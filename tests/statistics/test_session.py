@@ -121,7 +121,7 @@ def test_a_share_of_what_is_left() -> None:
     assert (
         ask.answers[0].paid["share"].max(),
         ask.answers[1].paid["share"].max(),
-    ) == pytest.approx((0.25, 0.25), rel=1e-6)
+    ) == pytest.approx((0.25, 0.25), rel=1e-5)
     with pytest.raises(BudgetExceededError):
         ask.median("age", spend=1.0)
 

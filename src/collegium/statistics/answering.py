@@ -25,9 +25,10 @@ from collegium.statistics.answers import Answer, table_of
 from collegium.statistics.calibrated import PerPerson, by_group
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.facts import beside_facts, in_words, known_of
-from collegium.statistics.features import Features, features_of
+from collegium.statistics.features import SPREAD_SHARE, Features, features_of, scales
 from collegium.statistics.language import Asked
 from collegium.statistics.planned import Trade, trade_of, wasted
+from collegium.statistics.rounds import SPREAD_IN_FIRST, Rounds
 from collegium.statistics.sums import Sums, Weighing
 from collegium.statistics.tables import Table
 from collegium.statistics.weights import effective_people, staircase
@@ -50,6 +51,14 @@ class Question:
     expected: float | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """An answer in two rounds: what people weigh in them, and how either reads rows."""
+
+    rounds: Rounds
+    features: tuple[Features, Features]
+
+
 class Answering:
     """What a session needs to answer one question: a base of :class:`~collegium.Statistics`."""
 
@@ -65,7 +74,10 @@ class Answering:
     _left: float
     _kept: float
     _charged: list[Event]
+    _granted: dict[bool, Floats]
     _spending: StatisticsSpending | None
+    _charges_at_most = False
+    """Whether an answer is charged as what it may cost, by public numbers alone."""
 
     @property
     def _laplace(self) -> bool:
@@ -94,17 +106,16 @@ class Answering:
         return "laplace" if laplace < gaussian else "gaussian"
 
     def _limits(self, laplace: bool) -> Floats:
-        """What each group grants: ε, or μ."""
-        groups = self._table.groups.values()
-        if laplace:
-            found = np.array([one.epsilon for one in groups])
-        else:
-            fresh = GaussianAccountant(
-                [one.epsilon for one in groups], [one.delta for one in groups]
-            )
-            found = np.asarray(fresh.remaining().mu)
-        finite = found[np.isfinite(found)]
-        return np.where(np.isfinite(found), found, finite.max() if finite.size else _UNLIMITED)
+        """What each group grants: ε, or μ; what grants anything as much as the most generous of the others."""
+        if laplace not in self._granted:
+            groups = self._table.groups.values()
+            epsilon = [one.epsilon for one in groups]
+            fresh = GaussianAccountant(epsilon, [one.delta for one in groups])
+            found = np.asarray(epsilon if laplace else fresh.remaining().mu)
+            finite = found[np.isfinite(found)]
+            most = finite.max() if finite.size else _UNLIMITED
+            self._granted[laplace] = np.where(np.isfinite(found), found, most)
+        return self._granted[laplace]
 
     def _prices(self, share: float) -> Floats:
         """What each group may pay for a share of the session: ε, or μ."""
@@ -128,9 +139,10 @@ class Answering:
         )
         return dict(zip(self._account.names, own.preview(event).tolist(), strict=True))
 
-    def _features(self, asked: Asked) -> Features:
-        once = self._most_rows == 1
-        return features_of(asked, self.schema, self._laplace, self._unequal(asked), once)
+    def _features(self, asked: Asked, spread: float = SPREAD_SHARE) -> Features:
+        """How a question reads rows. ``spread``: share of its price that measures how much values differ."""
+        share = spread if self._unequal(asked) else 0.0
+        return features_of(asked, self.schema, self._laplace, share, self._most_rows == 1)
 
     @property
     def _most_rows(self) -> int:
@@ -141,7 +153,8 @@ class Answering:
         """Whether it is worth measuring how much values spread: not of a flag, whose mean says it."""
         limits = self._limits(self._laplace)
         columns = [self.schema[name] for name in asked.columns]
-        known = bool(columns) and (columns[0].sd is not None or columns[0].kind == FLAG)
+        whole = asked.kind == "mean" or (asked.where.is_everybody and not asked.by)
+        known = bool(columns) and (columns[0].kind == FLAG or (columns[0].sd is not None and whole))
         return bool(np.ptp(limits) > 0) and not known
 
     def _trade(self, asked: Asked, features: Features, expected: float | None = None) -> Trade:
@@ -160,11 +173,10 @@ class Answering:
 
     def _known_number(self, question: Question) -> Answer:
         n = float(self._table.sizes.sum())
-        ones = Weighing.of(np.ones(len(self._table.sizes)), self._laplace, 1, 1.0)
         nothing = Nothing(len(self._table.sizes), neighbours=self._neighbours)
         cells = table_of([Estimate(n, 0.0, 0.0, 0.0, n, n)], None)
         said = ("how many people there are in each group is public: nothing was drawn or spent",)
-        return self._finished(question, cells, ones, nothing, said)
+        return self._finished(question, cells, np.ones(len(self._table.sizes)), nothing, said)
 
     def _charge(self, events: Sequence[Event], share: float) -> Event:
         event = events[0] if len(events) == 1 else Composition(tuple(events))
@@ -175,40 +187,80 @@ class Answering:
 
     def _events(self, question: Question, share: float) -> list[Event]:
         """What an answer will be charged as: public."""
-        features = self._features(question.asked)
         if question.asked.kind == "quantile":
-            return self._levels(question, share, features)[2]
-        return self._weighings(question, share, features)[1]
+            return self._levels(question, share, self._features(question.asked))[2]
+        return [event for _, event in self._steps(question, share, self._learning(question, share))]
 
-    def _weighings(
-        self, question: Question, share: float, features: Features
-    ) -> tuple[list[Weighing], list[Event]]:
-        prices, sizes = self._prices(share), self._table.sizes
+    def _learning(self, question: Question, share: float) -> Learning | None:
+        """Two rounds, where the spread that decides on weights is not public and can be learnt."""
+        asked = question.asked
+        learnt = asked.counts or asked.kind in ("mean", "sum")
+        if self._laplace or not learnt or question.calibrated or question.weights != "saturating":
+            return None
+        features = self._features(asked, SPREAD_IN_FIRST), self._features(asked, 0.0)
+        trade = self._trade(asked, features[1], question.expected)
+        if trade.known:
+            return None
+        diameters = [one.diameter(self._neighbours, False) for one in features]
+        rounds = Rounds.of(
+            self._prices(share),
+            self._table.sizes,
+            trade.noise / diameters[1] ** 2,
+            trade.spread,
+            (diameters[0], diameters[1]),
+            features[0].spread,
+        )
+        return None if rounds is None else Learning(rounds, features)
+
+    def _step(self, features: Features, weights: Floats) -> tuple[Sums, Event]:
+        """Sums in which people weigh what they pay, and what these are charged as."""
         diameter = features.diameter(self._neighbours, self._laplace)
+        weighing = Weighing.of(weights, self._laplace, self._most_rows, diameter)
+        return Sums(features, weighing), weighing.event(diameter, self._neighbours)
+
+    def _steps(
+        self, question: Question, share: float, learning: Learning | None
+    ) -> list[tuple[Sums, Event]]:
+        """What is added up for an answer, and what it is charged as, by public numbers."""
+        if learning is not None:
+            paid = learning.rounds.paid_first, learning.rounds.paid_second
+            return [
+                self._step(one, weights)
+                for one, weights in zip(learning.features, paid, strict=True)
+            ]
+        features, prices = self._features(question.asked), self._prices(share)
         if question.calibrated:
-            steps = staircase(prices) if not self._laplace else _differences(prices)
+            stairs = staircase(prices) if not self._laplace else _differences(prices)
         else:
             trade = self._trade(question.asked, features, question.expected)
-            steps = [trade.weights(question.weights, prices, sizes)]
-        weighings = [self._weighing(step, diameter) for step in steps]
-        return weighings, [one.event(diameter, self._neighbours) for one in weighings]
+            stairs = [trade.weights(question.weights, prices, self._table.sizes)]
+        return [self._step(features, weights) for weights in stairs]
 
-    def _sums(self, question: Question, share: float, query: int) -> Answer:
-        asked = question.asked
-        features = self._features(asked)
-        prices, sizes = self._prices(share), self._table.sizes
-        trade = self._trade(asked, features, question.expected)
-        weighings, events = self._weighings(question, share, features)
-        all_sums = [Sums(features, weighing) for weighing in weighings]
+    def _added(self, asked: Asked, features: Features, all_sums: Sequence[Sums]) -> None:
         for batch in self._table.batches(asked.needs):
             read = features.read(batch.arrays)
             for sums in all_sums:
                 sums.add(batch, read)
-        event = self._charge(events, share)
-        noisy = [
-            sums.noisy(self._noise, query, f"sums {step}") for step, sums in enumerate(all_sums)
-        ]
-        heard = Heard.of(weighings[0], sizes, self.confidence)
+
+    def _sums(self, question: Question, share: float, query: int) -> Answer:
+        asked, sizes = question.asked, self._table.sizes
+        learning = self._learning(question, share)
+        steps = self._steps(question, share, learning)
+        weighings = [sums.weighing for sums, _ in steps]
+        if learning is None:
+            features = self._features(asked)
+            self._added(asked, features, [sums for sums, _ in steps])
+            event = self._charge([one for _, one in steps], share)
+            noisy = [
+                sums.noisy(self._noise, query, f"sums {step}")
+                for step, (sums, _) in enumerate(steps)
+            ]
+            weights = weighings[0].weights
+            heard = Heard.of(weighings[0], sizes, self.confidence, features.spread)
+        else:
+            features = learning.features[1]
+            heard, weights, both, event = self._learnt(question, share, query, learning, steps)
+            noisy = [both]
         matrix = None
         if asked.kind in ("cov", "corr", "ridge"):
             cells, matrix = self._matrix(question, noisy[0], heard, features)
@@ -218,18 +270,58 @@ class Answering:
         groups = None
         if question.calibrated and len(features.keys) == 1:
             one_cell = [one[0] for one in noisy]
-            groups = self._by_group(asked, prices, weighings, one_cell, features, cells)
-        notes = self._notes(question, trade, prices)
-        return self._finished(question, cells, weighings[0], event, notes, matrix, groups)
+            groups = self._by_group(
+                asked, self._prices(share), weighings, one_cell, features, cells
+            )
+        notes = self._notes(question, share)
+        return self._finished(question, cells, weights, event, notes, matrix, groups)
+
+    def _learnt(
+        self,
+        question: Question,
+        share: float,
+        query: int,
+        learning: Learning,
+        steps: list[tuple[Sums, Event]],
+    ) -> tuple[Heard, Floats, Floats, Event]:
+        """Draw two rounds (:mod:`~collegium.statistics.rounds`).
+
+        Returns how people were heard, what each group weighs, the noisy sums, and what was charged.
+        """
+        asked, sizes, rounds = question.asked, self._table.sizes, learning.rounds
+        first, events = steps[0][0], [event for _, event in steps]
+        self._added(asked, learning.features[0], [first])
+        event = self._charge(events if self._charges_at_most else events[:1], share)
+        noisy = first.noisy(self._noise, query, "first round")
+        heard = Heard.of(first.weighing, sizes, self.confidence, learning.features[0].spread)
+        at_least = noisy
+        if asked.kind == "mean":
+            at_least = [estimates.with_rows(cell, heard, learning.features[0]) for cell in noisy]
+        found = [self._estimate(asked, cell, heard, learning.features[0]) for cell in at_least]
+        most = math.inf
+        if asked.counts:  # shares of cells add up to 1 at most
+            cells = len(found)
+            most = (heard.n * heard.most) ** 2 / heard.n * max(0.25, 1 - 1 / cells)
+        # Weights are whole steps of the largest: rounded down as those that are charged at most.
+        limit = steps[1][0].weighing.weights * float(rounds.paid_second.max()) * (1 - 2.0**-50)
+        paid = np.minimum(rounds.second(sizes, found, most), limit)
+        second, own = self._step(learning.features[1], paid)
+        self._added(asked, learning.features[1], [second])
+        if not self._charges_at_most:
+            event = Composition((event, self._charge([own], 0.0)))
+        again = second.noisy(self._noise, query, "second round")
+        both = first.weighing.weights, second.weighing.weights
+        whole = heard, Heard.of(second.weighing, sizes, self.confidence)
+        return *rounds.together(sizes, whole, both, (noisy, again)), event
 
     def _estimate(self, asked: Asked, sums: Floats, heard: Heard, features: Features) -> Estimate:
-        if asked.kind in ("count", "histogram", "crosstab"):
+        if asked.counts:
             return estimates.count(sums, heard)
         column = self.schema[asked.columns[0]]
         if asked.kind == "mean":
-            return estimates.mean(sums, heard, features, column, self._laplace)
+            return estimates.mean(sums, heard, features, column)
         if asked.kind == "sum":
-            return estimates.total(sums, heard, features, column, self._laplace)
+            return estimates.total(sums, heard, features, column)
         return estimates.variance(sums, heard, features, column, self._laplace, asked.kind == "std")
 
     def _matrix(
@@ -279,7 +371,7 @@ class Answering:
         sizes, one = self._table.sizes, cells.iloc[0]
         n = int(sizes.sum())
         column = self.schema[asked.columns[0]] if asked.kind in ("mean", "sum") else None
-        first, _ = estimates.scales(features, self._laplace)
+        first, _ = scales(features.spread, self._laplace)
         ratio = asked.kind == "mean" and not features.everybody
         value = PerPerson(column, first, ratio, features.everybody)
         per_person = 1.0 if asked.kind == "mean" else 1 / n
@@ -332,8 +424,7 @@ class Answering:
         asked = question.asked
         features = self._features(asked)
         column, name = self.schema[asked.columns[0]], asked.columns[0]
-        sizes, prices = self._table.sizes, self._prices(share)
-        trade = self._trade(asked, features, question.expected)
+        sizes = self._table.sizes
         levels, counting, events = self._levels(question, share, features)
         weighing = levels.weighing
         ranks = quantiles.Ranks.of(
@@ -366,8 +457,8 @@ class Answering:
             query,
         )
         cells = table_of(found, self._index(asked, features))
-        notes = self._notes(question, trade, prices)
-        return self._finished(question, cells, weighing, event, notes)
+        notes = self._notes(question, share)
+        return self._finished(question, cells, weighing.weights, event, notes)
 
     def _plain_counts(self, asked: Asked) -> Features:
         """Count the rows in each cell that a quantile is asked of."""
@@ -383,10 +474,11 @@ class Answering:
             return pd.Index([key[0] for key in features.keys], name=names[0])
         return pd.MultiIndex.from_tuples(features.keys, names=names)
 
-    def _notes(self, question: Question, trade: Trade, prices: Floats) -> tuple[str, ...]:
+    def _notes(self, question: Question, share: float) -> tuple[str, ...]:
         notes = []
-        sizes = self._table.sizes
+        sizes, prices = self._table.sizes, self._prices(share)
         if question.weights == "proportional" and not question.calibrated:
+            trade = self._trade(question.asked, self._features(question.asked), question.expected)
             ratio = wasted(trade, "proportional", prices, sizes)
             if ratio > 1:
                 notes.append(
@@ -428,14 +520,14 @@ class Answering:
         self,
         question: Question,
         cells: pd.DataFrame,
-        weighing: Weighing,
+        weights: Floats,
         event: Event,
         notes: tuple[str, ...],
         matrix: pd.DataFrame | None = None,
         groups: pd.DataFrame | None = None,
     ) -> Answer:
         notes = (*self._says_nothing(question.asked, cells), *notes)
-        sizes, weights = self._table.sizes, weighing.weights
+        sizes = self._table.sizes
         index = pd.Index(list(self._table.groups), name="group")
         represented = pd.DataFrame(
             {

@@ -11,6 +11,7 @@ from collegium.data.schema_column import FLAG, TEXT, plain
 from collegium.errors import InputError
 from collegium.statistics.conditions import EVERYBODY, Where, name_text
 
+COUNTS = ("count", "histogram", "crosstab")
 ONE_NUMBER = ("sum", "mean", "var", "std", "quantile")
 NUMBERS = ("cov", "corr", "ridge")
 KINDS = ("count", *ONE_NUMBER, "histogram", "crosstab", *NUMBERS)
@@ -44,6 +45,11 @@ class Asked:
     def needs(self) -> tuple[str, ...]:
         """All columns that are looked at, sorted."""
         return tuple(sorted({*self.columns, *self.by, *self.where.columns}))
+
+    @property
+    def counts(self) -> bool:
+        """Whether all that matters of a row is in which cell it is."""
+        return self.kind in COUNTS
 
     def __str__(self) -> str:
         names = [name_text(name) for name in self.columns]

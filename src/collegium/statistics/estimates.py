@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from collegium.data.schema import Column
-from collegium.statistics.features import Features
+from collegium.statistics.features import Features, scales
 from collegium.statistics.sums import Weighing
 
 Floats = NDArray[np.float64]
@@ -80,7 +80,9 @@ class Heard:
     """How everybody was heard: public.
 
     ``noise``: variance of the noise on each coordinate. ``total``: Σ n_g w_g. ``n``: people. ``unequal``:
-    Σ n w²/W² - 1/n. ``most``: rows that one person counts for.
+    Σ n w²/W² - 1/n. ``most``: rows that one person counts for. ``main``: what coordinates of the value are
+    multiplied by. ``beside``: what that of the spread is, and ``beside_unequal``: Σ n w²/W² - 1/n there; 0:
+    there is none.
     """
 
     noise: float
@@ -90,21 +92,28 @@ class Heard:
     most: int
     laplace: bool
     confidence: float
+    main: float = 1.0
+    beside: float = 0.0
+    beside_unequal: float = 0.0
 
     @classmethod
-    def of(cls, weighing: Weighing, sizes: NDArray[np.int64], confidence: float) -> Heard:
-        """Say how people of so large groups are heard."""
-        w = weighing.weights
-        total, n = float(sizes @ w), int(sizes.sum())
-        unequal = max(0.0, float(sizes @ (w * w)) / total**2 - 1 / n)
+    def of(
+        cls, weighing: Weighing, sizes: NDArray[np.int64], confidence: float, spread: float = 0.0
+    ) -> Heard:
+        """Say how people of so large groups are heard, where the spread takes a share of the price."""
+        apart = unequal(weighing.weights, sizes)
+        main, beside = scales(spread, weighing.laplace)
         return cls(
             weighing.noise_variance,
-            total,
-            n,
-            unequal,
+            float(sizes @ weighing.weights),
+            int(sizes.sum()),
+            apart,
             weighing.most_rows,
             weighing.laplace,
             confidence,
+            main,
+            beside,
+            apart,
         )
 
     def margin(self, noise: float, people: float) -> float:
@@ -141,29 +150,36 @@ class Heard:
         return Estimate(value, noise, people, spread / heard, low, high)
 
 
+def unequal(weights: Floats, sizes: NDArray[np.int64]) -> float:
+    """Say how much less so weighted people say than all of them heard alike: Σ n w²/W² - 1/n."""
+    heard = float(sizes @ (weights * weights)) / float(sizes @ weights) ** 2
+    return max(0.0, heard - 1 / int(sizes.sum()))
+
+
 def count(sums: Floats, heard: Heard) -> Estimate:
     """How many rows (each person's at most ``most``) are in a cell."""
     mean = float(sums[0]) / heard.total
-    inside = min(max(mean, 0.0), float(heard.most))
+    noise = heard.noise / heard.total**2
+    inside, unsure = likely(mean, math.sqrt(noise), float(heard.most))
     times = float(heard.n) ** 2
     return heard.around(
         heard.n * mean,
-        times * heard.noise / heard.total**2,
-        times * inside * (heard.most - inside),
+        times * noise,
+        times * max(0.0, inside * (heard.most - inside) - unsure),
         lower=0.0,
         upper=float(heard.n * heard.most),
     )
 
 
-def mean(sums: Floats, heard: Heard, features: Features, column: Column, laplace: bool) -> Estimate:
+def mean(sums: Floats, heard: Heard, features: Features, column: Column) -> Estimate:
     """Mean of a column, over everybody or over those in a cell."""
-    main, beside = scales(features, laplace)
+    main = heard.main
     half, middle = column.width / 2, (column.lower + column.upper) / 2
     if features.everybody:
         at = float(np.clip(sums[0] / main / heard.total, -1, 1))
         noise = (half / main / heard.total) ** 2 * heard.noise
         largest = 1 - at * at
-        spread, wide = _spread(at, largest, sums, heard.total, beside, heard, features, column)
+        spread, wide = _spread(at, largest, sums, heard.total, heard, column)
         value = middle + half * float(sums[0]) / main / heard.total
         return heard.around(
             value, noise, half**2 * spread, 1.0, column.lower, column.upper, half**2 * wide
@@ -175,7 +191,7 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column, laplace
     f = min(max(a / rows, 0.0), 1.0)
     share = rows / heard.total
     largest = 4 * f * (1 - f)
-    spread, wide = _spread(2 * f - 1, largest, sums, rows, beside, heard, features, column)
+    spread, wide = _spread(2 * f - 1, largest, sums, rows, heard, column)
     estimate = heard.around(
         column.lower + column.width * f,
         (column.width / rows) ** 2 * one * ((1 - f) ** 2 + f**2),
@@ -196,13 +212,21 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column, laplace
     return Estimate(estimate.value, estimate.noise, estimate.people, estimate.sample, *both)
 
 
-def total(
-    sums: Floats, heard: Heard, features: Features, column: Column, laplace: bool
-) -> Estimate:
+def with_rows(sums: Floats, heard: Heard, features: Features) -> Floats:
+    """Add to the sums of a mean so many rows of the middle that there are enough to say something."""
+    if features.everybody:
+        return sums
+    least = _TOO_FEW * math.sqrt(2 * heard.noise) * (1 + 1e-9)
+    found = sums.copy()
+    found[:2] += max(0.0, least - float(sums[0] + sums[1])) / 2
+    return found
+
+
+def total(sums: Floats, heard: Heard, features: Features, column: Column) -> Estimate:
     """Sum of a column over everybody, or over those in a cell."""
     n = heard.n
     if features.everybody:
-        one = mean(sums, heard, features, column, laplace)
+        one = mean(sums, heard, features, column)
         return Estimate(
             n * one.value,
             n * n * one.noise,
@@ -211,7 +235,7 @@ def total(
             n * one.lower,
             n * one.upper,
         )
-    main, beside = scales(features, laplace)
+    main = heard.main
     largest = max(abs(column.lower), abs(column.upper))
     at = float(sums[0]) / main / heard.total
     # Rows that it is not about add nothing.
@@ -219,7 +243,7 @@ def total(
     high = heard.most * max(column.upper, 0.0) / largest
     inside = min(max(at, low), high)
     most = (high - inside) * (inside - low)
-    spread, wide = _spread(inside, most, sums, heard.total, beside, heard, features, None)
+    spread, wide = _spread(inside, most, sums, heard.total, heard, None)
     times = (largest * heard.n) ** 2
     noise = times * heard.noise / (main * heard.total) ** 2
     return heard.around(largest * heard.n * at, noise, times * spread, wide=times * wide)
@@ -369,23 +393,24 @@ def ridge(moments: Floats, columns: list[Column], penalty: float, n: int) -> Flo
     return np.asarray(np.concatenate([[at[0] - own @ at[1:]], own]))
 
 
-def scales(features: Features, laplace: bool) -> tuple[float, float]:
-    """What coordinates are multiplied by: those of the value, and that of the spread."""
-    share = features.spread
-    if not share:
-        return 1.0, 1.0
-    return (1 - share, share) if laplace else (math.sqrt(1 - share), math.sqrt(share))
+def likely(found: float, error: float, largest: float) -> tuple[float, float]:
+    """Mean and variance of a number from 0 to ``largest`` that was found to be so much, with a normal error.
+
+    If each possible one was as likely before.
+    """
+    low, high = -found / error, (largest - found) / error
+    inside = float(ndtr(high) - ndtr(low))
+    if inside < 1e-9:
+        return min(max(found, 0.0), largest), 0.0
+    density = [math.exp(-end * end / 2) / math.sqrt(2 * math.pi) for end in (low, high)]
+    shift = (density[0] - density[1]) / inside
+    bent = (low * density[0] - high * density[1]) / inside
+    variance = max(0.0, error * error * (1 + bent - shift * shift))
+    return min(max(found + error * shift, 0.0), largest), variance
 
 
 def _spread(
-    at: float,
-    largest: float,
-    sums: Floats,
-    rows: float,
-    beside: float,
-    heard: Heard,
-    features: Features,
-    column: Column | None,
+    at: float, largest: float, sums: Floats, rows: float, heard: Heard, column: Column | None
 ) -> tuple[float, float]:
     """Variance between people of what is at most 1 in size, has this mean and at most the largest variance.
 
@@ -397,20 +422,16 @@ def _spread(
     if column is not None and column.sd is not None:
         known = min(largest, (column.sd / (column.width / 2)) ** 2)
         return known, known
-    if not features.spread or not largest:
+    if not heard.beside or not largest:
         return largest, largest
-    found = float(sums[-1]) / beside / rows - at * at
-    likely = min(max(found, 0.0), largest)
+    found = float(sums[-1]) / heard.beside / rows - at * at
+    plain = min(max(found, 0.0), largest)
     error = math.sqrt(
-        heard.noise / (beside * rows) ** 2 + 2 * likely**2 * heard.unequal * heard.total / rows
+        heard.noise / (heard.beside * rows) ** 2
+        + 2 * plain**2 * heard.beside_unequal * heard.total / rows
     )
-    low, high = -found / error, (largest - found) / error
-    inside = float(ndtr(high) - ndtr(low))
-    if inside < 1e-9:
-        return likely, max(likely, min(largest, error))
-    density = [math.exp(-end * end / 2) / math.sqrt(2 * math.pi) for end in (low, high)]
-    shift = (density[0] - density[1]) / inside
-    mean = min(max(found + error * shift, 1e-12), largest)
-    bent = (low * density[0] - high * density[1]) / inside
-    variance = max(0.0, error * error * (1 + bent - shift * shift))
+    mean, variance = likely(found, error, largest)
+    if not variance:
+        return plain, max(plain, min(largest, error))
+    mean = max(mean, 1e-12)
     return mean, min(largest, mean + 1.25 * variance / mean)

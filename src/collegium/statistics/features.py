@@ -87,14 +87,15 @@ def features_of(
     asked: Asked,
     schema: Schema,
     laplace: bool,
-    measure_spread: bool,
+    spread: float,
     once: bool,
     counts: bool = False,
 ) -> Features:
     """Decide what a question reads.
 
-    ``measure_spread``: of means and sums, too. ``once``: whether everybody counts as one row, so that the
-    weight of all rows is public. ``counts``: only how many rows it is about.
+    ``spread``: share of the price of a mean or sum that measures how much values spread.
+    ``once``: whether everybody counts as one row, so that the weight of all rows is public.
+    ``counts``: only how many rows it is about.
 
     Raises InputError if it has too many cells.
     """
@@ -134,7 +135,8 @@ def features_of(
     # The sum over everybody is their number, which is public, times their mean, which moves half as far.
     kind = "mean" if asked.kind == "sum" and everybody else asked.kind
     vector, width, signed = _VECTORS["count" if counts else kind](columns, everybody, laplace)
-    spread = SPREAD_SHARE if measure_spread and kind in ("mean", "sum") else 0.0
+    spread = spread if kind in ("mean", "sum") else 0.0
+    main, beside = scales(spread, laplace)
 
     def read(arrays: Arrays) -> tuple[NDArray[np.int64], Floats]:
         numbers = [
@@ -153,13 +155,18 @@ def features_of(
         centred[~known] = 0.0
         values = vector(centred)
         if spread:
-            main = (1 - spread) if laplace else math.sqrt(1 - spread)
-            beside = spread if laplace else math.sqrt(spread)
             measured = values if kind == "sum" else centred
             values = np.hstack([main * values, beside * measured**2])
         return cell, np.clip(values, -1, 1)
 
     return Features(keys, width + bool(spread), read, signed, everybody, spread)
+
+
+def scales(spread: float, laplace: bool) -> tuple[float, float]:
+    """What coordinates are multiplied by: those of the value, and that of the spread with its share."""
+    if laplace:
+        return 1 - spread, spread
+    return math.sqrt(1 - spread), math.sqrt(spread)
 
 
 def _one(columns: list[Column], everybody: bool, laplace: bool) -> tuple[Vector, int, bool]:

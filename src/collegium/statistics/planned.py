@@ -24,12 +24,13 @@ class Trade:
     """What decides on weights: noise at weight 1, spread between people, and the unit of both.
 
     ``noise``: variance per (price)⁻². ``spread``: variance between people. ``unit``: of their roots, in the
-    answer's own.
+    answer's own. ``known``: whether the spread is that of a public number, and not the largest possible.
     """
 
     noise: float
     spread: float
     unit: float
+    known: bool = False
 
     def weights(self, rule: str, prices: Floats, sizes: NDArray[np.int64]) -> Floats:
         """Weights, in units of prices."""
@@ -62,13 +63,13 @@ def trade_of(
     share = 1.0 if asked.where.is_everybody else expected or _SOME
     for name in asked.by:
         share /= len(schema[name].keys)
-    if asked.kind in ("count", "histogram", "crosstab"):
+    if asked.counts:
         for name in asked.columns:
             share /= len(schema[name].keys)
         spread = share * (1 - share) if share < 1 else 0.0
         if asked.kind == "count" and not asked.by and expected is None:
             spread = 0.25  # of a share that nobody knows
-        return Trade(one, spread * most**2, float(n))
+        return Trade(one, spread * most**2, float(n), expected is not None)
     if asked.kind == "quantile":
         level = float(asked.level or 0.5)
         largest = max(level, 1 - level)
@@ -84,12 +85,15 @@ def trade_of(
         known = None if column.sd is None else (column.sd / column.width) ** 2
         if features.everybody:
             unit = column.width * (n if asked.kind == "sum" else 1)
-            return Trade(one / 4 / kept, 0.25 if known is None else known, unit)
+            return Trade(one / 4 / kept, 0.25 if known is None else known, unit, known is not None)
         if asked.kind == "sum":
             largest = max(abs(column.lower), abs(column.upper)) * n
             return Trade(one / kept, share * most**2 / 4, largest)
         return Trade(
-            one / 2 / kept / share**2, (0.25 if known is None else known) / share, column.width
+            one / 2 / kept / share**2,
+            (0.25 if known is None else known) / share,
+            column.width,
+            known is not None,
         )
     if asked.kind in ("var", "std"):
         return Trade(2 * one / share**2, 1 / 16 / share, column.width**2)

@@ -166,6 +166,7 @@ class Statistics(Answering):
         )
         self._spending: StatisticsSpending | None = None
         self._charged: list[Event] = []
+        self._granted: dict[bool, Floats] = {}
         self._closed = False
         self._queries = 0
         self._one_at_a_time, self._process = threading.RLock(), os.getpid()

@@ -30,6 +30,8 @@ class KeptSession(Statistics):
     ``settings``: of :class:`~collegium.statistics.session.Statistics`.
     """
 
+    _charges_at_most = True  # so that what an interrupted study paid is known without its answers
+
     def __init__(self, frame: Any, budgets: Any, *, on_ledger: bool, **settings: Any) -> None:
         self._on_ledger = on_ledger
         self._before_noise: Callable[[int], None] | None = None
