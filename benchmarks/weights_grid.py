@@ -8,11 +8,15 @@ at most their budget, about neighbours of whom somebody is there or blank:
 
 - *uniform*, *proportional*, *saturating*: weighted sums, as `collegium.statistics.weights` has them, once
   with the public spread that is true and once with the largest possible;
+- *saturating, learnt*: the spread is not public; with Gaussian noise, two rounds find it
+  (`collegium.statistics.rounds`), which is what a session does. Laplace noise has one round and the largest;
 - *sample*: Jorgensen, Yu & Cormode 2015: a coin for everybody below the threshold t, then noise for t; the
   best of the levels as t (which nobody could know);
 - *threshold*: whoever grants less than t is left out, the others are heard alike; the best of the levels;
 - *partition*: a noisy sum for each level (Li et al. 2017, without waste), put together by inverse predicted
   variances; for levels in all parts that adjacent ones form, the best of them.
+
+`--sessions 400` asks real sessions in some of the cases, too, so many times each, and shows both errors.
 
 With Gaussian noise, *sample* keeps somebody with probability μ/μ_t, which the Gaussian mechanism's privacy
 does not allow (a coin costs more there): it is given more than it may have.
@@ -28,9 +32,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.accounting.gaussian import gdp_mu
+from collegium import Schema, Statistics
+from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
+from collegium.statistics.estimates import likely
+from collegium.statistics.rounds import FIRST, SPREAD_IN_FIRST, Rounds
 from collegium.statistics.weights import weights_of
 
 Floats = NDArray[np.float64]
@@ -54,6 +62,7 @@ KINDS = {
     "count, 50 %": 0.5,
     "mean, even": None,
     "mean, tail": -1.0,
+    "sum of 30 %": -0.3,
 }
 
 
@@ -70,16 +79,19 @@ class Case:
         self.bounds = epsilon if laplace else np.array([gdp_mu(e, 1e-5) for e in epsilon])
         self.rng, self.seed = np.random.default_rng(seed), seed
         self.noise = 2.0 if laplace else 1.0
-        share = KINDS[kind]
-        if share is not None and share > 0:
+        share, self.kind = KINDS[kind], kind
+        even = (np.arange(n) + 0.5) / n
+        if share is None:
+            self.values = even
+        elif share > 0:
             self.values = (np.arange(n) < round(share * n)).astype(np.float64)
-        elif share is None:
-            self.values = (np.arange(n) + 0.5) / n
-        else:
-            self.values = ((np.arange(n) + 0.5) / n) ** 4
-        # A count moves by 1; a mean of everybody is about values around the middle of their range.
-        self.centre = 0.0 if kind.startswith("count") else 0.5
-        self.reach = 1.0 if kind.startswith("count") else 0.5
+        elif share == -1:
+            self.values = even**4
+        else:  # of those it is not about, nothing is added
+            self.values = np.where(np.arange(n) < round(-share * n), even / -share, 0.0)
+        # A count or sum moves by 1; a mean of everybody is about values around the middle of their range.
+        self.counts = kind.startswith("count")
+        self.centre, self.reach = (0.5, 0.5) if kind.startswith("mean") else (0.0, 1.0)
         self.truth = float(self.values.mean())
         self.spread = float(self.values.var(ddof=1))
 
@@ -103,6 +115,24 @@ class Case:
             return np.asarray(rng.laplace(size=repetitions))
         return np.asarray(rng.normal(size=repetitions))
 
+    def squares(self, sums: Floats) -> Floats:
+        """Sums of each level's squares of values, given those of values: both are nearly normal."""
+        values = self.values - self.centre
+        if self.counts:
+            return sums
+        (one, both), (_, other) = np.cov(values, values**2)
+        share = self.sizes / self.n
+        spread = np.linalg.cholesky(
+            np.diag(share) - np.outer(share, share) + 1e-12 * np.eye(len(share))
+        )
+        rest = math.sqrt(self.n * max(0.0, other - both**2 / one))
+        drawn = self.rng.normal(size=sums.shape) @ spread.T * rest
+        return np.asarray(
+            self.sizes * float(np.mean(values**2))
+            + both / one * (sums - self.sizes * float(values.mean()))
+            + drawn
+        )
+
     def weighted(self, weights: Floats, sums: Floats) -> float:
         """Error of a weighted mean."""
         noisy = sums @ weights + self.reach * self.draw(len(sums))
@@ -124,6 +154,7 @@ def run(case: Case, repetitions: int) -> dict[str, float]:
     found["saturating, spread unknown"] = case.weighted(
         weights_of("saturating", *args, worst), sums
     )
+    found["saturating, learnt"] = _learnt(case, sums)
     found["uniform"] = case.weighted(weights_of("uniform", *args), sums)
     found["proportional"] = case.weighted(weights_of("proportional", *args), sums)
     found["threshold"] = min(
@@ -132,6 +163,75 @@ def run(case: Case, repetitions: int) -> dict[str, float]:
     found["sample"] = min(_sampled(case, sums, float(t), repetitions) for t in case.bounds)
     found["partition"] = min(_partitioned(case, sums, cuts) for cuts in _all_cuts(len(case.bounds)))
     return found
+
+
+def _learnt(case: Case, sums: Floats) -> float:
+    """Two rounds; the noise of both together is that of the other ways."""
+    share = 0.0 if case.counts else SPREAD_IN_FIRST
+    unit = case.noise * case.reach**2
+    rounds = (
+        None if case.laplace else Rounds.of(case.bounds, case.sizes, unit, 0.25, (1.0, 1.0), share)
+    )
+    if rounds is None:
+        return case.weighted(weights_of("saturating", case.bounds, case.sizes, unit, 0.25), sums)
+    parts = np.sqrt(np.array(rounds.gain) / sum(rounds.gain))
+    rng = np.random.default_rng([case.seed, 1])
+    together, apart, beside = case.draw(len(sums)), *rng.normal(size=(2, len(sums)))
+    noises = parts[0] * together + parts[1] * apart, parts[1] * together - parts[0] * apart
+    # In units of a sum that everybody moves by at most what they weigh.
+    heard = float(case.sizes @ rounds.first)
+    near = 1 / (
+        math.sqrt(rounds.gain[0]) * heard
+    )  # error of the mean that a round like the first finds
+    at = sums @ rounds.first / case.reach / heard + near * noises[0]
+    if case.counts:
+        inside, unsure = likely(at, near, 1.0)
+        spread = inside * (1 - inside) - unsure
+    else:
+        kept = math.sqrt(FIRST * share) * heard
+        squared = case.squares(sums) @ rounds.first / case.reach**2 / heard + beside / kept
+        one = np.clip(at, -1.0 if case.centre else 0.0, 1.0)
+        largest = 1 - one**2 if case.centre else one * (1 - one)
+        spread = likely(squared - one**2, 1 / kept, np.maximum(largest, 1e-12))[0]
+    ratio = case.noise / sum(rounds.gain) / np.maximum(spread, 1e-12)
+    best = np.minimum(case.bounds, _saturations(case.bounds, case.sizes, ratio)[:, None])
+    rest = (best - rounds.share * rounds.first) / (1 - rounds.share)
+    weights = rounds.share * rounds.first + (1 - rounds.share) * np.clip(rest, 0, case.bounds)
+    weights *= math.sqrt(sum(rounds.gain))
+    noisy = (weights * sums).sum(axis=1) + case.reach * together
+    return case.error(noisy / (weights @ case.sizes) + case.centre)
+
+
+def _saturations(bounds: Floats, sizes: NDArray[np.int64], ratio: Floats) -> Floats:
+    """τ for many ratios of noise to spread at once (`collegium.statistics.weights.saturation`)."""
+    first, second = np.cumsum(sizes * bounds), np.cumsum(sizes * bounds**2)
+    found = np.full(ratio.shape, np.inf)
+    for below in reversed(range(len(bounds) - 1)):
+        tau = (ratio + second[below]) / first[below]
+        found = np.where(tau <= bounds[below + 1], tau, found)
+    return found
+
+
+def asked_in_sessions(case: Case, times: int) -> float:
+    """Error of real sessions about the same people, dealt out anew each time, at the same prices."""
+    prices = [float(gdp_epsilon(float(bound) * times**0.5, 1e-5)) for bound in case.bounds]
+    some = case.values > 0
+    frame = pd.DataFrame({"x": case.values, "some": some})
+    schema = Schema({"x": {"kind": "number", "bounds": [0, 1]}, "some": {"kind": "flag"}})
+    budgets = np.repeat(prices, case.sizes)
+    ask = Statistics(
+        frame, budgets, schema=schema, noise="gaussian", questions=times, noise_seed=case.seed
+    )
+    question = "count where some" if case.counts else "mean x"
+    question = "sum x where some" if case.kind.startswith("sum") else question
+    found = []
+    table: Any = ask._table
+    for _ in range(times):
+        table._group = case.rng.permutation(table._group)
+        ask._record.clear()
+        found.append(ask.ask(question).value)
+    scale = 1.0 if question == "mean x" else 1 / case.n
+    return case.error(np.array(found) * scale)
 
 
 def _sampled(case: Case, sums: Floats, t: float, repetitions: int) -> float:
@@ -192,6 +292,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--repetitions", type=int, default=40_000)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--sessions", type=int, default=0, help="real sessions in some cases")
     given = parser.parse_args()
     repetitions = 10_000 if given.quick else given.repetitions
     rows = []
@@ -209,30 +310,40 @@ def main() -> None:
                 for row in rows
             )
     show(rows)
+    if given.sessions:
+        compare_with_sessions(rows, given.sessions)
+
+
+def compare_with_sessions(rows: list[dict[str, Any]], times: int) -> None:
+    """Print the error of real sessions over the simulated one, of 1,000 people with Gaussian noise."""
+    known_to = 1 / math.sqrt(2 * times)
+    print(f"error of {times} answers of real sessions over the simulated one (±{known_to:.0%})")
+    for seed, row in enumerate(rows):
+        if row["n"] == 1000 and row["noise"] == "gaussian" and row["shares"] in ("54/37/9", "even"):
+            case = Case(row["n"], row["levels"], row["shares"], row["kind"], False, seed)
+            ratio = asked_in_sessions(case, times) / row["saturating, learnt"]
+            print(f"  {row['levels']:<12}{row['kind']:<14}{ratio:.2f}")
 
 
 def show(rows: list[dict[str, Any]]) -> None:
     """Print how saturating weights compare over all cases."""
     print(f"{len(rows)} cases; error of each over that of saturating weights")
     print(f"{'':<28}{'least':>8}{'median':>8}{'largest':>9}{'below 0.98':>12}{'below 1':>9}")
-    for name in (
-        "saturating, spread unknown",
-        "uniform",
-        "proportional",
-        "threshold",
-        "sample",
-        "partition",
-    ):
-        ratio = np.array([row[name] / row["saturating"] for row in rows])
-        print(
-            f"{name:<28}{ratio.min():>8.3f}{np.median(ratio):>8.2f}{ratio.max():>9.1f}"
-            f"{int((ratio < 0.98).sum()):>12}{int((ratio < 1).sum()):>9}"
-        )
-    for name in ("uniform", "proportional"):
-        ratio = np.array([row[name] / row["saturating, spread unknown"] for row in rows])
-        print(
-            f"spread unknown, beside {name}: least {ratio.min():.3f}, below 0.98: {(ratio < 0.98).sum()}"
-        )
+    names = ("uniform", "proportional", "threshold", "sample", "partition")
+    known = "saturating, spread unknown", "saturating, learnt"
+    for name in (*known, *names):
+        _line(name, np.array([row[name] / row["saturating"] for row in rows]))
+    print("error of each over that of saturating weights whose spread is learnt (Gaussian noise)")
+    gaussian = [row for row in rows if row["noise"] == "gaussian"]
+    for name in ("saturating", *names):
+        _line(name, np.array([row[name] / row["saturating, learnt"] for row in gaussian]))
+
+
+def _line(name: str, ratio: Floats) -> None:
+    print(
+        f"{name:<28}{ratio.min():>8.3f}{np.median(ratio):>8.2f}{ratio.max():>9.1f}"
+        f"{int((ratio < 0.98).sum()):>12}{int((ratio < 1).sum()):>9}"
+    )
 
 
 if __name__ == "__main__":

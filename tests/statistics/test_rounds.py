@@ -97,6 +97,7 @@ def test_the_price_of_measuring_is_little() -> None:
 
 
 N = 1000
+pytestmark = pytest.mark.filterwarnings("ignore:weights in proportion")
 SIZES = [540, 370, 90]
 SCHEMA = Schema(
     {

@@ -106,7 +106,7 @@ class Answering:
         return "laplace" if laplace < gaussian else "gaussian"
 
     def _limits(self, laplace: bool) -> Floats:
-        """What each group grants: ε, or μ; what grants anything as much as the most generous of the others."""
+        """What each group grants: ε, or μ; whoever grants all counts as the most generous of others."""
         if laplace not in self._granted:
             groups = self._table.groups.values()
             epsilon = [one.epsilon for one in groups]
@@ -274,7 +274,9 @@ class Answering:
                 asked, self._prices(share), weighings, one_cell, features, cells
             )
         notes = self._notes(question, share)
-        return self._finished(question, cells, weights, event, notes, matrix, groups)
+        return self._finished(
+            question, cells, weights, event, notes, matrix, groups, learning is not None
+        )
 
     def _learnt(
         self,
@@ -294,14 +296,13 @@ class Answering:
         event = self._charge(events if self._charges_at_most else events[:1], share)
         noisy = first.noisy(self._noise, query, "first round")
         heard = Heard.of(first.weighing, sizes, self.confidence, learning.features[0].spread)
-        at_least = noisy
+        cells = list(noisy)
         if asked.kind == "mean":
-            at_least = [estimates.with_rows(cell, heard, learning.features[0]) for cell in noisy]
-        found = [self._estimate(asked, cell, heard, learning.features[0]) for cell in at_least]
+            cells = [estimates.with_rows(cell, heard, learning.features[0]) for cell in cells]
+        found = [self._estimate(asked, cell, heard, learning.features[0]) for cell in cells]
         most = math.inf
         if asked.counts:  # shares of cells add up to 1 at most
-            cells = len(found)
-            most = (heard.n * heard.most) ** 2 / heard.n * max(0.25, 1 - 1 / cells)
+            most = heard.n * heard.most**2 * max(0.25, 1 - 1 / len(found))
         # Weights are whole steps of the largest: rounded down as those that are charged at most.
         limit = steps[1][0].weighing.weights * float(rounds.paid_second.max()) * (1 - 2.0**-50)
         paid = np.minimum(rounds.second(sizes, found, most), limit)
@@ -525,6 +526,7 @@ class Answering:
         notes: tuple[str, ...],
         matrix: pd.DataFrame | None = None,
         groups: pd.DataFrame | None = None,
+        learnt: bool = False,
     ) -> Answer:
         notes = (*self._says_nothing(question.asked, cells), *notes)
         sizes = self._table.sizes
@@ -551,6 +553,7 @@ class Answering:
         heard = weights > 0
         effective = effective_people(weights[heard], sizes[heard])
         rule = "everybody alike, then level by level" if question.calibrated else question.weights
+        found = " found in two rounds" if learnt else ""
         people = int(sizes.sum())
         known = known_of(question.asked, self.schema, people if self._most_rows == 1 else None)
         facts = beside_facts(cells, known) if known else None
@@ -564,7 +567,7 @@ class Answering:
             int(sizes.sum()),
             represented,
             paid,
-            f"{rule} weights, {self.noise} noise, {self._noise.description}; neighbours: "
+            f"{rule} weights{found}, {self.noise} noise, {self._noise.description}; neighbours: "
             f"{self._arrangement.sentence}",
             groups,
             matrix,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
@@ -160,7 +160,7 @@ def count(sums: Floats, heard: Heard) -> Estimate:
     """How many rows (each person's at most ``most``) are in a cell."""
     mean = float(sums[0]) / heard.total
     noise = heard.noise / heard.total**2
-    inside, unsure = likely(mean, math.sqrt(noise), float(heard.most))
+    inside, unsure = map(float, likely(mean, math.sqrt(noise), float(heard.most)))
     times = float(heard.n) ** 2
     return heard.around(
         heard.n * mean,
@@ -393,20 +393,22 @@ def ridge(moments: Floats, columns: list[Column], penalty: float, n: int) -> Flo
     return np.asarray(np.concatenate([[at[0] - own @ at[1:]], own]))
 
 
-def likely(found: float, error: float, largest: float) -> tuple[float, float]:
-    """Mean and variance of a number from 0 to ``largest`` that was found to be so much, with a normal error.
+def likely(found: ArrayLike, error: float, largest: ArrayLike) -> tuple[Floats, Floats]:
+    """Mean and variance of numbers from 0 to ``largest`` that were found to be so much, with a normal error.
 
     If each possible one was as likely before.
     """
-    low, high = -found / error, (largest - found) / error
-    inside = float(ndtr(high) - ndtr(low))
-    if inside < 1e-9:
-        return min(max(found, 0.0), largest), 0.0
-    density = [math.exp(-end * end / 2) / math.sqrt(2 * math.pi) for end in (low, high)]
+    at, most = np.asarray(found, np.float64), np.asarray(largest, np.float64)
+    low, high = -at / error, (most - at) / error
+    inside = ndtr(high) - ndtr(low)
+    far = inside < 1e-9
+    inside = np.where(far, 1.0, inside)
+    density = [np.exp(-end * end / 2) / math.sqrt(2 * math.pi) for end in (low, high)]
     shift = (density[0] - density[1]) / inside
     bent = (low * density[0] - high * density[1]) / inside
-    variance = max(0.0, error * error * (1 + bent - shift * shift))
-    return min(max(found + error * shift, 0.0), largest), variance
+    variance = np.maximum(0.0, error * error * (1 + bent - shift * shift))
+    mean = np.clip(np.where(far, at, at + error * shift), 0.0, most)
+    return mean, np.where(far, 0.0, variance)
 
 
 def _spread(
@@ -430,7 +432,7 @@ def _spread(
         heard.noise / (heard.beside * rows) ** 2
         + 2 * plain**2 * heard.beside_unequal * heard.total / rows
     )
-    mean, variance = likely(found, error, largest)
+    mean, variance = map(float, likely(found, error, largest))
     if not variance:
         return plain, max(plain, min(largest, error))
     mean = max(mean, 1e-12)
