@@ -132,7 +132,8 @@ def session(levels: tuple[float, ...], times: int = 1, **how: object) -> Statist
         ("mean x", {"weights": "uniform"}, {}, 1),
         ("mean x", {"noise": "laplace"}, {}, 1),
         ("mean x", {}, {"calibrated": True}, 3),  # the stairs of three levels
-        ("var x", {}, {}, 1),
+        ("var x", {}, {}, 2),
+        ("cov x, known", {}, {}, 1),
     ],
 )
 def test_where_there_are_two_rounds(

@@ -22,11 +22,11 @@ from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.statistics import estimates, quantiles
 from collegium.statistics.answers import Answer, table_of
+from collegium.statistics.asked import ONE_NUMBER, Asked
 from collegium.statistics.calibrated import PerPerson, by_group
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.facts import beside_facts, in_words, known_of
 from collegium.statistics.features import SPREAD_SHARE, Features, features_of, scales
-from collegium.statistics.language import Asked
 from collegium.statistics.planned import Trade, trade_of, wasted
 from collegium.statistics.rounds import SPREAD_IN_FIRST, Rounds
 from collegium.statistics.sums import Sums, Weighing
@@ -194,7 +194,7 @@ class Answering:
     def _learning(self, question: Question, share: float) -> Learning | None:
         """Two rounds, where the spread that decides on weights is not public and can be learnt."""
         asked = question.asked
-        learnt = asked.counts or asked.kind in ("mean", "sum")
+        learnt = asked.counts or asked.kind in ONE_NUMBER
         if self._laplace or not learnt or question.calibrated or question.weights != "saturating":
             return None
         features = self._features(asked, SPREAD_IN_FIRST), self._features(asked, 0.0)
