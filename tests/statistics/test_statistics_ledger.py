@@ -110,10 +110,16 @@ def test_who_has_nothing_left_takes_no_part(ledger: Ledger) -> None:
     some = np.arange(N) < 100
     budgets = POLICY.assign(LEVELS[some], owners=[f"p{number}" for number in range(100)])
     with Statistics(
-        FRAME[some], budgets, schema=SCHEMA, ledger=ledger, questions=1, name="some"
+        FRAME[some],
+        budgets,
+        schema=SCHEMA,
+        ledger=ledger,
+        questions=1,
+        name="some",
+        weights="uniform",
     ) as first:
         first.mean("age")
-    # Of these, the strict paid all; the generous were heard no more than helps the answer.
+    # Of these, the strict paid all; the generous were heard no more than they.
     with pytest.warns(PrivacyWarning, match="34 of 300"), session(ledger, name="later") as ask:
         assert ask.count().value == 266
 
