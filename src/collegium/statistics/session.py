@@ -27,7 +27,7 @@ from collegium.statistics.answering import Answering, Question
 from collegium.statistics.answers import Answer
 from collegium.statistics.language import Asked, checked_question, parse_question, parse_where
 from collegium.statistics.planned import Plan
-from collegium.statistics.settings import NEIGHBOURS, NOISES, Asking
+from collegium.statistics.settings import Asking
 from collegium.statistics.tables import InMemory, paths_of, read_all
 from collegium.statistics.weights import RULES, effective_people
 from collegium.statistics.whose import in_files, taken, who_granted
@@ -146,17 +146,8 @@ class Statistics(Answering):
             raise InputError(
                 f"schema must be a collegium.Schema, got {shown(schema)}: read one with Schema.read(path)"
             )
-        check_number("spend", spend, above=0, most=1)
+        Asking(spend, noise, weights, neighbours, confidence, noise_seed)  # which checks them
         check_whole("questions", questions, least=1)
-        check_number("confidence", confidence, above=0, below=1)
-        for key, value, allowed in (
-            ("noise", noise, NOISES),
-            ("weights", weights, RULES),
-            ("neighbours", neighbours, (*NEIGHBOURS, None)),
-        ):
-            if value not in allowed:
-                names = ", ".join(repr(one) for one in allowed if one is not None)
-                raise InputError(f"{key} must be one of {names}, got {shown(value)}")
         self.schema, self.confidence, self.weights = schema, float(confidence), weights
         self.answers: list[Answer] = []
         self._record: dict[Question, Answer] = {}
