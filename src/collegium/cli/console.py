@@ -10,7 +10,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -20,10 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from collegium.cli.letters import can_be_shown
-from collegium.plain_text import harmless
+from collegium.plain_text import among_others, harmless
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
+    from collegium.budgets import Budget
     from collegium.personalisation.plan import Plan
 
 
@@ -67,7 +68,7 @@ def _in_lines(table: Table) -> list[str]:
         ", ".join(f"{name} {cell}" for name, cell in zip(names, row, strict=True))
         for row in zip(*others, strict=True)
     ]
-    told = [f"  {first}: {row}" for first, row in zip(firsts, rows, strict=True)]
+    told = [f"  {among_others(first)}: {row}" for first, row in zip(firsts, rows, strict=True)]
     return [*filter(None, (str(table.title or ""), *told, str(table.caption or "")))]
 
 
@@ -213,6 +214,21 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
         table.caption += f"; {left_out(len(privacy.groups))}"
     table.caption_justify = "left"
     return table
+
+
+def print_spent(
+    groups: Mapping[str, Budget], spent: Mapping[str, float], unit: str, adjacency: str
+) -> None:
+    """Print what each group spent of what it granted, and what every ε is about."""
+    from collegium.accounting.statement import budget_and_cost
+
+    for name, budget in groups.items():
+        granted, paid = budget_and_cost(budget.epsilon, spent[name])
+        out.print(f"  {name}: ε = {paid} spent of {granted} at δ = {budget.delta:g}")
+    out.print(
+        f"ε per {MEMBERS[unit][2]}, worst case; neighbouring data sets: {adjacency}. Nothing was changed.",
+        soft_wrap=True,
+    )
 
 
 def plan_table(plan: Plan, unit: str = "owner") -> Table:

@@ -45,6 +45,11 @@ class Asked:
         """All columns that are looked at, sorted."""
         return tuple(sorted({*self.columns, *self.by, *self.where.columns}))
 
+    @property
+    def counts_people(self) -> bool:
+        """Whether it asks how many rows there are: where each is one person's, that is public."""
+        return self.kind == "count" and self.where.is_everybody and not self.by
+
     def __str__(self) -> str:
         names = [name_text(name) for name in self.columns]
         if self.kind == "quantile":

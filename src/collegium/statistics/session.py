@@ -300,6 +300,8 @@ class Statistics(Answering):
         """
         asked = parse_question(question, self.schema)
         rule, share, one_question = self._how(asked, how)
+        if free := self._why_free(one_question):
+            return self._plan_of_nothing(one_question, free)
         features = self._features(asked)
         prices = self._prices(share)
         trade = self._trade(asked, features, one_question.expected)
@@ -436,7 +438,7 @@ class Statistics(Answering):
         _, share, question = self._how(asked, how)
         if question in self._record:
             return self._record[question]
-        if asked.kind == "count" and self._is_public(asked):
+        if self._is_public(asked):
             return self._known_number(question)
         if self._closed:
             raise InputError("this session is closed: open another one to ask more")
@@ -457,9 +459,28 @@ class Statistics(Answering):
         self.answers.append(answer)
         return answer
 
+    def _why_free(self, question: Question) -> str:
+        """Why a question costs nothing; empty where it costs something."""
+        if question in self._record:
+            return "answered before"
+        return "public" if self._is_public(question.asked) else ""
+
+    def _plan_of_nothing(self, question: Question, why: str) -> Plan:
+        people = int(self._table.sizes.sum())
+        return Plan(
+            str(question.asked),
+            "uniform" if question.calibrated else question.weights,
+            dict.fromkeys(RULES, 0.0),
+            dict.fromkeys(RULES, float(people)),
+            dict.fromkeys(self._table.groups, 0.0),
+            people,
+            self.noise,
+            why,
+        )
+
     def _is_public(self, asked: Asked) -> bool:
         """Whether it asks for the number of people, which is public."""
-        return asked.where.is_everybody and not asked.by and self._most_rows == 1
+        return asked.counts_people and self._most_rows == 1
 
 
 class Grouped:
