@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +21,7 @@ from collegium.cli.options import (
     NoiseSeed,
     Quiet,
 )
-from collegium.cli.shown_answers import print_answers
+from collegium.cli.shown_answers import costs_anything, print_answers
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,21 @@ if TYPE_CHECKING:
 
 _WHO = "Whose rows these are, and what they granted"
 _HOW = "How it is answered"
+
+
+def _epsilon(text: str) -> float:
+    """Read ε; what is too large for a number is no infinity, which nobody meant."""
+    from collegium.checks import exact_float, shown
+
+    try:
+        epsilon = exact_float(text)
+    except (ValueError, OverflowError):
+        epsilon = math.nan
+    if not epsilon >= 0:
+        raise typer.BadParameter(
+            f"must be a number above 0, such as 1 (0 grants nothing, inf everything), got {shown(text)}."
+        )
+    return epsilon
 
 
 def ask(
@@ -83,7 +99,12 @@ def ask(
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(help="Instead of a column: everybody's ε.", rich_help_panel=_WHO),
+        typer.Option(
+            help="Instead of a column: everybody's ε.",
+            metavar="NUMBER",
+            parser=_epsilon,
+            rich_help_panel=_WHO,
+        ),
     ] = None,
     delta: Annotated[
         float, typer.Option(help="δ of everybody, unless --policy says it.", rich_help_panel=_WHO)
@@ -183,7 +204,7 @@ def ask(
     Example: collegium ask visits.parquet --privacy level --policy policy.toml --owner patient --spend 0.1
     "count where diagnosis in ('A', 'B') and not smoker"
     """
-    from collegium.checks import check_choice, check_number
+    from collegium.checks import check_choice
     from collegium.cli.answer_record import AnswerRecord
     from collegium.cli.asked_session import Standing, place_of, session_of, title_of
     from collegium.cli.interrupts import say_if_interrupted
@@ -206,8 +227,6 @@ def ask(
     asked = list(dict.fromkeys(parse_question(question, schema) for question in questions))
     check_choice("decimal", decimal, (".", ","))
     check_choice("weights", weights, RULES)
-    if epsilon is not None:
-        check_number("--epsilon", epsilon, least=0)
     for path in filter(None, (record, out_file)):
         refuse_among_a_studys_files(path)
         refuse_no_folder(path)
@@ -315,6 +334,8 @@ def _show(entries: list[tuple[bool, dict[str, Any]]], statement: PrivacyStatemen
     old = [entry for is_new, entry in entries if not is_new]
 
     def beside(entry: Mapping[str, Any]) -> Iterator[str]:
+        if not costs_anything(entry):
+            return
         heard = f"as if {entry['effective']:,.0f} of {entry['people']:,} people were heard alike"
         is_old = any(entry is one for one in old)
         yield f"{heard}; answered before, and free" if is_old else heard
@@ -344,7 +365,7 @@ def _paid_table(entries: list[dict[str, Any]], statement: PrivacyStatement) -> T
     for name in (many, "share", "weight", "budget ε", "paid ε", "of budget"):
         table.add_column(name, justify="right")
     heard: dict[str, list[tuple[float, float]]] = {}
-    for entry in entries:
+    for entry in filter(costs_anything, entries):
         for row in entry["represented"]:
             heard.setdefault(str(row["group"]), []).append((row["share"], row["weight"]))
     for row in statement.shown:

@@ -38,12 +38,16 @@ class _HarmlessConsole(Console):
         return super().render_str(harmless(text), **settings)
 
     def print(self, *objects: Any, **settings: Any) -> None:
-        """Print; a table in which numbers would be cut, or broken, becomes a line for each row."""
+        """Print; a table in which numbers or names would be cut, or broken, becomes a line for each row."""
         (first, *others) = objects or ("",)
         if isinstance(first, Table) and not others:
             for column in first.columns:
                 column.no_wrap, column.overflow = column.justify == "right", "fold"
+            names = max((len(str(cell)) for cell in first.columns[0].cells), default=0)
+            first.columns[0].min_width = min(names, max(_WHOLE_NAME, names // 2 + 2))
             wide = self.options.update(width=_WIDE)
+            if Measurement.get(self, wide, first).maximum > self.width:
+                first.collapse_padding, first.pad_edge = True, False
             if Measurement.get(self, wide, first).minimum > self.width:
                 for line in _in_lines(first):
                     super().print(line, soft_wrap=True)
@@ -75,6 +79,7 @@ def _in_lines(table: Table) -> list[str]:
 out = _HarmlessConsole()
 err = _HarmlessConsole(stderr=True)
 _WIDE = 10_000
+_WHOLE_NAME = 24  # letters of a row's name that stand in one line; longer ones may take two
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 STOPPED = {

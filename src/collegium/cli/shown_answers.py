@@ -31,11 +31,12 @@ def print_answers(
         out.print(f"• {note}", soft_wrap=True)
 
 
+def costs_anything(answer: Mapping[str, Any]) -> bool:
+    """Tell whether anybody paid for an answer: how many people there are is public, and free."""
+    return any(row["epsilon"] for row in answer.get("paid", ()))
+
+
 def _notes_of_all(answers: Sequence[Mapping[str, Any]]) -> list[str]:
     """Notes that each of several answers has for which anybody paid."""
-    first, *others = [
-        answer["notes"]
-        for answer in answers
-        if any(row["epsilon"] for row in answer.get("paid", ()))
-    ] or [()]
+    first, *others = [one["notes"] for one in filter(costs_anything, answers)] or [()]
     return [note for note in first if others and all(note in notes for notes in others)]

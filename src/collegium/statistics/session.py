@@ -28,7 +28,7 @@ from collegium.statistics.answers import Answer
 from collegium.statistics.language import Asked, checked_question, parse_question, parse_where
 from collegium.statistics.planned import Plan
 from collegium.statistics.settings import NEIGHBOURS, NOISES, Asking
-from collegium.statistics.tables import InMemory, paths_of, read_all
+from collegium.statistics.tables import InMemory, paths_of, read_all, refuse_empty
 from collegium.statistics.weights import RULES, effective_people
 from collegium.statistics.whose import in_files, taken, who_granted
 
@@ -179,6 +179,7 @@ class Statistics(Answering):
         else:
             if files:
                 frame = read_all(files)
+            refuse_empty(frame)
             granted, frame = who_granted(frame, budgets, privacy, owner, delta)
             if ledger is not None:
                 from collegium.statistics.ledgered import begin  # a database comes with it
