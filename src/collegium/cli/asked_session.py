@@ -129,7 +129,11 @@ def session_of(
 
 
 def _tell_of_the_same(ledger: Ledger, name: str, observer: Observer) -> None:
-    same = [one for one in ledger.contents().releases.values() if one.name == name]
+    same = [
+        one
+        for one in ledger.contents().releases.values()
+        if one.name == name and any(cost.mu_squared for cost in one.costs)
+    ]
     if same:
         observer.note(
             f"the ledger has {len(same):,} release(s) of this name already ({name}): what is asked again is "
