@@ -195,13 +195,16 @@ def ask(
 ) -> None:
     """Ask a private table for counts, means, quantiles and tables, within everybody's own budget.
 
-    Questions: count, sum, mean, var, std, median, quantile(0.9), histogram, crosstab A, B, cov, corr, or
-    ridge Y on A, B; then by GROUPS, and where CONDITION. They share evenly what is spent.
+    A question says what, of which columns, then by GROUPS, and where CONDITION:
+    count; sum, mean, var, std, median, quantile(0.9) or histogram A;
+    crosstab, cov or corr A, B; ridge Y on A, B.
+    Several share evenly what is spent; how many people there are is free.
 
-    Example: collegium ask people.csv --privacy level --levels high=1,low=3 "mean income by sex where
-    age >= 40" "median age"
+    Example: collegium ask people.csv --privacy level --levels high=1,low=3
+    "mean income by sex where age >= 40" "median age"
 
-    Example: collegium ask visits.parquet --privacy level --policy policy.toml --owner patient --spend 0.1
+    Example: collegium ask visits.parquet --privacy level --policy policy.toml
+    --owner patient --spend 0.1 --record answers.json
     "count where diagnosis in ('A', 'B') and not smoker"
     """
     from collegium.checks import check_choice
