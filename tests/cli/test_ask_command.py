@@ -13,6 +13,7 @@ import pytest
 from collegium import Schema
 from collegium.cli import answer_record
 from collegium.cli.asked_session import Standing
+from collegium.errors import InputError
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.places import Place
 from collegium.statistics.session import Statistics
@@ -292,6 +293,27 @@ def test_what_is_paid_for_is_shown_where_it_cannot_be_kept(ask, tmp_path, monkey
     printed, errors = ask("mean age", "mean income", *record, code=2)
     assert "mean age: " in printed and "mean income" not in printed and len(written) == 1
     assert "No space left on device" in errors and "the answers above are paid for" in errors
+
+
+def test_what_cannot_be_asked_is_refused_before_others_are_charged(ask, tmp_path, monkeypatch):
+    record = ["--record", tmp_path / "record.json"]
+    _, errors = ask("mean age", "median age", "--calibrated", *record, code=2)
+    assert "calibrated answers are for" in errors and not (tmp_path / "record.json").exists()
+    _, errors = ask("mean", "age", "where", "sex", "==", "F", code=2)
+    assert (
+        """a question stands in quotes, so that it is one: "mean age where sex == 'F'\"""" in errors
+    )
+    whole = Statistics.ask
+
+    def broken(session, question, **how):
+        if question == "mean income":
+            raise InputError("the files have changed")
+        return whole(session, question, **how)
+
+    monkeypatch.setattr(Statistics, "ask", broken)
+    printed, errors = ask("mean age", "mean income", "median age", code=2)
+    assert "mean age: " in printed and "median age" not in printed
+    assert "the files have changed; nothing was asked after the answers above" in errors
 
 
 def test_names_with_commas_are_quoted_where_they_stand_among_others(collegium, tmp_path):

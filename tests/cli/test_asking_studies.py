@@ -4,6 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from collegium.data.schema_column import MOST_STEPS
+from collegium.statistics import quantiles
+from collegium.statistics.asked import MOST_PLACES
+
 STUDY = """
 [data]
 private = "people.csv"
@@ -59,6 +63,25 @@ def test_options_about_training_are_refused(collegium, study, tmp_path, option):
         assert line.startswith(f"error: {option} means nothing to method.kind = 'statistics'")
         assert line.endswith(": leave it out")
     assert not (tmp_path / "study").exists()
+
+
+def test_quantiles_of_too_many_steps_are_refused_before_others_are_charged(
+    collegium, study, tmp_path
+):
+    fine = '\n[columns.pay]\nkind = "number"\nbounds = [0, 1000]\nstep = '
+    study.write_text(STUDY.replace("count where age >= 40", "median pay by age, ward"))
+    for step, says in (
+        (0.01, "'pay' has 100,001 steps between its bounds, and at most 65,536"),
+        (0.02, "2,044 groups of 50,001 steps each are too many"),
+    ):
+        wards = [f"w{number}" for number in range(511)]
+        text = SCHEMA.replace('["a", "b"]', f"{wards}").replace(
+            "bounds = [18, 90]", "bounds = [18, 21]"
+        )
+        (tmp_path / "schema.toml").write_text(f"{text}{fine}{step}")
+        code, _, errors = collegium("run", study)
+        assert code == 2 and says in errors and not (tmp_path / "study").exists()
+    assert (MOST_STEPS, MOST_PLACES) == (quantiles.MOST_CANDIDATES, quantiles._MOST_PLACES)
 
 
 def test_a_note_about_everybody_is_said_once(collegium, study):

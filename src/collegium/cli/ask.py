@@ -22,14 +22,19 @@ from collegium.cli.options import (
     Quiet,
 )
 from collegium.cli.shown_answers import costs_anything, print_answers
-from collegium.errors import InputError
+from collegium.errors import CollegiumError, InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from collegium.accounting.statement import PrivacyStatement
+    from collegium.cli.answer_record import AnswerRecord
+    from collegium.data.schema import Schema
     from collegium.ledger.places import Place
+    from collegium.pate.observer import Observer
+    from collegium.statistics.asked import Asked
     from collegium.statistics.planned import Plan
+    from collegium.statistics.session import Statistics
 
 _WHO = "Whose rows these are, and what they granted"
 _HOW = "How it is answered"
@@ -219,7 +224,6 @@ def ask(
     )
     from collegium.cli.progress import watching
     from collegium.data.schema import Schema
-    from collegium.statistics.language import parse_question
     from collegium.statistics.weights import RULES
     from collegium.study.asked_rows import FormOfCsv, granted_as_said, read_rows
 
@@ -227,7 +231,7 @@ def ask(
     standing = Standing(record)
     say_if_interrupted(standing.in_words)
     schema = Schema.read(schema_file)
-    asked = list(dict.fromkeys(parse_question(question, schema) for question in questions))
+    asked = _parsed(questions, schema)
     check_choice("decimal", decimal, (".", ","))
     check_choice("weights", weights, RULES)
     for path in filter(None, (record, out_file)):
@@ -278,18 +282,7 @@ def ask(
                 _show_plans(plans, [str(one) for one in asked if one not in new], as_json)
                 return
             standing.session = stack.enter_context(session)
-            observer.stage("answers", len(new))
-            free = [one for one in new if one not in charged]
-            for number, one in enumerate([*free, *charged]):
-                # Each of those that are charged takes an equal part of what is left to them.
-                share = 1.0 if one in free else 1 / (len(new) - number)
-                answer = session.ask(str(one), **how, spend=share)
-                try:
-                    kept.add(one, answer, **how)
-                except OSError as error:  # what is paid for is shown, and no more is asked
-                    failed = f"{record} cannot be written ({error.strerror or error})"
-                    break
-                observer.advanced(number + 1, len(new))
+            failed = _ask_each(session, new, charged, how, kept, observer)
             statement = session.privacy_
         elif plan:
             _show_plans([], [str(one) for one in asked], as_json)
@@ -308,14 +301,62 @@ def ask(
         if place is not None:
             _show_ledger(place, record)
     if failed:
-        raise InputError(
-            f"{failed}: the answers above are paid for and not kept there; keep them from here, and ask the "
-            "rest with another --record"
-        )
+        raise InputError(failed)
     if out_file is not None:
         write_named(out_file, json_text(content).encode())
         if not as_json:
             out.print(f"Wrote {out_file}.", soft_wrap=True)
+
+
+def _parsed(questions: list[str], schema: Schema) -> list[Asked]:
+    """Read questions, each once; words of one without quotes come as several."""
+    from collegium.statistics.language import parse_question
+
+    try:
+        return list(dict.fromkeys(parse_question(question, schema) for question in questions))
+    except InputError as error:
+        try:
+            one = parse_question(" ".join(questions), schema)
+        except InputError:
+            raise error from None
+        raise InputError(f'a question stands in quotes, so that it is one: "{one}"') from None
+
+
+def _ask_each(
+    session: Statistics,
+    new: list[Asked],
+    charged: list[Asked],
+    how: dict[str, Any],
+    kept: AnswerRecord,
+    observer: Observer,
+) -> str:
+    """Ask what is new, and keep the answers.
+
+    Returns why not all were asked, or kept, if so: what was paid for is shown in any case.
+    Raises CollegiumError if one of them cannot be asked at all: nothing is charged then.
+    """
+    for one in charged:
+        session.plan(str(one), **how)
+    observer.stage("answers", len(new))
+    free = [one for one in new if one not in charged]
+    for number, one in enumerate([*free, *charged]):
+        # Each of those that are charged takes an equal part of what is left to them.
+        share = 1.0 if one in free else 1 / (len(new) - number)
+        try:
+            answer = session.ask(str(one), **how, spend=share)
+        except (CollegiumError, OSError) as error:
+            if not session.answers:
+                raise
+            return f"{error}; nothing was asked after the answers above, which are paid for"
+        try:
+            kept.add(one, answer, **how)
+        except OSError as error:
+            return (
+                f"{kept.file} cannot be written ({error.strerror or error}): the answers above are paid for "
+                "and not kept there; keep them from here, and ask the rest with another --record"
+            )
+        observer.advanced(number + 1, len(new))
+    return ""
 
 
 def _show_ledger(place: Place, record: Path | None) -> None:

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
 from collegium.data.datasets.table_files import read_table
 from collegium.data.schema_arrays import n_rows, series_of
-from collegium.data.schema_column import CATEGORY, FLAG, NUMBER, WHOLE, Column, flag_words, plain
+from collegium.data.schema_column import (
+    CATEGORY,
+    FLAG,
+    MOST_STEPS,
+    NUMBER,
+    WHOLE,
+    Column,
+    flag_words,
+    plain,
+)
 from collegium.data.schema_column import TEXT as IGNORED
 from collegium.errors import InputError
 from collegium.names import as_names
@@ -22,8 +31,6 @@ from collegium.names import as_names
 MOST_DRAFTED = 100
 """More different texts are names or remarks, and no categories."""
 _DECIMALS = 4
-MOST_STEPS = 1 << 16
-"""Values between the bounds that a draft's step leaves: what quantiles can choose among."""
 _FEW = 20  # different whole numbers may be codes of categories
 
 
