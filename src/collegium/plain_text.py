@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,21 @@ def harmless(text: str) -> str:
         for letter in text
         if letter not in _UNWANTED
     )
+
+
+def among_others(name: str) -> str:
+    """Write a name as one of several: in quotes where its comma or colon could be taken for the list's.
+
+    Intervals, such as bins, need none.
+
+    Examples
+    --------
+    >>> among_others("Paris"), among_others("Paris, France"), among_others("[17, 40)")
+    ('Paris', "'Paris, France'", '[17, 40)')
+    """
+    if not re.search("[,;:]", name) or re.fullmatch(r"\[[^],;:]+, [^],;:]+[\])]", name):
+        return name
+    return "'" + name.replace("'", "''") + "'"
 
 
 def csv_for_people(table: pd.DataFrame, *, index: bool = False) -> bytes:

@@ -1,11 +1,22 @@
 """Questions from the command line: what is printed, kept and entered, and what is refused."""
 
+import errno
 import json
 import re
+import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from collegium import Schema
+from collegium.cli import answer_record
+from collegium.cli.asked_session import Standing
+from collegium.errors import InputError
+from collegium.ledger.ledger import Ledger
+from collegium.ledger.places import Place
+from collegium.statistics.session import Statistics
 
 SCHEMA = """
 [columns.age]
@@ -181,6 +192,172 @@ def test_a_ledger_remembers_and_the_next_question_has_what_is_left(
     assert "no ledger can remember this: nobody is named" in errors
 
 
+def test_a_ledger_knows_a_question_again_and_a_record_keeps_it_from_being_charged(
+    ask, answers, collegium, tmp_path
+):
+    place, record = tmp_path / "people.ledger", tmp_path / "record.json"
+    collegium("ledger", "init", place)
+    on_it = ["--owner", "id", "--ledger", place, "--spend", 0.1]
+    printed, errors = ask("mean income", *on_it)
+    assert "Asked again, it is charged again: --record FILE" in printed and "already" not in errors
+    _, errors = ask("median age", *on_it, "--record", record)
+    assert "already" not in errors
+    printed, errors = ask("mean(income)", *on_it)
+    assert "has 1 release(s) of this name already (people.csv: mean income)" in errors
+    _, errors = ask("mean income", *on_it, "--plan")
+    assert "has 2 release(s) of this name already" in errors
+    before = collegium("ledger", "show", place, "--json")[1]
+    printed, errors = ask("median age", *on_it, "--record", record)
+    assert "answered before, and free" in printed and "charged again" not in printed + errors
+    assert collegium("ledger", "show", place, "--json")[1] == before
+    assert "people.csv: mean income" in collegium("receipt", "p1", "--ledger", place)[1]
+
+
+def test_a_bare_count_is_free_and_takes_no_part_of_what_others_pay(ask, answers, tmp_path):
+    planned = answers("count", "mean income", "--plan")["plans"]
+    assert [one["free"] for one in planned] == ["public", ""]
+    assert planned[1]["epsilon"]["high"] == pytest.approx(1.0, rel=1e-6)
+    assert not any(planned[0]["epsilon"].values())
+    assert "count: public, and free" in ask("count", "--plan")[0].splitlines()
+    place = tmp_path / "people.ledger"
+    printed, _ = ask("count", "--owner", "id", "--ledger", place)  # no --spend: none is needed
+    assert "count: 600 ± 0" in printed and "paid" not in printed and not place.exists()
+    record = ["--record", tmp_path / "record.json"]
+    ask("count", "mean income", *record)
+    printed, _ = ask("mean income", "median age", "--plan", *record)
+    assert "mean income: answered before, and free" in printed.splitlines()
+    assert "median age: laplace noise" in printed  # alone: Laplace noise is smaller
+    assert answers("count", "--plan", *record) == {"plans": [], "from_record": ["count"]}
+
+
+@pytest.mark.parametrize("on_ledger", [False, True])
+@pytest.mark.parametrize("recorded", [False, True])
+def test_ctrl_c_says_what_is_paid_for_and_what_is_kept(
+    collegium, folder, tmp_path, monkeypatch, on_ledger, recorded
+):
+    place, record = tmp_path / "people.ledger", tmp_path / "record.json"
+    collegium("ledger", "init", place)
+    owned = ["--owner", "id", "--spend", 0.5, "--ledger", place if on_ledger else "none"]
+    call = ["ask", folder / "people.csv", "--schema", folder / "schema.toml", *LEVELS, *owned]
+    call += ["mean age", "mean income"] + ["--record", record] * recorded
+    whole = Statistics.ask
+
+    def said_at(which):
+        def pressed(session, question, **how):
+            if question == which:
+                signal.raise_signal(signal.SIGINT)
+            return whole(session, question, **how)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Statistics, "ask", pressed)
+            code, printed, errors = collegium(*call)
+        lines = [line for line in errors.splitlines() if line.startswith("interrupted: ")]
+        assert code == 130 and len(lines) == 1 and not printed
+        return lines[0].removeprefix("interrupted: ")
+
+    assert said_at("mean age") == "nothing was paid for; the same command begins anew"
+    said = said_at("mean income")
+    ledger = f"what was asked is charged in the ledger {place}, and nothing more; "
+    nobody = "what was asked is paid for, and nobody remembers it; "
+    assert said.startswith(ledger if on_ledger else nobody)
+    kept = f"1 answer(s) are in {record}: the same command gives them for free, and is charged for the rest"
+    lost = "answers are lost without --record: the same command asks, and is charged for, everything anew"
+    assert said.endswith(kept if recorded else lost)
+    if on_ledger:
+        releases = Ledger(place).contents().releases.values()
+        assert [one.is_settled for one in releases] == [True, True]
+        assert [any(cost.mu_squared for cost in one.costs) for one in releases] == [False, True]
+
+
+def test_ctrl_c_twice_counts_all_that_was_set_aside_as_spent(tmp_path):
+    place = Place(str(tmp_path / "people.ledger"))
+    session = SimpleNamespace(left=lambda: pd.DataFrame({"share_left": [1.0]}), answers=[])
+    standing = Standing(None, place, begins=True, session=session)
+    assert "nothing was paid for" in standing.in_words(in_order=True)
+    for said in (standing.in_words(in_order=False), Standing(None, place, True).in_words(True)):
+        assert f"may count as spent in the ledger {place}" in said
+
+
+def test_what_is_paid_for_is_shown_where_it_cannot_be_kept(ask, tmp_path, monkeypatch):
+    for option in ("--record", "--out"):
+        _, errors = ask("mean age", option, tmp_path / "none" / "file.json", code=2)
+        assert "there is no folder" in errors
+    written = []
+
+    def full(*_):
+        written.append(1)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(answer_record, "write_durably", full)
+    record = ["--record", tmp_path / "record.json"]
+    printed, errors = ask("mean age", "mean income", *record, code=2)
+    assert "mean age: " in printed and "mean income" not in printed and len(written) == 1
+    assert "No space left on device" in errors and "the answers above are paid for" in errors
+
+
+def test_what_cannot_be_asked_is_refused_before_others_are_charged(ask, tmp_path, monkeypatch):
+    record = ["--record", tmp_path / "record.json"]
+    _, errors = ask("mean age", "median age", "--calibrated", *record, code=2)
+    assert "calibrated answers are for" in errors and not (tmp_path / "record.json").exists()
+    _, errors = ask("mean", "age", "where", "sex", "==", "F", code=2)
+    assert (
+        """a question stands in quotes, so that it is one: "mean age where sex == 'F'\"""" in errors
+    )
+    whole = Statistics.ask
+
+    def broken(session, question, **how):
+        if question == "mean income":
+            raise InputError("the files have changed")
+        return whole(session, question, **how)
+
+    monkeypatch.setattr(Statistics, "ask", broken)
+    printed, errors = ask("mean age", "mean income", "median age", code=2)
+    assert "mean age: " in printed and "median age" not in printed
+    assert "the files have changed; nothing was asked after the answers above" in errors
+
+
+def test_names_with_commas_are_quoted_where_they_stand_among_others(collegium, tmp_path):
+    towns = ["Paris, France", "London", "a: b"]
+    people = pd.DataFrame({"town": towns * 200, "sex": ["F", "M"] * 300, "level": ["h, i"] * 600})
+    people.to_csv(tmp_path / "people.csv", index=False)
+    Schema.from_public(people.drop(columns="level")).write(tmp_path / "schema.toml")
+    (tmp_path / "policy.toml").write_text('[privacy]\nlevels = { "h, i" = 1.0, low = 2.0 }\n')
+    call = ["ask", tmp_path / "people.csv", "--schema", tmp_path / "schema.toml"]
+    call += ["--privacy", "level", "--policy", tmp_path / "policy.toml", "crosstab town, sex"]
+    printed = collegium(*call)[1]
+    for name in ("London, F: ", "'Paris, France', F: ", "'a: b', M: "):
+        assert f"\n  {name}" in printed
+    assert "pays at most ε = 'h, i' 1" in collegium(*call, "--plan")[1]
+    assert "'Paris, France'" in collegium("schema", "show", tmp_path / "schema.toml")[1]
+
+
+@pytest.mark.parametrize("width", [72, 80, 120])
+def test_names_of_groups_stand_in_one_line_of_a_table(
+    collegium, folder, tmp_path, monkeypatch, width
+):
+    place = tmp_path / "people.ledger"
+    collegium("ledger", "init", place)
+    people = pd.read_csv(folder / "people.csv")
+    people["level"] = people["level"].map({"high": "average risk", "low": "very low risk"})
+    people.to_csv(tmp_path / "people.csv", index=False)
+    call = [
+        "ask",
+        tmp_path / "people.csv",
+        "--schema",
+        folder / "schema.toml",
+        "--privacy",
+        "level",
+    ]
+    call += ["--levels", "average risk=1,very low risk=3", "--owner", "id", "--ledger", place]
+    call += ["--spend", 0.1, "count where age >= 40", "mean income"]
+    collegium(*call)
+    monkeypatch.setenv("COLUMNS", str(width))
+    table = collegium(*call)[1].split("Who is heard")[1].splitlines()
+    assert sum("average risk, 9/10 left" in line for line in table) == 1
+    cut = [line for line in table if line.strip() in ("average risk,", "9/10 left", "left")]
+    assert not cut
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -208,6 +385,14 @@ def test_a_ledger_remembers_and_the_next_question_has_what_is_left(
             "have text in 'level', where ε is expected",
         ),
         (["mean age", "--decimal", ";"], "decimal must be one of"),
+        (
+            ["count where sex == 'F' and sex == 'M'"],
+            "nobody can meet sex == 'F' and sex == 'M' at once",
+        ),
+        *(
+            (["mean age", "--epsilon", epsilon], "must be a number above 0, such as 1 (0 grants")
+            for epsilon in ("nan", "-1", "1e400", "one")
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line_before_anything_is_spent(ask, tmp_path, arguments, says):
@@ -220,6 +405,13 @@ def test_what_is_wrong_is_one_line_before_anything_is_spent(ask, tmp_path, argum
 
 def test_what_people_granted_must_be_said_and_schemas_and_tables_be_there(ask, collegium, folder):
     assert "it is not said what people granted" in ask("mean age", levels=[], code=2)[1]
+    pd.read_csv(folder / "people.csv").head(0).to_csv(folder / "header.csv", index=False)
+    for levels in (LEVELS, ["--epsilon", 1]):
+        errors = ask("mean age", table="header.csv", levels=levels, code=2)[1]
+        assert "error: the table has no row: give one with the people" in errors
+    _, errors = ask("mean age", "--epsilon", "inf", "--owner", "id", "--ledger", "none", levels=[])
+    assert errors.count("NO PRIVACY") == 1
+    assert "count: 900 " in ask("count", "--epsilon", 1, levels=[])[0]  # not a column is read
     printed, _ = ask("mean age", "--epsilon", 2, levels=[])
     assert " 2 " in printed
     assert "does not exist" in ask("mean age", table="none.csv", code=2)[1]

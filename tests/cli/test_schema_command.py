@@ -5,6 +5,7 @@ import json
 import pytest
 
 from collegium import Schema
+from collegium.statistics.quantiles import MOST_CANDIDATES, candidates_of
 
 PUBLIC = "age,sex,pay\n17,F,7.5\n38,M,8.25\n90,F,\n"
 
@@ -34,6 +35,23 @@ def test_a_draft_is_written_shown_and_never_written_over(collegium, public, tmp_
     shown = json.loads(printed)
     assert shown["digest"] == Schema.read(file).digest
     assert shown["columns"]["pay"]["missing"] is True
+
+
+def test_drafted_steps_are_so_coarse_that_quantiles_can_be_asked(collegium, tmp_path):
+    prices = [0.01, 999.99, 20_981.29]
+    rows = ["price,pay,age"] + [f"{p},{round(p * 100)},{40 + i}" for i, p in enumerate(prices)]
+    (tmp_path / "public.csv").write_text("\n".join(rows))
+    file = tmp_path / "schema.toml"
+    assert collegium("schema", "init", tmp_path / "public.csv", "--out", file)[0] == 0
+    schema = Schema.read(file)
+    assert (schema["price"].step, schema["pay"].step, schema["age"].step) == (0.5, 50, None)
+    for name in schema:
+        found = candidates_of(schema[name], name)  # refuses too many
+        assert found[0] == schema[name].lower and found[-1] == schema[name].upper
+    text = file.read_text()
+    for own in ("0.01", "1"):
+        assert f"# step: coarser than the {own} of public records, since quantiles" in text
+    assert text.count("coarser") == 2 and f"at most {MOST_CANDIDATES:,} values" in text
 
 
 def test_what_is_wrong_is_one_line(collegium, tmp_path):

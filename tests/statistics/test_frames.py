@@ -188,3 +188,13 @@ def test_files_that_change_during_a_session_are_asked_no_more(tmp_path: Path) ->
     with pytest.raises(InputError, match="changed since the session began"):
         ask.mean("income")
     assert ask.left().equals(before)
+
+
+@pytest.mark.parametrize("whole", [pd.DataFrame, pa.table, pytest.importorskip("polars").DataFrame])
+def test_a_table_of_nothing_is_refused_at_once(whole: Any) -> None:
+    frame = whole({"age": [30, 40]})
+    none = frame[[]] if hasattr(frame, "columns") and not hasattr(frame, "num_rows") else None
+    nothing = [frame.select([]) if none is None else none, frame[:0]]
+    for empty in nothing:
+        with pytest.raises(InputError, match=r"the table has no (row|column): give"):
+            Statistics(empty, [1.0, 2.0], schema=SCHEMA)

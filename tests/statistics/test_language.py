@@ -1,5 +1,7 @@
 """One grammar for questions and conditions: canonical texts, whose rows are meant, errors that point."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 
 from collegium import Schema
 from collegium.errors import InputError
+from collegium.statistics import language
+from collegium.statistics.contradictions import refuse_contradiction
 from collegium.statistics.language import checked_question, parse_question, parse_where
 
 SCHEMA = Schema(
@@ -37,6 +41,45 @@ ROWS = SCHEMA.arrays(
         }
     )
 )
+
+
+CONDITIONS = st.recursive(
+    st.sampled_from(
+        [
+            "age >= 40",
+            "age < 18",
+            "income > 4.5",
+            "sex == 'F'",
+            "ward != 1",
+            "smoker",
+            "sex is missing",
+        ]
+    ),
+    lambda inner: st.one_of(
+        st.builds("not ({})".format, inner),
+        st.builds("({}) and ({})".format, inner, inner),
+        st.builds("({}) or ({})".format, inner, inner),
+    ),
+    max_leaves=6,
+)
+
+
+EVERY_ROW = SCHEMA.arrays(
+    pd.DataFrame(
+        list(
+            itertools.product(
+                [None, 0, 17, 18, 39, 40, 99],
+                [None, -10, 4.5, 5],
+                ["F", "M", None],
+                [1, 2, None],
+                [True, False, None],
+            )
+        ),
+        columns=["age", "income", "sex", "ward", "smoker"],
+    ),
+    ["age", "income", "sex", "ward", "smoker"],
+)
+"""Of all values that the conditions below can tell apart, each with each."""
 
 
 @pytest.mark.parametrize(
@@ -151,6 +194,68 @@ def test_a_wrong_condition_is_refused_in_one_line_that_points_at_the_place(text,
 
 
 @pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ward == 1 and ward == 2", "ward == '1' and ward == '2'"),
+        ("age > 50 and age < 40", "age <= 39 and age >= 51"),
+        ("age > 50 and age < 51", "age <= 50 and age >= 51"),  # no whole number lies between
+        ("income > 5 and income < 5", "income < 5 and income > 5"),
+        ("smoker and sex == 'F' and not smoker", "not smoker and smoker"),
+        ("90 < age < 80", "age <= 79 and age >= 91"),
+        ("age > 4 and age is missing", "age >= 5 and age is missing"),
+        ("not (age >= 40 or age < 50)", "age <= 39 and age >= 50"),
+        ("sex in ('F', 'M') and sex == 'it''s'", "sex != 'it''s' and sex == 'it''s'"),
+        (
+            "age in (1, 2) and age in (3, 4)",
+            "(age == 1 or age == 2) and (age == 3 or age == 4)",
+        ),
+        ("smoker or age > 50 and ('by' and age < 40)", "age <= 39 and age >= 51"),
+    ],
+)
+def test_what_nobody_can_meet_is_refused(text, says):
+    for asked in (text, f"({text}) or income > 4"):  # to ask for it among others is a mistake, too
+        with pytest.raises(InputError) as caught:
+            parse_question(f"count where {asked}", SCHEMA)
+        message = str(caught.value)
+        assert f"nobody can meet {says} at once: take one out, or join them with or" in message
+        assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "age > 50 and age < 52",
+        "income > 5 and income < 5.000001",
+        "age in (1, 2) and age in (2, 3)",
+        "smoker is missing and age > 4",
+        "sex in ('F', 'M') and sex != 'F'",
+        "(smoker and ward == 1) or (not smoker and ward == 2)",
+        "(age > 50 or smoker) and age < 40",
+        "age <= 0 and age >= 0",
+        "age != 1.5 and age != 2.4 and age < 3",
+    ],
+)
+def test_what_somebody_can_meet_is_asked(text):
+    assert parse_where(text, SCHEMA)
+
+
+@given(CONDITIONS)
+@settings(max_examples=150, deadline=None)
+def test_no_condition_is_refused_that_somebody_meets_in_all_its_parts(text):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(language, "refuse_contradiction", lambda *_: None)
+        where = parse_where(text, SCHEMA)
+    try:
+        refuse_contradiction(where, SCHEMA)
+    except InputError:
+        assert any(not part.mask(EVERY_ROW).any() for part in _parts(where))
+
+
+def _parts(where):
+    return [where, *itertools.chain(*map(_parts, getattr(where, "parts", ())))]
+
+
+@pytest.mark.parametrize(
     ("text", "canonical"),
     [
         ("count", "count"),
@@ -235,31 +340,14 @@ def test_a_wrong_question_is_refused_in_one_line(text, says):
     assert "\n" not in str(caught.value)
 
 
-CONDITIONS = st.recursive(
-    st.sampled_from(
-        [
-            "age >= 40",
-            "age < 18",
-            "income > 4.5",
-            "sex == 'F'",
-            "ward != 1",
-            "smoker",
-            "sex is missing",
-        ]
-    ),
-    lambda inner: st.one_of(
-        st.builds("not ({})".format, inner),
-        st.builds("({}) and ({})".format, inner, inner),
-        st.builds("({}) or ({})".format, inner, inner),
-    ),
-    max_leaves=6,
-)
-
-
 @given(CONDITIONS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_condition_comes_back_from_its_text_and_meets_no_row_that_its_negation_meets(text):
-    where, negated = parse_where(text, SCHEMA), parse_where(f"not ({text})", SCHEMA)
+    try:
+        where, negated = parse_where(text, SCHEMA), parse_where(f"not ({text})", SCHEMA)
+    except InputError as error:  # rightly: without what is refused nothing is missed
+        assert "nobody can meet" in str(error)
+        return
     assert parse_where(str(where), SCHEMA) == where
     mask, other = where.mask(ROWS), negated.mask(ROWS)
     assert not (mask & other).any()

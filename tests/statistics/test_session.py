@@ -478,3 +478,15 @@ def test_a_column_of_too_many_steps_is_named() -> None:
     with pytest.raises(InputError, match=r"^column 'cost' has 2,000,001 steps"):
         ask.median("cost")
     assert ask.left()["share_left"].eq(1).all()
+
+
+def test_a_plan_says_what_is_free():
+    people = pd.DataFrame({"age": [30, 40, 50, 60] * 50})
+    ask = Statistics(people, [1.0, 2.0] * 100, schema=SCHEMA)
+    assert str(ask.plan("count")) == "count: public, and free"
+    assert "pays at most" in str(ask.plan("mean age"))
+    ask.mean("age")
+    again = ask.plan("mean age")
+    assert str(again) == "mean age: answered before, and free"
+    assert again.epsilon == {"ε=1": 0.0, "ε=2": 0.0}
+    assert ask.plan("mean age", weights="uniform").free == ""

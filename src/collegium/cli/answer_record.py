@@ -42,7 +42,7 @@ class AnswerRecord:
     def __init__(
         self, file: Path | None, schema: Schema, table: str, private_noise: bool = True
     ) -> None:
-        self._file, self._private = file, private_noise
+        self.file, self._private = file, private_noise
         self._head = {"schema": schema.digest, "table": table}
         self._answers: list[dict[str, Any]] = []
         if file is None or not file.exists() or not file.stat().st_size:
@@ -80,8 +80,8 @@ class AnswerRecord:
             "text": str(answer),
         }
         self._answers.append(json.loads(json.dumps(entry)))
-        if self._file is not None:
+        if self.file is not None:
             content = {**self._head, "answers": self._answers}
             write_durably(
-                self._file, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
+                self.file, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
             )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,17 +12,47 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from collegium.cli.console import hush, json_text, out, print_json
-from collegium.cli.options import GUARANTEE, ON_LEDGER, PATH_OPTION, Quiet
-from collegium.errors import InputError
+from collegium.cli.options import (
+    GUARANTEE,
+    ON_LEDGER,
+    PATH_OPTION,
+    Key,
+    Newcomers,
+    NoiseSeed,
+    Quiet,
+)
+from collegium.cli.shown_answers import costs_anything, print_answers
+from collegium.errors import CollegiumError, InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from collegium.accounting.statement import PrivacyStatement
+    from collegium.cli.answer_record import AnswerRecord
+    from collegium.data.schema import Schema
+    from collegium.ledger.places import Place
+    from collegium.pate.observer import Observer
+    from collegium.statistics.asked import Asked
     from collegium.statistics.planned import Plan
+    from collegium.statistics.session import Statistics
 
 _WHO = "Whose rows these are, and what they granted"
 _HOW = "How it is answered"
+
+
+def _epsilon(text: str) -> float:
+    """Read ε; what is too large for a number is no infinity, which nobody meant."""
+    from collegium.checks import exact_float, shown
+
+    try:
+        epsilon = exact_float(text)
+    except (ValueError, OverflowError):
+        epsilon = math.nan
+    if not epsilon >= 0:
+        raise typer.BadParameter(
+            f"must be a number above 0, such as 1 (0 grants nothing, inf everything), got {shown(text)}."
+        )
+    return epsilon
 
 
 def ask(
@@ -72,7 +104,12 @@ def ask(
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(help="Instead of a column: everybody's ε.", rich_help_panel=_WHO),
+        typer.Option(
+            help="Instead of a column: everybody's ε.",
+            metavar="NUMBER",
+            parser=_epsilon,
+            rich_help_panel=_WHO,
+        ),
     ] = None,
     delta: Annotated[
         float, typer.Option(help="δ of everybody, unless --policy says it.", rich_help_panel=_WHO)
@@ -111,6 +148,7 @@ def ask(
     calibrated: Annotated[
         bool,
         typer.Option(
+            "--calibrated",
             help="Hear everybody alike, whatever they granted: where budgets go with the data.",
             rich_help_panel=_HOW,
         ),
@@ -121,12 +159,7 @@ def ask(
     confidence: Annotated[
         float, typer.Option(help="Of the intervals.", rich_help_panel=_HOW)
     ] = 0.95,
-    noise_seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Seeded noise, for experiments: NOT PRIVATE.", min=0, rich_help_panel=_HOW
-        ),
-    ] = None,
+    noise_seed: NoiseSeed = None,
     ledger: Annotated[
         str | None,
         typer.Option(
@@ -135,19 +168,8 @@ def ask(
             rich_help_panel=ON_LEDGER,
         ),
     ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            "--key", help="File of the ledger's key.", **PATH_OPTION, rich_help_panel=ON_LEDGER
-        ),
-    ] = None,
-    newcomers: Annotated[
-        bool,
-        typer.Option(
-            help="Most of these people are new to a ledger that knows others.",
-            rich_help_panel=ON_LEDGER,
-        ),
-    ] = False,
+    key: Key = None,
+    newcomers: Newcomers = False,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -178,44 +200,58 @@ def ask(
 ) -> None:
     """Ask a private table for counts, means, quantiles and tables, within everybody's own budget.
 
-    Questions: count, sum, mean, var, std, median, quantile(0.9), histogram, crosstab A, B, cov, corr, or
-    ridge Y on A, B; then by GROUPS, and where CONDITION. They share evenly what is spent.
+    A question says what, of which columns, then by GROUPS, and where CONDITION:
+    count; sum, mean, var, std, median, quantile(0.9) or histogram A;
+    crosstab, cov or corr A, B; ridge Y on A, B.
+    Several share evenly what is spent; how many people there are is free.
 
-    Example: collegium ask people.csv --privacy level --levels high=1,low=3 "mean income by sex where
-    age >= 40" "median age"
+    Example: collegium ask people.csv --privacy level --levels high=1,low=3
+    "mean income by sex where age >= 40" "median age"
 
-    Example: collegium ask visits.parquet --privacy level --policy policy.toml --owner patient --spend 0.1
+    Example: collegium ask visits.parquet --privacy level --policy policy.toml
+    --owner patient --spend 0.1 --record answers.json
     "count where diagnosis in ('A', 'B') and not smoker"
     """
     from collegium.checks import check_choice
     from collegium.cli.answer_record import AnswerRecord
-    from collegium.cli.asked_session import place_of, session_of
-    from collegium.cli.outputs import refuse_among_a_studys_files, refuse_taken, write_named
+    from collegium.cli.asked_session import Standing, place_of, session_of, title_of
+    from collegium.cli.interrupts import say_if_interrupted
+    from collegium.cli.outputs import (
+        refuse_among_a_studys_files,
+        refuse_no_folder,
+        refuse_taken,
+        write_named,
+    )
     from collegium.cli.progress import watching
     from collegium.data.schema import Schema
-    from collegium.statistics.language import parse_question
     from collegium.statistics.weights import RULES
     from collegium.study.asked_rows import FormOfCsv, granted_as_said, read_rows
 
     hush(quiet)
+    standing = Standing(record)
+    say_if_interrupted(standing.in_words)
     schema = Schema.read(schema_file)
-    asked = list(dict.fromkeys(parse_question(question, schema) for question in questions))
+    asked = _parsed(questions, schema)
     check_choice("decimal", decimal, (".", ","))
     check_choice("weights", weights, RULES)
     for path in filter(None, (record, out_file)):
         refuse_among_a_studys_files(path)
+        refuse_no_folder(path)
     if out_file is not None:
         refuse_taken(out_file)
     kept = AnswerRecord(record, schema, table.name, private_noise=noise_seed is None)
     how: dict[str, Any] = {"weights": weights, "calibrated": calibrated}
-    new = asked if plan else [one for one in asked if kept.find(one, **how) is None]
+    new = [one for one in asked if kept.find(one, **how) is None]
+    one_row_each = owner is None or schema.rows_per_owner == 1
+    charged = [one for one in new if not (one.counts_people and one_row_each)]
     statement: PrivacyStatement | None = None
-    place = None
+    place, failed = None, ""
     with ExitStack() as stack:
         if new:
             observer = stack.enter_context(watching(not as_json))
             granted = granted_as_said(privacy, levels, policy, epsilon, delta, owner)
-            place = place_of(ledger, key, table, owner, noise_seed, observer)
+            if charged:  # how many people there are costs nothing
+                place = place_of(ledger, key, table, owner, noise_seed, observer)
             if place is not None and spend is None and not plan:
                 raise InputError(
                     f"the ledger {place} remembers for good what is spent: say with --spend which share of "
@@ -229,65 +265,128 @@ def ask(
             settings = {
                 "schema": schema,
                 "spend": 1.0 if spend is None else spend,
-                "questions": len(new),
+                "questions": max(1, len(charged)),
                 "noise": noise,
                 "weights": weights,
                 "neighbours": neighbours,
                 "confidence": confidence,
                 "noise_seed": noise_seed,
+                "name": title_of(table, charged or new),
                 "newcomers": newcomers,
             }
-            session = session_of(rows, place, settings, only_plans=plan)
+            standing.place, standing.begins = place, not plan
+            session = session_of(rows, place, settings, observer, only_plans=plan)
             if plan:
                 stack.close()
-                _show_plans([session.plan(str(one), **how) for one in asked], as_json)
+                plans = [session.plan(str(one), **how) for one in new]
+                _show_plans(plans, [str(one) for one in asked if one not in new], as_json)
                 return
-            stack.enter_context(session)
-            observer.stage("answers", len(new))
-            # How many people there are costs nothing, so that it comes first and the others share all.
-            for place_in_order, one in enumerate(sorted(new, key=lambda one: one.needs != ())):
-                share = 1 / (len(new) - place_in_order)
-                answer = session.ask(str(one), **how, spend=share)
-                kept.add(one, answer, **how)
-                observer.advanced(place_in_order + 1, len(new))
+            standing.session = stack.enter_context(session)
+            failed = _ask_each(session, new, charged, how, kept, observer)
             statement = session.privacy_
-    entries = [(one in new, kept.find(one, **how) or {}) for one in asked]
+        elif plan:
+            _show_plans([], [str(one) for one in asked], as_json)
+            return
+    entries = [(one in new, found) for one in asked if (found := kept.find(one, **how))]
     content = {
         "schema": schema.digest,
         "answers": [{**entry, "from_record": not is_new} for is_new, entry in entries],
         "privacy": None if statement is None else statement.to_dict(),
         **({} if place is None else {"ledger": str(place)}),
     }
-    if out_file is not None:
-        write_named(out_file, json_text(content).encode())
     if as_json:
         print_json(content)
-        return
-    _show(entries, statement)
-    if place is not None:
+    else:
+        _show(entries, statement if charged else None)
+        if place is not None:
+            _show_ledger(place, record)
+    if failed:
+        raise InputError(failed)
+    if out_file is not None:
+        write_named(out_file, json_text(content).encode())
+        if not as_json:
+            out.print(f"Wrote {out_file}.", soft_wrap=True)
+
+
+def _parsed(questions: list[str], schema: Schema) -> list[Asked]:
+    """Read questions, each once; words of one without quotes come as several."""
+    from collegium.statistics.language import parse_question
+
+    try:
+        return list(dict.fromkeys(parse_question(question, schema) for question in questions))
+    except InputError as error:
+        try:
+            one = parse_question(" ".join(questions), schema)
+        except InputError:
+            raise error from None
+        raise InputError(f'a question stands in quotes, so that it is one: "{one}"') from None
+
+
+def _ask_each(
+    session: Statistics,
+    new: list[Asked],
+    charged: list[Asked],
+    how: dict[str, Any],
+    kept: AnswerRecord,
+    observer: Observer,
+) -> str:
+    """Ask what is new, and keep the answers.
+
+    Returns why not all were asked, or kept, if so: what was paid for is shown in any case.
+    Raises CollegiumError if one of them cannot be asked at all: nothing is charged then.
+    """
+    for one in charged:
+        session.plan(str(one), **how)
+    observer.stage("answers", len(new))
+    free = [one for one in new if one not in charged]
+    for number, one in enumerate([*free, *charged]):
+        # Each of those that are charged takes an equal part of what is left to them.
+        share = 1.0 if one in free else 1 / (len(new) - number)
+        try:
+            answer = session.ask(str(one), **how, spend=share)
+        except (CollegiumError, OSError) as error:
+            if not session.answers:
+                raise
+            return f"{error}; nothing was asked after the answers above, which are paid for"
+        try:
+            kept.add(one, answer, **how)
+        except OSError as error:
+            return (
+                f"{kept.file} cannot be written ({error.strerror or error}): the answers above are paid for "
+                "and not kept there; keep them from here, and ask the rest with another --record"
+            )
+        observer.advanced(number + 1, len(new))
+    return ""
+
+
+def _show_ledger(place: Place, record: Path | None) -> None:
+    out.print(
+        f"Entered in the ledger {place}: `collegium ledger show {place}` tells what is left.",
+        soft_wrap=True,
+    )
+    if record is None:
         out.print(
-            f"Entered in the ledger {place}: `collegium ledger show {place}` tells what is left.",
+            "Asked again, it is charged again: --record FILE keeps answers, and gives them for free.",
             soft_wrap=True,
         )
-    if out_file is not None:
-        out.print(f"Wrote {out_file}.", soft_wrap=True)
 
 
 def _show(entries: list[tuple[bool, dict[str, Any]]], statement: PrivacyStatement | None) -> None:
     """Print a line for each answer (and each of its groups), then who is heard and what they paid."""
     if not all(entry["private_noise"] for _, entry in entries):
         out.insist("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
-    for is_new, entry in entries:
-        for line in entry["text"].splitlines():
-            out.insist(line, soft_wrap=True)
+    old = [entry for is_new, entry in entries if not is_new]
+
+    def beside(entry: Mapping[str, Any]) -> Iterator[str]:
+        if not costs_anything(entry):
+            return
         heard = f"as if {entry['effective']:,.0f} of {entry['people']:,} people were heard alike"
-        again = "" if is_new else "; answered before, and free"
-        out.print(f"  {heard}{again}", style="dim", soft_wrap=True)
-        if not is_new and "how" in entry:  # what it promised then, whatever is said now
-            out.print(f"  {entry['how']}", style="dim", soft_wrap=True)
-        for note in entry["notes"]:
-            if note not in entry["text"]:
-                out.print(f"  • {note}", soft_wrap=True)
+        is_old = any(entry is one for one in old)
+        yield f"{heard}; answered before, and free" if is_old else heard
+        if is_old and "how" in entry:  # what it promised then, whatever is said now
+            yield entry["how"]
+
+    print_answers([entry for _, entry in entries], out.insist, beside)
     if statement is not None:
         if statement.large_deltas:
             out.print(f"{statement.large_deltas}.", style="bold yellow", soft_wrap=True)
@@ -310,7 +409,7 @@ def _paid_table(entries: list[dict[str, Any]], statement: PrivacyStatement) -> T
     for name in (many, "share", "weight", "budget ε", "paid ε", "of budget"):
         table.add_column(name, justify="right")
     heard: dict[str, list[tuple[float, float]]] = {}
-    for entry in entries:
+    for entry in filter(costs_anything, entries):
         for row in entry["represented"]:
             heard.setdefault(str(row["group"]), []).append((row["share"], row["weight"]))
     for row in statement.shown:
@@ -340,9 +439,12 @@ def _percent(shares: tuple[float, ...]) -> str:
     return f"{low} %" if low == high else f"{low} to {high} %"
 
 
-def _show_plans(plans: list[Plan], as_json: bool) -> None:
+def _show_plans(plans: list[Plan], known: list[str], as_json: bool) -> None:
+    """Print plans. ``known``: questions that a record answers."""
     if as_json:
-        print_json({"plans": [dataclasses.asdict(one) for one in plans]})
+        print_json({"plans": [dataclasses.asdict(one) for one in plans], "from_record": known})
         return
     for line in "\n".join(map(str, plans)).splitlines():
         out.print(line, soft_wrap=True)
+    for question in known:
+        out.print(f"{question}: answered before, and free", soft_wrap=True)

@@ -11,9 +11,11 @@ from collegium.cli.console import (
     out,
     print_cautions,
     print_json,
+    print_spent,
     privacy_table,
     warn_of,
 )
+from collegium.cli.shown_answers import print_answers
 
 if TYPE_CHECKING:
     from collegium.study.config import StudyConfig
@@ -71,12 +73,7 @@ def run_and_show(config: StudyConfig, folder: Path, as_json: bool) -> None:
         )
         return
     print_cautions(result.privacy)
-    for answer in result.answers:
-        for line in answer["text"].splitlines():
-            out.print(line, soft_wrap=True)
-        for note in answer["notes"]:
-            if note not in answer["text"]:
-                out.print(f"  • {note}", soft_wrap=True)
+    print_answers(result.answers)
     for question in result.lost:
         out.print(f"{question}: paid for, and lost in a crash; it is not drawn again.")
     out.print(privacy_table(result.privacy))
@@ -94,15 +91,13 @@ def run_and_show(config: StudyConfig, folder: Path, as_json: bool) -> None:
 
 def show_left(folder: Path, as_json: bool) -> None:
     """Print what was spent of a study that asks, and what is left to ask."""
-    from collegium.accounting.statement import budget_and_cost, large_deltas
-    from collegium.cli.console import MEMBERS
+    from collegium.accounting.statement import large_deltas
     from collegium.study.statistics_terms import read_statistics
 
     terms, charged = read_statistics(folder)
-    spending = _spending(terms, charged)
     warn_of(large_deltas((name, terms.people[name], one) for name, one in terms.groups.items()))
     if as_json:
-        print_json({**_about(terms, charged), "groups": spending})
+        print_json({**_about(terms, charged), "groups": _spending(terms, charged)})
         return
     if not terms.private_noise:
         out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
@@ -115,14 +110,7 @@ def show_left(folder: Path, as_json: bool) -> None:
         if left
         else "Nothing more will be drawn in this folder."
     )
-    for name, group in terms.groups.items():
-        granted, paid = budget_and_cost(group.epsilon, spending[name]["epsilon_spent"])
-        out.print(f"  {name}: ε = {paid} spent of {granted} at δ = {group.delta:g}")
-    out.print(
-        f"ε per {MEMBERS[terms.unit][2]}, worst case; neighbouring data sets: {terms.adjacency}. Nothing was "
-        "changed.",
-        soft_wrap=True,
-    )
+    print_spent(terms.groups, terms.epsilon_spent(charged), terms.unit, terms.adjacency)
 
 
 def show_export(folder: Path) -> None:

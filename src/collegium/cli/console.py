@@ -10,7 +10,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -20,10 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from collegium.cli.letters import can_be_shown
-from collegium.plain_text import harmless
+from collegium.plain_text import among_others, harmless
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
+    from collegium.budgets import Budget
     from collegium.personalisation.plan import Plan
 
 
@@ -37,12 +38,16 @@ class _HarmlessConsole(Console):
         return super().render_str(harmless(text), **settings)
 
     def print(self, *objects: Any, **settings: Any) -> None:
-        """Print; a table in which numbers would be cut, or broken, becomes a line for each row."""
+        """Print; a table in which numbers or names would be cut, or broken, becomes a line for each row."""
         (first, *others) = objects or ("",)
         if isinstance(first, Table) and not others:
             for column in first.columns:
                 column.no_wrap, column.overflow = column.justify == "right", "fold"
+            names = max((len(str(cell)) for cell in first.columns[0].cells), default=0)
+            first.columns[0].min_width = min(names, max(_WHOLE_NAME, names // 2 + 2))
             wide = self.options.update(width=_WIDE)
+            if Measurement.get(self, wide, first).maximum > self.width:
+                first.collapse_padding, first.pad_edge = True, False
             if Measurement.get(self, wide, first).minimum > self.width:
                 for line in _in_lines(first):
                     super().print(line, soft_wrap=True)
@@ -67,13 +72,14 @@ def _in_lines(table: Table) -> list[str]:
         ", ".join(f"{name} {cell}" for name, cell in zip(names, row, strict=True))
         for row in zip(*others, strict=True)
     ]
-    told = [f"  {first}: {row}" for first, row in zip(firsts, rows, strict=True)]
+    told = [f"  {among_others(first)}: {row}" for first, row in zip(firsts, rows, strict=True)]
     return [*filter(None, (str(table.title or ""), *told, str(table.caption or "")))]
 
 
 out = _HarmlessConsole()
 err = _HarmlessConsole(stderr=True)
 _WIDE = 10_000
+_WHOLE_NAME = 24  # letters of a row's name that stand in one line; longer ones may take two
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 STOPPED = {
@@ -213,6 +219,21 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
         table.caption += f"; {left_out(len(privacy.groups))}"
     table.caption_justify = "left"
     return table
+
+
+def print_spent(
+    groups: Mapping[str, Budget], spent: Mapping[str, float], unit: str, adjacency: str
+) -> None:
+    """Print what each group spent of what it granted, and what every ε is about."""
+    from collegium.accounting.statement import budget_and_cost
+
+    for name, budget in groups.items():
+        granted, paid = budget_and_cost(budget.epsilon, spent[name])
+        out.print(f"  {name}: ε = {paid} spent of {granted} at δ = {budget.delta:g}")
+    out.print(
+        f"ε per {MEMBERS[unit][2]}, worst case; neighbouring data sets: {adjacency}. Nothing was changed.",
+        soft_wrap=True,
+    )
 
 
 def plan_table(plan: Plan, unit: str = "owner") -> Table:

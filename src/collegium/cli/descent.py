@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from collegium.cli.console import last_line, out, print_json, warn_of
+from collegium.cli.console import last_line, out, print_json, print_spent, warn_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -169,8 +169,7 @@ def _minutes(seconds: float) -> str:
 def show_left(folder: Path, as_json: bool) -> None:
     """Print what was spent of a descent, and what is left."""
     from collegium.accounting.neighbours import OWNER
-    from collegium.accounting.statement import budget_and_cost, large_deltas
-    from collegium.cli.console import MEMBERS
+    from collegium.accounting.statement import large_deltas
     from collegium.study.descent_terms import read_descent
 
     terms, steps = read_descent(folder)
@@ -205,14 +204,8 @@ def show_left(folder: Path, as_json: bool) -> None:
         if left
         else "Nothing more will be drawn in this folder."
     )
-    for name, group in plan.groups.items():
-        granted, paid = budget_and_cost(group.budget.epsilon, spent[name])
-        out.print(f"  {name}: ε = {paid} spent of {granted} at δ = {group.budget.delta:g}")
-    out.print(
-        f"ε per {MEMBERS[OWNER][2]}, worst case; neighbouring data sets: {terms.adjacency}. Nothing was "
-        "changed.",
-        soft_wrap=True,
-    )
+    granted = {name: group.budget for name, group in plan.groups.items()}
+    print_spent(granted, spent, OWNER, terms.adjacency)
 
 
 def show_export(folder: Path) -> None:

@@ -7,13 +7,29 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
 from collegium.errors import ONE_PRESS_S
 
 INTERRUPTED = 130
-SAID = "interrupted: nothing that was paid for is lost; the same command goes on from here"
+_GOES_ON = "nothing that was paid for is lost; the same command goes on from here"
+_what_is_true: Callable[[bool], str] | None = None
+
+
+def say_if_interrupted(what_is_true: Callable[[bool], str] | None) -> None:
+    """Let a command in which not everything goes on say what is true; None: everything does.
+
+    ``what_is_true``: given whether the command ended in order, and was not killed by another Ctrl-C.
+    """
+    global _what_is_true
+    _what_is_true = what_is_true
+
+
+def said(in_order: bool = True) -> str:
+    """Say what an interruption has left."""
+    return f"interrupted: {_GOES_ON if _what_is_true is None else _what_is_true(in_order)}"
 
 
 class Interrupts:
@@ -60,8 +76,10 @@ class Interrupts:
             self._first = now
             raise KeyboardInterrupt
         if now - self._first > ONE_PRESS_S:
-            os.write(2, f"\n{SAID}\n".encode())
-            os._exit(INTERRUPTED)
+            try:
+                os.write(2, f"\n{said(in_order=False)}\n".encode())
+            finally:
+                os._exit(INTERRUPTED)
 
     def _unraisable(self, about: Any) -> None:
         """Interrupt again where Python swallowed it: it came while an object was thrown away."""

@@ -32,7 +32,16 @@ from collegium.cli.console import (
     stopped,
     warn_of,
 )
-from collegium.cli.options import GUARANTEE, HOW_VOTES_COUNT, ON_LEDGER, PATH_OPTION, Quiet
+from collegium.cli.options import (
+    GUARANTEE,
+    HOW_VOTES_COUNT,
+    ON_LEDGER,
+    PATH_OPTION,
+    Key,
+    Newcomers,
+    NoiseSeed,
+    Quiet,
+)
 from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
 
@@ -156,19 +165,8 @@ def label(
             rich_help_panel=ON_LEDGER,
         ),
     ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            "--key", help="File of the ledger's key.", **PATH_OPTION, rich_help_panel=ON_LEDGER
-        ),
-    ] = None,
-    newcomers: Annotated[
-        bool,
-        typer.Option(
-            help="Most of these people are new to a ledger that knows others.",
-            rich_help_panel=ON_LEDGER,
-        ),
-    ] = False,
+    key: Key = None,
+    newcomers: Newcomers = False,
     shuffle_seed: Annotated[
         int,
         typer.Option(
@@ -177,12 +175,7 @@ def label(
             rich_help_panel=GUARANTEE,
         ),
     ] = 0,
-    noise_seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Seeded noise, for experiments: NOT PRIVATE.", min=0, rich_help_panel=GUARANTEE
-        ),
-    ] = None,
+    noise_seed: NoiseSeed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     quiet: Quiet = False,
 ) -> None:

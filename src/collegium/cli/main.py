@@ -27,7 +27,7 @@ from collegium.cli import (
 )
 from collegium.cli import label as votes
 from collegium.cli.console import err, hush, say, show_warnings
-from collegium.cli.interrupts import INTERRUPTED, SAID, Interrupts
+from collegium.cli.interrupts import INTERRUPTED, Interrupts, said, say_if_interrupted
 from collegium.cli.letters import show_what_can_be_shown
 from collegium.errors import CollegiumError
 
@@ -103,6 +103,7 @@ def run(commands: typer.Typer, ends_process: bool = False) -> NoReturn:
     show_what_can_be_shown()
     show_warnings()
     hush(False)
+    say_if_interrupted(None)
     with Interrupts(ends_process) as interrupts:
         try:
             _run(commands, interrupts)
@@ -138,7 +139,7 @@ def _built(commands: typer.Typer) -> Any:
 
 def _end_interrupted(interrupts: Interrupts) -> NoReturn:
     interrupts.ended()
-    err.insist(SAID, soft_wrap=True)
+    err.insist(said(), soft_wrap=True)
     # Python ends itself by the signal, whatever the exit status, where it came within `exec` of a text (as
     # dataclasses are made); another `exec` makes it forget.
     exec("")

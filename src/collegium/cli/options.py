@@ -41,3 +41,24 @@ HOW_VOTES_COUNT = "Who has how much influence, and how votes become answers"
 GUARANTEE = "What is promised, and how much is asked"
 ON_LEDGER = "One account per person"
 """Panels of options, for commands that have many."""
+
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        "--key", help="File of the ledger's key.", **PATH_OPTION, rich_help_panel=ON_LEDGER
+    ),
+]
+Newcomers = Annotated[
+    bool,
+    typer.Option(
+        "--newcomers",
+        help="Most of these people are new to a ledger that knows others.",
+        rich_help_panel=ON_LEDGER,
+    ),
+]
+NoiseSeed = Annotated[
+    int | None,
+    typer.Option(
+        help="Seeded noise, for experiments: NOT PRIVATE.", min=0, rich_help_panel=GUARANTEE
+    ),
+]

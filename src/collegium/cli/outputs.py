@@ -21,6 +21,14 @@ def refuse_taken(path: Path) -> None:
     refuse_among_a_studys_files(path)
 
 
+def refuse_no_folder(path: Path) -> None:
+    """Refuse a file in a folder that is not there. To be asked before the work is done."""
+    if not path.parent.is_dir():
+        raise InputError(
+            f"there is no folder {path.parent} for {path.name}: make it, or give another place"
+        )
+
+
 def refuse_among_a_studys_files(path: Path) -> None:
     """Refuse a file or folder in the vault or release of a study."""
     place = path.resolve()

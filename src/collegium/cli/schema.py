@@ -104,12 +104,13 @@ def _table(schema: Schema) -> Table:
 
     from collegium.checks import listed
     from collegium.data.schema_column import NUMBER, WHOLE, plain
+    from collegium.plain_text import among_others
 
     table = Table(title="What is publicly known", title_justify="left", box=SIMPLE_HEAD)
     for heading in ("column", "kind", "values", "known"):
         table.add_column(heading)
     for name, column in schema.items():
-        values = listed(column.categories, most=6) or "–"
+        values = listed([among_others(one) for one in column.categories], most=6) or "–"
         if column.kind in (NUMBER, WHOLE):
             values = f"{plain(column.lower)} to {plain(column.upper)}"
             values += f", step {plain(column.step)}" if column.step else ""

@@ -398,21 +398,26 @@ def _published_quality(folder: Path) -> dict[str, Any] | None:
 
 
 def with_data_dir(config: StudyConfig, data_dir: Path | None) -> StudyConfig:
-    """Put the option --data-dir over the configuration's folder."""
+    """Put the option --data-dir over the configuration's folder.
 
+    Raises InputError if it means nothing to how the study goes about.
+    """
     if data_dir is None:
         return config
+    _refuse_without_meaning(config, "data_dir", "no named data set is read")
     return replace(config, run=replace(config.run, data_dir=str(data_dir.resolve())))
 
 
 def with_engine(config: StudyConfig, engine: str | None, address: str | None) -> StudyConfig:
     """Put the options --engine and --address over the configuration's.
 
-    Raises InputError if there is no such engine, or the address means nothing to it.
+    Raises InputError if there is no such engine, the address means nothing to it, or they mean nothing to how
+        the study goes about.
     """
-
     if engine is None and address is None:
         return config
+    for key in [name for name, given in (("engine", engine), ("address", address)) if given]:
+        _refuse_without_meaning(config, key, "nothing is trained")
     run_section = config.run
     if engine is not None:
         run_section = replace(run_section, engine=engine, address=None)
@@ -423,6 +428,18 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
     changed = replace(config, run=run_section)
     changed.engine()
     return changed
+
+
+def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:
+    """Refuse an option that puts something over a key of [run] which the method knows nothing of."""
+    from collegium.study.sections import OF_OTHER_METHODS
+
+    kind = config.method.kind
+    if f"run.{key}" in OF_OTHER_METHODS[kind]:
+        raise InputError(
+            f"--{key.replace('_', '-')} means nothing to method.kind = {kind!r}, for which {why}: leave it "
+            "out"
+        )
 
 
 def _run(config: StudyConfig, folder: Path, as_json: bool) -> StudyResult:

@@ -211,8 +211,7 @@ class Schema(Mapping[str, Column]):
         ]
         for name, column in self._columns.items():
             lines += ["", f"[columns.{toml_key(name)}]"]
-            if name in self._notes:
-                lines.append(f"# {self._notes[name]}")
+            lines += [f"# {line}" for line in self._notes.get(name, "").splitlines()]
             lines += [f"{key} = {toml_text(value)}" for key, value in column.said().items()]
         return "\n".join(lines) + "\n"
 

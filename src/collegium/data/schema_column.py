@@ -22,6 +22,8 @@ KINDS = (NUMBER, WHOLE, CATEGORY, FLAG, TEXT)
 FLAG_KEYS = ("no", "yes")
 MOST_KEYS = 10_000
 """Categories or bins of one column."""
+MOST_STEPS = 1 << 16
+"""Values of one column's grid that quantiles can choose among."""
 _LARGEST = 1e60  # squares of larger numbers, times many people, leave the range of floats
 _MOST_EXACT = 2**53
 _SINGLE_VALUES = 50  # a whole column with at most so many values is shown value by value
@@ -138,6 +140,11 @@ class Column:
     def grid(self) -> float:
         """Between neighbouring values; 0 where none is known."""
         return float(self.step or (0 if self.kind == NUMBER else 1))
+
+    @property
+    def n_steps(self) -> int:
+        """How many values its grid has between the bounds; 0 where it has none."""
+        return math.floor(self.width / self.grid * (1 + 1e-12)) + 1 if self.grid else 0
 
     @property
     def has_keys(self) -> bool:

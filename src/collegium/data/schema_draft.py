@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
 from collegium.data.datasets.table_files import read_table
 from collegium.data.schema_arrays import n_rows, series_of
-from collegium.data.schema_column import CATEGORY, FLAG, NUMBER, WHOLE, Column, flag_words, plain
+from collegium.data.schema_column import (
+    CATEGORY,
+    FLAG,
+    MOST_STEPS,
+    NUMBER,
+    WHOLE,
+    Column,
+    flag_words,
+    plain,
+)
 from collegium.data.schema_column import TEXT as IGNORED
 from collegium.errors import InputError
 from collegium.names import as_names
@@ -87,10 +96,12 @@ def _number(numbers: NDArray[np.float64], missing: bool) -> tuple[Column, str]:
     whole = bool((numbers == np.rint(numbers)).all()) and max(-low, high) < 2**53
     lower, upper = rounded_out(low, high)
     known: dict[str, Any] = {"bounds": (lower, upper), "missing": missing}
+    own = 1.0 if whole else _step_of(numbers)
+    step = None if own is None else _coarse_enough(own, upper - lower)
     if whole:
         known["bounds"] = (int(lower), int(upper))
-    elif (step := _step_of(numbers)) is not None and step <= upper - lower:
-        known["step"] = step
+    if step is not None and step <= upper - lower and not (whole and step == 1):
+        known["step"] = int(step) if whole else step
     mean, sd = float(np.clip(_short(float(numbers.mean())), lower, upper)), float(numbers.std())
     known["mean"] = mean
     if sd > 0:
@@ -99,8 +110,13 @@ def _number(numbers: NDArray[np.float64], missing: bool) -> tuple[Column, str]:
         f"public records go from {plain(low)} to {plain(high)}: values outside the bounds are clipped, "
         "narrow bounds mean less noise"
     )
+    if step != own and own is not None and step is not None:
+        note += (
+            f"\nstep: coarser than the {plain(own)} of public records, since quantiles choose among at most "
+            f"{MOST_STEPS:,} values"
+        )
     if whole and np.unique(numbers).size <= _FEW:
-        note += "; if these are codes, say kind = 'category' and which"
+        note += "\nif these are codes, say kind = 'category' and which"
     return Column(WHOLE if whole else NUMBER, **known), note
 
 
@@ -145,6 +161,25 @@ def _step_of(numbers: NDArray[np.float64]) -> float | None:
         if np.allclose(scaled, np.rint(scaled), rtol=0, atol=1e-6):
             return float(f"1e-{digits}")
     return None
+
+
+def _coarse_enough(step: float, width: float) -> float:
+    """Find the smallest of step and 1, 2 or 5 times a power of ten that leaves at most so many values.
+
+    Examples
+    --------
+    >>> _coarse_enough(0.01, 21_000), _coarse_enough(0.01, 600), _coarse_enough(1, 2_000_000)
+    (0.5, 0.01, 50.0)
+    """
+    exponent = math.floor(math.log10(step) + 1e-9)
+    while math.floor(width / step * (1 + 1e-12)) + 1 > MOST_STEPS:
+        step = next(
+            larger
+            for digit in (1, 2, 5, 10)
+            if (larger := float(f"{digit}e{exponent}")) > step * (1 + 1e-9)
+        )
+        exponent = math.floor(math.log10(step) + 1e-9)
+    return step
 
 
 def _short(number: float) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from collegium.plain_text import among_others
 from collegium.statistics.estimates import Estimate
 
 
@@ -207,7 +208,7 @@ def in_digits(error: float, value: float) -> int:
 
 
 def _key(key: Any) -> str:
-    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+    return ", ".join(among_others(str(one)) for one in key) if isinstance(key, tuple) else str(key)
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:

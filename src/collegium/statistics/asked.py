@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from collegium.checks import check_number, listed, nearest, shown
 from collegium.data.schema import Column, Schema
-from collegium.data.schema_column import FLAG, TEXT, plain
+from collegium.data.schema_column import FLAG, MOST_STEPS, TEXT, plain
 from collegium.errors import InputError
 from collegium.statistics.conditions import EVERYBODY, Where, name_text
 
@@ -15,6 +16,8 @@ COUNTS = ("count", "histogram", "crosstab")
 ONE_NUMBER = ("sum", "mean", "var", "std", "quantile")
 NUMBERS = ("cov", "corr", "ridge")
 KINDS = ("count", *ONE_NUMBER, "histogram", "crosstab", *NUMBERS)
+MOST_PLACES = 1 << 24
+"""Steps of a quantile's column, in all groups together."""
 GROUPED = ("count", *ONE_NUMBER, "histogram", "crosstab")
 """What can be asked by group."""
 _MEANT = {
@@ -50,6 +53,11 @@ class Asked:
     def counts(self) -> bool:
         """Whether all that matters of a row is in which cell it is."""
         return self.kind in COUNTS
+
+    @property
+    def counts_people(self) -> bool:
+        """Whether it asks how many rows there are: where each is one person's, that is public."""
+        return self.kind == "count" and self.where.is_everybody and not self.by
 
     def __str__(self) -> str:
         names = [name_text(name) for name in self.columns]
@@ -117,6 +125,8 @@ def checked(
             )
     if len(set(by)) < len(by):
         raise InputError(f"a column is named twice after 'by': {listed(by)}")
+    if kind == "quantile":
+        _check_steps(columns[0], found[columns[0]], [found[name] for name in by])
     return Asked(kind, tuple(columns), None if level is None else float(level), tuple(by), where)
 
 
@@ -128,6 +138,21 @@ def _check_level(kind: str, level: float | None) -> None:
         raise InputError("quantile needs a level, such as quantile(0.9)")
     else:
         check_number("the level of a quantile", level, above=0, below=1)
+
+
+def _check_steps(name: str, column: Column, by: Sequence[Column]) -> None:
+    """Refuse more candidates than quantiles are drawn from: before other questions are charged."""
+    steps, groups = column.n_steps, math.prod(len(one.keys) for one in by)
+    if steps > MOST_STEPS:
+        raise InputError(
+            f"column {name!r} has {steps:,} steps between its bounds, and at most {MOST_STEPS:,} can be told "
+            "apart: give it a larger step in the schema"
+        )
+    if steps * groups > MOST_PLACES:
+        raise InputError(
+            f"{groups:,} groups of {steps:,} steps each are too many: give column {name!r} a larger step in "
+            "the schema, or ask for fewer groups"
+        )
 
 
 def _asked_about(schema: Schema, name: str) -> Column:

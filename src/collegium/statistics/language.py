@@ -34,6 +34,7 @@ from collegium.statistics.conditions import (
     any_of,
     name_text,
 )
+from collegium.statistics.contradictions import refuse_contradiction
 from collegium.statistics.sql import is_sql, refusal_of_sql
 from collegium.statistics.words import END, NUMBER_TOKEN, SIGN, WORD_TOKEN, Token, Words
 
@@ -86,7 +87,7 @@ def parse_where(text: str | None, schema: Schema) -> Where:
     if is_sql(text):
         raise InputError("SQL is not taken: give the condition alone, such as age >= 40")
     words = Words(text)
-    where = _Conditions(words, schema).any_of(False)
+    where = _Conditions(words, schema).read()
     if words.next.kind != END:
         raise words.error("'and' or 'or' is missing before this")
     return where
@@ -149,7 +150,7 @@ def parse_question(text: str, schema: Schema) -> Asked:
         if word == "by":
             by = tuple(_names(words, schema))
         else:
-            where = _Conditions(words, schema).any_of(False)
+            where = _Conditions(words, schema).read()
     with _pointing_at(words, head):
         return checked(kind, columns, level, by, where, schema)
 
@@ -259,6 +260,14 @@ class _Conditions:
 
     def __init__(self, words: Words, schema: Schema) -> None:
         self.words, self.schema, self.depth = words, schema, 0
+
+    def read(self) -> Where:
+        """Read all of a condition; refuse one that nobody can meet."""
+        first = self.words.next
+        where = self.any_of(False)
+        with _pointing_at(self.words, first):
+            refuse_contradiction(where, self.schema)
+        return where
 
     def any_of(self, negated: bool) -> Where:
         return self._joined("or", self.all_of, all_of if negated else any_of, negated)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data.schema import Schema
+from collegium.plain_text import among_others
 from collegium.statistics.conditions import Among
 from collegium.statistics.features import Features
 from collegium.statistics.language import Asked
@@ -139,6 +140,9 @@ class Plan:
         How many there are.
     noise : str
         Kind of the noise.
+    free : str
+        Why it costs nothing: it is ``"public"`` how many people there are, or it was ``"answered before"``;
+        otherwise empty. What is free is predicted to be off by nothing more, and to cost nobody anything.
     """
 
     question: str
@@ -148,8 +152,11 @@ class Plan:
     epsilon: Mapping[str, float]
     of_people: int
     noise: str
+    free: str = ""
 
     def __str__(self) -> str:
+        if self.free:
+            return f"{self.question}: {self.free}, and free"
         lines = [f"{self.question}: {self.noise} noise, nothing is spent yet"]
         best = min(self.predicted, key=lambda rule: self.predicted[rule])
         for rule in RULES:
@@ -161,7 +168,9 @@ class Plan:
                 f"  {rule:<13} off by about {self.predicted[rule]:.4g}, as if {self.heard[rule]:,.0f} of "
                 f"{self.of_people:,} people were heard alike{marks}"
             )
-        paid = ", ".join(f"{name} {value:.3g}" for name, value in list(self.epsilon.items())[:8])
+        paid = ", ".join(
+            f"{among_others(name)} {value:.3g}" for name, value in list(self.epsilon.items())[:8]
+        )
         more = ", …" if len(self.epsilon) > 8 else ""
         lines.append(f"  each person pays at most ε = {paid}{more}")
         return "\n".join(lines)

@@ -28,7 +28,7 @@ from collegium.statistics.answers import Answer
 from collegium.statistics.language import Asked, checked_question, parse_question, parse_where
 from collegium.statistics.planned import Plan
 from collegium.statistics.settings import Asking
-from collegium.statistics.tables import InMemory, paths_of, read_all
+from collegium.statistics.tables import InMemory, paths_of, read_all, refuse_empty
 from collegium.statistics.weights import RULES, effective_people
 from collegium.statistics.whose import in_files, taken, who_granted
 
@@ -171,6 +171,7 @@ class Statistics(Answering):
         else:
             if files:
                 frame = read_all(files)
+            refuse_empty(frame)
             granted, frame = who_granted(frame, budgets, privacy, owner, delta)
             if ledger is not None:
                 from collegium.statistics.ledgered import begin  # a database comes with it
@@ -292,6 +293,8 @@ class Statistics(Answering):
         """
         asked = parse_question(question, self.schema)
         rule, share, one_question = self._how(asked, how)
+        if free := self._why_free(one_question):
+            return self._plan_of_nothing(one_question, free)
         features = self._features(asked)
         prices = self._prices(share)
         trade = self._trade(asked, features, one_question.expected)
@@ -428,7 +431,7 @@ class Statistics(Answering):
         _, share, question = self._how(asked, how)
         if question in self._record:
             return self._record[question]
-        if asked.kind == "count" and self._is_public(asked):
+        if self._is_public(asked):
             return self._known_number(question)
         if self._closed:
             raise InputError("this session is closed: open another one to ask more")
@@ -449,9 +452,28 @@ class Statistics(Answering):
         self.answers.append(answer)
         return answer
 
+    def _why_free(self, question: Question) -> str:
+        """Why a question costs nothing; empty where it costs something."""
+        if question in self._record:
+            return "answered before"
+        return "public" if self._is_public(question.asked) else ""
+
+    def _plan_of_nothing(self, question: Question, why: str) -> Plan:
+        people = int(self._table.sizes.sum())
+        return Plan(
+            str(question.asked),
+            "uniform" if question.calibrated else question.weights,
+            dict.fromkeys(RULES, 0.0),
+            dict.fromkeys(RULES, float(people)),
+            dict.fromkeys(self._table.groups, 0.0),
+            people,
+            self.noise,
+            why,
+        )
+
     def _is_public(self, asked: Asked) -> bool:
         """Whether it asks for the number of people, which is public."""
-        return asked.where.is_everybody and not asked.by and self._most_rows == 1
+        return asked.counts_people and self._most_rows == 1
 
 
 class Grouped:

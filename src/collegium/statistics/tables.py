@@ -33,6 +33,17 @@ def paths_of(frame: Any) -> list[Path]:
     return paths
 
 
+def refuse_empty(frame: Any) -> None:
+    """Refuse a table without a row or a column: there is nobody, or nothing, to ask about."""
+    if not n_rows(frame):
+        raise InputError("the table has no row: give one with the people who are asked about")
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    if names is not None and not len(names):
+        raise InputError(
+            "the table has no column: give it with those that are asked about, by their names in the schema"
+        )
+
+
 def read_all(paths: Sequence[Path]) -> Any:
     """Read Parquet files into memory."""
     import pyarrow.dataset as ds

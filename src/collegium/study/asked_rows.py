@@ -127,7 +127,7 @@ def read_rows(
         observer.stage("reading")
         frame: Any = read_table(path, separator=form.separator, as_text=True)
         _warn_of_people(frame, granted)
-        frame = _with_numbers(frame[wanted], needs, schema, form.decimal)
+        frame = _with_numbers(frame[wanted or frame.columns[:1]], needs, schema, form.decimal)
     elif may_stream and granted.policy is not None and granted.column is not None:
         columns = {"privacy": granted.column, "owner": granted.owner}
         told = {name: column for name, column in columns.items() if column is not None}
@@ -200,10 +200,11 @@ def _of_parquet(path: Path, wanted: Sequence[str], observer: Observer) -> Any:
 
 def _budgets_of(frame: Any, granted: Granted, decimal: str) -> Budgets:
     count = n_rows(frame)
+    if not count:
+        raise InputError("the table has no row: give one with the people who are asked about")
     if granted.column is None:
-        budgets = as_budgets(granted.epsilon, granted.delta, count)
         if granted.owner is None:
-            return budgets
+            return as_budgets(granted.epsilon, granted.delta, count)
         levels: Any = pd.Series([granted.epsilon]).repeat(count).to_numpy()
         return Budgets.from_epsilons(levels, granted.delta, series_of(frame, granted.owner))
     owners = None if granted.owner is None else series_of(frame, granted.owner)
