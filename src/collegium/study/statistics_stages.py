@@ -27,6 +27,7 @@ from collegium.study.folder import StudyFolder, versions
 from collegium.study.kept import StudyInterrupted, interruptible
 from collegium.study.kept_answers import FolderAnswers, KeptSession
 from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_not
+from collegium.study.pieces import KEPT_ALLOWANCE
 from collegium.study.result import PublishedResult, shown_settings
 from collegium.study.statistics_data import AskedData, read_asked
 from collegium.study.statistics_terms import (
@@ -74,7 +75,8 @@ def plan_statistics(
     ``observer``: is told how it gets on.
     """
     observer = Observer() if observer is None else observer
-    in_memory = place_of(config) is not None and config.data.owner is not None
+    begun_on_one = folder is not None and (folder.path / KEPT_ALLOWANCE).exists()
+    in_memory = (place_of(config) is not None or begun_on_one) and config.data.owner is not None
     data = read_asked(config, observer, may_stream=not in_memory)
     own = folder if folder is not None and is_its_own(folder, config, data) else None
     settings = {one.name: getattr(config.statistics, one.name) for one in fields(Asking)}
@@ -271,4 +273,4 @@ def as_table(answers: list[dict[str, Any]]) -> pd.DataFrame:
         for one in answers
         for cell in one["cells"]
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["question", "keys", *numbers, "confidence"])
