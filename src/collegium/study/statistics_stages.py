@@ -30,13 +30,8 @@ from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_no
 from collegium.study.pieces import KEPT_ALLOWANCE
 from collegium.study.result import PublishedResult, shown_settings
 from collegium.study.statistics_data import AskedData, read_asked
-from collegium.study.statistics_terms import (
-    TERMS,
-    StatisticsTerms,
-    keep_statistics_terms,
-    read_statistics,
-    uses_by_group,
-)
+from collegium.study.statistics_terms import StatisticsTerms, read_statistics, uses_by_group
+from collegium.study.terms import TERMS, keep_or_match
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +155,7 @@ def run_statistics_study(
             if ledger.spending.allowance.whole and ledger.left is not None:
                 observer.note(ledger.in_words)
             ledger.keep(folder)
-        keep_statistics_terms(folder, terms)
+        keep_or_match(folder, terms.to_json(), "other prices", "nothing was asked")
         if ledger is not None:
             costs = ledger.spending.at_most(session.at_most(), session.noise == "laplace")
             ledger.reserve(folder, config.title(), costs, session.arrangement)
