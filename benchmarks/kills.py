@@ -32,9 +32,10 @@ import pandas as pd
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.pate.voting.labelling import Outcome
 from collegium.pate.voting.release import LABELS
-from collegium.study.descent_terms import is_descent, read_descent
+from collegium.study.descent_terms import read_descent
 from collegium.study.folder import StudyFolder
-from collegium.study.terms import read_job
+from collegium.study.sections import SGD
+from collegium.study.terms import begun_as, read_job
 from collegium.study.verifying import examine
 
 LEVELS = {"high": 4.0, "low": 12.0}
@@ -284,7 +285,7 @@ def known(folder: Path) -> dict[int, Outcome]:
         return {}
     wrong = [one.piece for one in examine(study) if one.trouble]
     assert not wrong, f"{wrong}: not what the study wrote there"
-    if is_descent(folder):
+    if begun_as(folder, SGD):
         drawn = [int(line) for line in Path(f"{folder}.drawn").read_text().split()]
         assert max(drawn, default=-1) < study.open_journal().steps, "drawn before it was charged"
         return {}

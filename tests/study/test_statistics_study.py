@@ -1,5 +1,6 @@
 """Studies that ask: a file of questions, charged durably, answered once, and published with what was paid."""
 
+import contextlib
 import json
 import signal
 import tomllib
@@ -194,6 +195,83 @@ def test_what_is_cut_off_is_charged_once_and_never_drawn_twice(
             sum(use.count * float(use.event.mu_squared[0]) for use in one) for one in uses.values()
         )
         assert paid == pytest.approx(told, rel=1e-6)
+
+
+@pytest.mark.parametrize("stop", [None, 2])
+def test_who_looked_at_a_folder_before_another_began_it_changes_nothing(
+    study, tmp_path, monkeypatch, stop
+):
+    """Both read what the ledger has left; the other one begins, and ends or is killed, first."""
+    place, out, opened = tmp_path / "people.ledger", tmp_path / "out", StudyFolder.open
+    Ledger.create(place, neighbours=Neighbours.ADD_OR_REMOVE)
+    config, keep = study(f'spend = 0.3\n[ledger]\nurl = "{place}"'), FolderAnswers.keep
+
+    def other_first(folder):
+        monkeypatch.setattr(StudyFolder, "open", opened)
+
+        def kill(memory, number, answer):
+            if number == stop:
+                raise Killed
+            return keep(memory, number, answer)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(FolderAnswers, "keep", kill)
+            with contextlib.suppress(Killed):
+                run_statistics_study(config, out)
+        opened(folder)
+
+    monkeypatch.setattr(StudyFolder, "open", other_first)
+    with pytest.raises(StudyMismatchError, match="another process has begun"):
+        run_statistics_study(config, out)
+    assert len(Ledger(place).contents().releases) == 1
+    result = run_statistics_study(config, out)
+    assert len(result.lost) == (0 if stop is None else 1)
+    (release,) = Ledger(place).contents().releases.values()
+    assert release.is_settled
+
+
+def test_parquet_that_was_begun_on_a_ledger_goes_on_with_it_only(study, tmp_path, monkeypatch):
+    """Without a ledger the file would be read in batches, where nobody is looked up by name."""
+    place, out = tmp_path / "people.ledger", tmp_path / "out"
+    Ledger.create(place, neighbours=Neighbours.ADD_OR_REMOVE)
+    study()
+    pd.read_csv(tmp_path / "people.csv").to_parquet(tmp_path / "people.parquet")
+    text = STUDY.replace("people.csv", "people.parquet")
+    begun = study(f'[ledger]\nurl = "{place}"', text=text)
+    keep = FolderAnswers.keep
+
+    def kill(memory, number, answer):
+        if number == 2:
+            raise Killed
+        return keep(memory, number, answer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderAnswers, "keep", kill)
+        with pytest.raises(Killed):
+            run_statistics_study(begun, out)
+    with pytest.raises(InputError, match="goes on with it only"):
+        run_statistics_study(study('[ledger]\nurl = "none"', text=text), out)
+    first = run_statistics_study(begun, out)
+    # All is settled: what was published is shown again, whatever ledger is named.
+    again = run_statistics_study(study('[ledger]\nurl = "none"', text=text), out)
+    assert again.answers == first.answers
+
+
+def test_where_all_answers_are_lost_the_table_is_empty_and_can_be_read(
+    study, tmp_path, monkeypatch
+):
+    config, out = study(questions=["mean age"]), tmp_path / "out"
+
+    def kill(memory, number, answer):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderAnswers, "keep", kill)
+        with pytest.raises(Killed):
+            run_statistics_study(config, out)
+    assert run_statistics_study(config, out).lost == ("mean age",)
+    table = pd.read_csv(out / "release" / "answers.csv")
+    assert table.empty and "standard_error" in table.columns
 
 
 def test_other_questions_prices_or_people_are_another_study(study, tmp_path):

@@ -145,8 +145,8 @@ def account(
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price
     from collegium.personalisation import as_personalisation
-    from collegium.study.descent_terms import is_descent
-    from collegium.study.statistics_terms import asks_only
+    from collegium.study.sections import SGD, STATISTICS
+    from collegium.study.terms import begun_as
 
     if [level, left, export, compared or None].count(None) != 3:
         raise InputError(
@@ -160,16 +160,16 @@ def account(
     if events or people != 1:
         raise InputError("events and --group are for --compare: add it, or leave them out")
     if left is not None:
-        if asks_only(left):
+        if begun_as(left, STATISTICS):
             asking_studies.show_left(left, as_json)
             return
-        (descent.show_left if is_descent(left) else show_left)(left, as_json)
+        (descent.show_left if begun_as(left, SGD) else show_left)(left, as_json)
         return
     if export is not None:
-        if asks_only(export):
+        if begun_as(export, STATISTICS):
             asking_studies.show_export(export)
             return
-        (descent.show_export if is_descent(export) else show_export)(export)
+        (descent.show_export if begun_as(export, SGD) else show_export)(export)
         return
     assert level is not None
     budgets, sizes = parse_levels(level, delta)

@@ -33,15 +33,15 @@ def statement(
     """
     from collegium.accounting.statement import cost_in_digits
     from collegium.study.descent_disclosed import descent_statement_of
-    from collegium.study.descent_terms import is_descent
     from collegium.study.disclosed import statement_of
     from collegium.study.registry import LEFT_EMPTY, record_of
+    from collegium.study.sections import SGD, STATISTICS
     from collegium.study.statistics_disclosed import statistics_statement_of
-    from collegium.study.statistics_terms import asks_only
+    from collegium.study.terms import begun_as
 
     if form not in FORMATS:
         raise InputError(f"--format {form!r} is unknown: allowed are {', '.join(FORMATS)}")
-    if asks_only(folder):
+    if begun_as(folder, STATISTICS):
         if form == "registry":
             raise InputError(
                 "the registry's record is of releases that learnt something, and this one answers questions: "
@@ -49,7 +49,7 @@ def statement(
             )
         said = statistics_statement_of(folder)
     else:
-        said = (descent_statement_of if is_descent(folder) else statement_of)(folder)
+        said = (descent_statement_of if begun_as(folder, SGD) else statement_of)(folder)
     if as_json or form == "json":
         print_json(said)
         return

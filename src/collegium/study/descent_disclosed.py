@@ -7,18 +7,13 @@ from typing import Any
 
 from collegium.accounting.export import Use
 from collegium.accounting.gaussian import gdp_mu
-from collegium.errors import InputError, StudyMismatchError
-from collegium.json_files import parse_json
+from collegium.errors import StudyMismatchError
 from collegium.personalisation.descent_plan import DescentPlan, GroupSteps
 from collegium.study.descent_terms import read_descent
-from collegium.study.disclosed import SCHEMA, as_number, mu_and_profile, mu_of
+from collegium.study.disclosed import SCHEMA, as_number, mu_and_profile, mu_of, told_in
 from collegium.study.released_files import released_content
 from collegium.study.student_file import STUDENT_FILE
 
-_SHAPE = {
-    "guarantee": str, "meaning": str, "adjacency": str, "private_noise": bool, "released": str,
-    "statement": [str], "groups": [{"group": str}], "steps": int, "steps_lost": int,
-}  # fmt: skip
 _BOUNDS = {
     "weight": "clipped to one norm and weighted by group",
     "clip": "clipped to a norm of the group",
@@ -36,14 +31,7 @@ def descent_statement_of(folder: Path) -> dict[str, Any]:
         If anything in the folder is not what was written there, or more was drawn than is released.
     """
     terms, steps = read_descent(folder)
-    path = folder / "release" / "privacy.json"
-    content = released_content(path)
-    if content is None:
-        raise InputError(
-            f"{folder} has released nothing yet: there is no {path}; let it end with `collegium run`, or see "
-            "`collegium account --left`"
-        )
-    told = parse_json(content, path, _SHAPE)
+    told = told_in(folder, {"steps": int, "steps_lost": int})
     if told["steps"] != steps:
         raise StudyMismatchError(
             f"{steps:,} steps were charged in {folder}, and its release tells of {told['steps']:,}: let it "

@@ -31,7 +31,7 @@ from collegium.study.config import StudyConfig
 from collegium.study.descent_report import descent_report
 from collegium.study.descent_result import DescentResult, measured, unjudged
 from collegium.study.descent_student import Believer, published_model
-from collegium.study.descent_terms import TERMS, DescentTerms, keep_descent_terms, read_descent
+from collegium.study.descent_terms import DescentTerms, read_descent
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.foretold import foretold_beside
 from collegium.study.from_settings import descent_recipe_of
@@ -46,6 +46,7 @@ from collegium.study.streaming import StreamedStudyData
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
+from collegium.study.terms import TERMS, keep_or_match
 
 _SHARDS = "descent-shards"  # in the vault
 WITHOUT = "the statement is published, and no model"
@@ -194,7 +195,7 @@ def _descend(planned: PlannedDescent, folder: StudyFolder, memory: FolderDescent
             summands = stack.enter_context(_summands(planned, folder))
         else:
             run.observer.skipped("steps")
-        keep_descent_terms(folder, _terms(run))
+        keep_or_match(folder, _terms(run).to_json(), "another plan", "no step was taken")
         if planned.ledger is not None:
             costs = planned.ledger.spending.at_most(run.plan)
             planned.ledger.reserve(folder, planned.config.title(), costs, run.arrangement)

@@ -10,16 +10,13 @@ from typing import Any
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget
-from collegium.errors import StudyMismatchError
-from collegium.json_files import number_as_json, read_json
+from collegium.json_files import number_as_json
 from collegium.personalisation.descent_plan import DescentPlan, GroupSteps
 from collegium.sgd.account import DescentAccount
-from collegium.study.folder import StudyFolder
 from collegium.study.sections import SGD
 from collegium.study.terms import begun_job, reading_terms
 
 FORMAT = 1
-TERMS = "terms.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,29 +94,6 @@ def _group(group: GroupSteps) -> dict[str, Any]:
         **asdict(group),
         "budget": [number_as_json(group.budget.epsilon), group.budget.delta],
     }
-
-
-def keep_descent_terms(folder: StudyFolder, terms: DescentTerms) -> None:
-    """Write the terms of a descent into its vault, or check that they are those that stand there.
-
-    Raises StudyMismatchError if it was begun with another plan: an account of two plans would be of neither.
-    """
-    path = folder.vault / TERMS
-    now = terms.to_json()
-    if not path.exists():
-        folder.write_json(path, now)
-    elif read_json(path, dict) != now:
-        raise StudyMismatchError(
-            f"{folder.path} was begun with another plan than these settings and people give now (another "
-            "version of the software?): no step was taken; go on with what it was begun with, or choose "
-            "another folder with --out"
-        )
-
-
-def is_descent(path: Path) -> bool:
-    """Tell whether a folder is one of direct training; what it says is not believed yet."""
-    terms = path / "vault" / TERMS
-    return terms.exists() and read_json(terms, dict).get("method") == SGD
 
 
 def read_descent(path: Path) -> tuple[DescentTerms, int]:

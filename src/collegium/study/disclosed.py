@@ -28,9 +28,9 @@ PROFILE_AT = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 _SHAPE = {
     "guarantee": str, "meaning": str, "adjacency": str, "private_noise": bool, "released": str,
-    "statement": [str], "groups": [{"group": str}], "queries_asked": int, "labels_released": int,
-    "stopped_by": str,
+    "statement": [str], "groups": [{"group": str}],
 }  # fmt: skip
+_COUNTED = {"queries_asked": int, "labels_released": int, "stopped_by": str}
 
 
 def statement_of(folder: Path) -> dict[str, Any]:
@@ -47,14 +47,7 @@ def statement_of(folder: Path) -> dict[str, Any]:
         If anything in the folder is not what was written there, or more was asked than is released.
     """
     terms, outcomes = read_job(folder)
-    path = folder / "release" / "privacy.json"
-    content = released_content(path)
-    if content is None:
-        raise InputError(
-            f"{folder} has released nothing yet: there is no {path}; let it end with `collegium run` (or "
-            "`label`), or see `collegium account --left`"
-        )
-    told = parse_json(content, path, _SHAPE)
+    told = told_in(folder, _COUNTED, "`collegium run` (or `label`)")
     if told["queries_asked"] != len(outcomes):
         raise StudyMismatchError(
             f"{len(outcomes):,} questions were asked in {folder}, and its release tells of "
@@ -88,6 +81,26 @@ def statement_of(folder: Path) -> dict[str, Any]:
         "groups": [_group(row, terms, replayed) for row in told["groups"]],
         "statement": told["statement"],
     }
+
+
+def told_in(
+    folder: Path, counted: dict[str, Any], command: str = "`collegium run`"
+) -> dict[str, Any]:
+    """Read what a release says of itself.
+
+    ``counted``: what is counted in it, and its type, beside what every release says.
+    ``command``: which ends it.
+    Raises InputError if nothing was released yet; StudyMismatchError if it is not what was released.
+    """
+    path = folder / "release" / "privacy.json"
+    content = released_content(path)
+    if content is None:
+        raise InputError(
+            f"{folder} has released nothing yet: there is no {path}; let it end with {command}, or see "
+            "`collegium account --left`"
+        )
+    told: dict[str, Any] = parse_json(content, path, {**_SHAPE, **counted})
+    return told
 
 
 def _group(row: dict[str, Any], terms: JobTerms, replayed: Replay | None) -> dict[str, Any]:

@@ -121,7 +121,16 @@ class StudyLedger(Generic[S]):
         return ledger is not None and self._kept["release"] in ledger.contents().releases
 
     def keep(self, folder: StudyFolder) -> None:
-        """Write into the vault what the run may use, before anything is learnt; once."""
+        """Write into the vault what the run may use, before anything is learnt; once. The folder is locked.
+
+        Raises StudyMismatchError if another process has begun it, or gone on with it, since this was planned.
+        """
+        path = folder.path / KEPT_ALLOWANCE
+        if (read_json(path, _KEPT) if path.exists() else None) != self._kept:
+            raise StudyMismatchError(
+                f"another process has begun {folder.path}, or gone on with it, since this one looked at it: "
+                "nothing was asked or changed; run it again"
+            )
         if self._kept is not None:
             return
         allowance = self.spending.allowance

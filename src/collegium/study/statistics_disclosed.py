@@ -6,16 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from collegium.accounting.gaussian import gdp_mu
-from collegium.errors import InputError, StudyMismatchError
-from collegium.json_files import parse_json
-from collegium.study.disclosed import SCHEMA, as_number, mu_and_profile, mu_of
-from collegium.study.released_files import released_content
+from collegium.study.disclosed import SCHEMA, as_number, mu_and_profile, mu_of, told_in
 from collegium.study.statistics_terms import read_statistics
-
-_SHAPE = {
-    "guarantee": str, "meaning": str, "adjacency": str, "private_noise": bool, "released": str,
-    "statement": [str], "groups": [{"group": str}], "questions": int, "questions_lost": int,
-}  # fmt: skip
 
 
 def statistics_statement_of(folder: Path) -> dict[str, Any]:
@@ -26,22 +18,10 @@ def statistics_statement_of(folder: Path) -> dict[str, Any]:
     InputError
         If nothing was released yet.
     StudyMismatchError
-        If anything in the folder is not what was written there, or not all was asked.
+        If anything in the folder is not what was written there.
     """
     terms, charged = read_statistics(folder)
-    path = folder / "release" / "privacy.json"
-    content = released_content(path)
-    if content is None:
-        raise InputError(
-            f"{folder} has released nothing yet: there is no {path}; let it end with `collegium run`, or see "
-            "`collegium account --left`"
-        )
-    told = parse_json(content, path, _SHAPE)
-    if charged != len(terms.questions):
-        raise StudyMismatchError(
-            f"{charged:,} of {len(terms.questions):,} questions were charged in {folder}, and its release "
-            "tells of all: let it end with `collegium run` first"
-        )
+    told = told_in(folder, {"questions": int, "questions_lost": int})
     composition, spent = terms.composition(charged), terms.epsilon_spent(charged)
     # Pure answers may have been allowed by ε alone, and promise no μ then.
     charged_any = [one for one in terms.accounts(charged).values() if one.mu_squared.any()]

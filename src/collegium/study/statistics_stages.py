@@ -27,15 +27,11 @@ from collegium.study.folder import StudyFolder, versions
 from collegium.study.kept import StudyInterrupted, interruptible
 from collegium.study.kept_answers import FolderAnswers, KeptSession
 from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_not
+from collegium.study.pieces import KEPT_ALLOWANCE
 from collegium.study.result import PublishedResult, shown_settings
 from collegium.study.statistics_data import AskedData, read_asked
-from collegium.study.statistics_terms import (
-    TERMS,
-    StatisticsTerms,
-    keep_statistics_terms,
-    read_statistics,
-    uses_by_group,
-)
+from collegium.study.statistics_terms import StatisticsTerms, read_statistics, uses_by_group
+from collegium.study.terms import TERMS, keep_or_match
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +70,8 @@ def plan_statistics(
     ``observer``: is told how it gets on.
     """
     observer = Observer() if observer is None else observer
-    in_memory = place_of(config) is not None and config.data.owner is not None
+    begun_on_one = folder is not None and (folder.path / KEPT_ALLOWANCE).exists()
+    in_memory = (place_of(config) is not None or begun_on_one) and config.data.owner is not None
     data = read_asked(config, observer, may_stream=not in_memory)
     own = folder if folder is not None and is_its_own(folder, config, data) else None
     settings = {one.name: getattr(config.statistics, one.name) for one in fields(Asking)}
@@ -158,7 +155,7 @@ def run_statistics_study(
             if ledger.spending.allowance.whole and ledger.left is not None:
                 observer.note(ledger.in_words)
             ledger.keep(folder)
-        keep_statistics_terms(folder, terms)
+        keep_or_match(folder, terms.to_json(), "other prices", "nothing was asked")
         if ledger is not None:
             costs = ledger.spending.at_most(session.at_most(), session.noise == "laplace")
             ledger.reserve(folder, config.title(), costs, session.arrangement)
@@ -271,4 +268,4 @@ def as_table(answers: list[dict[str, Any]]) -> pd.DataFrame:
         for one in answers
         for cell in one["cells"]
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["question", "keys", *numbers, "confidence"])

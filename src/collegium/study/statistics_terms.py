@@ -12,14 +12,11 @@ from collegium.accounting.events import Event
 from collegium.accounting.export import Use, uses_of
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
-from collegium.errors import StudyMismatchError
-from collegium.json_files import number_as_json, read_json
-from collegium.study.folder import StudyFolder
+from collegium.json_files import number_as_json
 from collegium.study.sections import STATISTICS
 from collegium.study.terms import begun_job, reading_terms
 
 FORMAT = 1
-TERMS = "terms.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,29 +123,6 @@ def uses_by_group(events: list[Event], groups: Mapping[str, Budget]) -> dict[str
         name: [use for event in events for use in uses_of(event, cohort, "answer")]
         for cohort, name in enumerate(groups)
     }
-
-
-def keep_statistics_terms(folder: StudyFolder, terms: StatisticsTerms) -> None:
-    """Write the terms into a vault, or check that they are those that stand there.
-
-    Raises StudyMismatchError if it was begun with other prices: an account of two plans would be of neither.
-    """
-    path = folder.vault / TERMS
-    now = terms.to_json()
-    if not path.exists():
-        folder.write_json(path, now)
-    elif read_json(path, dict) != now:
-        raise StudyMismatchError(
-            f"{folder.path} was begun with other prices than these settings and people give now (another "
-            "version of the software?): nothing was asked; go on with what it was begun with, or choose "
-            "another folder with --out"
-        )
-
-
-def asks_only(path: Path) -> bool:
-    """Tell whether a folder is one of a study that asks; what it says is not believed yet."""
-    terms = path / "vault" / TERMS
-    return terms.exists() and read_json(terms, dict).get("method") == STATISTICS
 
 
 def read_statistics(path: Path) -> tuple[StatisticsTerms, int]:

@@ -31,6 +31,7 @@ from collegium.study.journal import FileJournal
 from collegium.study.pieces import refuse_links, released_digests
 
 FORMAT = 1
+TERMS = "terms.json"
 _ADVICE = "restore it from a backup"
 
 
@@ -152,15 +153,41 @@ def _price_in(content: dict[str, Any]) -> str:
 
 def kept_price(folder: StudyFolder) -> str | None:
     """Read what a job of this folder charges an answer; None if it was not begun."""
-    path = folder.vault / "terms.json"
+    path = folder.vault / TERMS
     return _price_in(read_json(path, dict, _ADVICE)) if path.exists() else None
 
 
 def keep_terms(folder: StudyFolder, terms: JobTerms) -> None:
     """Write a job's terms into its vault, unless they are there already."""
-    path = folder.vault / "terms.json"
+    path = folder.vault / TERMS
     if not path.exists():
         folder.write_json(path, terms.to_json())
+
+
+def keep_or_match(folder: StudyFolder, now: dict[str, Any], what: str, nothing: str) -> None:
+    """Write terms into a vault, or check that they are those that stand there.
+
+    ``what``, ``nothing``: what differs then, and what was not done, for the message.
+    Raises StudyMismatchError if it was begun with others: an account of two would be of neither.
+    """
+    path = folder.vault / TERMS
+    if not path.exists():
+        folder.write_json(path, now)
+    elif read_json(path, dict) != now:
+        raise StudyMismatchError(
+            f"{folder.path} was begun with {what} than these settings and people give now (another version "
+            f"of the software?): {nothing}; go on with what it was begun with, or choose another folder "
+            "with --out"
+        )
+
+
+def begun_as(path: Path, method: str) -> bool:
+    """Tell whether a folder is one of this method; what it says is not believed yet.
+
+    ``method``: of studies whose terms name it: they learn directly, or ask.
+    """
+    terms = path / "vault" / TERMS
+    return terms.exists() and read_json(terms, dict).get("method") == method
 
 
 def why_it_ended(path: Path) -> str | None:
@@ -204,7 +231,7 @@ def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
 def begun_job(path: Path) -> tuple[dict[str, Any], FileJournal]:
     """Read the terms of a study or label job that was begun, and its journal, which vouches for them."""
     folder = StudyFolder(path)
-    source = folder.vault / "terms.json"
+    source = folder.vault / TERMS
     if not source.exists():
         raise InputError(
             f"{path} holds no labelling job that was begun: there is no {source}; `collegium run` and "
@@ -213,7 +240,7 @@ def begun_job(path: Path) -> tuple[dict[str, Any], FileJournal]:
     refuse_links(folder.vault)
     digests = released_digests(path)  # before the journal: a job that is running is ahead of it
     content = source.read_bytes()
-    digests["vault/terms.json"] = hashlib.sha256(content).hexdigest()
+    digests[f"vault/{TERMS}"] = hashlib.sha256(content).hexdigest()
     journal = folder.open_journal()
     _require_vouched(path, digests, journal)
     terms: dict[str, Any] = parse_json(content, source, dict, _ADVICE, InputError)
@@ -240,4 +267,4 @@ def reading_terms(path: Path) -> Iterator[None]:
         OverflowError,
         MemoryError,
     ):
-        raise InputError(f"{path / 'vault' / 'terms.json'} is damaged: {_ADVICE}") from None
+        raise InputError(f"{path / 'vault' / TERMS} is damaged: {_ADVICE}") from None

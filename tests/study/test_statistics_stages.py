@@ -1,0 +1,566 @@
+"""Stages of studies that ask, attacked: cut off anywhere, changed, copied, replayed on neighbours."""
+
+import errno
+import json
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Policy
+from collegium.errors import CollegiumError, InputError, StudyMismatchError
+from collegium.ledger.ledger import Ledger
+from collegium.ledger.limits import Limit
+from collegium.statistics import quantiles
+from collegium.statistics.sums import Sums
+from collegium.study import folder as folder_module
+from collegium.study import statistics_stages
+from collegium.study.config import read_config
+from collegium.study.folder import StudyFolder
+from collegium.study.journal import FileJournal
+from collegium.study.kept_answers import FolderAnswers, KeptSession
+from collegium.study.statistics_stages import run_statistics_study
+from collegium.study.statistics_terms import read_statistics
+from collegium.study.verifying import examine
+
+SCHEMA = """
+rows_per_owner = 2
+[columns.age]
+kind = "whole"
+bounds = [18, 90]
+mean = 50.0
+[columns.income]
+kind = "number"
+bounds = [0, 1000]
+step = 10
+sd = 300.0
+[columns.sex]
+kind = "category"
+categories = ["F", "M"]
+shares = { F = 0.5 }
+[columns.smokes]
+kind = "flag"
+missing = true
+"""
+QUESTIONS = ("mean income by sex where age >= 40", "median income where smokes", "count by sex")
+LEVELS = {"high": 1.0, "low": 3.0}
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:δ is large"),
+    pytest.mark.filterwarnings("ignore::collegium.errors.PrivacyWarning"),
+]
+
+
+class Killed(BaseException):
+    """A power failure: nothing after it is run, nothing before it is undone."""
+
+
+def table(n=60, levels=tuple(LEVELS)):
+    generator = np.random.default_rng(1)
+    return pd.DataFrame(
+        {
+            "person": [f"p{number}" for number in range(n)],
+            "age": generator.integers(18, 90, n),
+            "income": generator.integers(0, 1000, n),
+            "sex": generator.choice(["F", "M"], n),
+            "smokes": generator.choice(["yes", "no"], n),
+            "level": generator.choice(list(levels), n),
+        }
+    )
+
+
+def study(
+    folder,
+    people=None,
+    more="",
+    questions=QUESTIONS,
+    schema=SCHEMA,
+    ledger="none",
+    file="data/people.csv",
+    owner="person",
+    levels="{ high = 1.0, low = 3.0 }",
+    delta="1e-5",
+):
+    """Write a study, and its table where one is given; returns its settings."""
+    path = folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if people is not None and file.endswith(".csv"):
+        people.to_csv(path, index=False)
+    elif people is not None:
+        people.to_parquet(path)
+    (folder / "schema.toml").write_text(schema)
+    whose = f'owner = "{owner}"' if owner else ""
+    (folder / "study.toml").write_text(
+        f'[data]\nprivate = "{file}"\n{whose}\n[privacy]\nlevels = {levels}\ncolumn = "level"\n'
+        f'delta = {delta}\n[method]\nkind = "statistics"\n[statistics]\nschema = "schema.toml"\n'
+        f'questions = {json.dumps(list(questions))}\n{more}\n[ledger]\nurl = "{ledger}"\n',
+        encoding="utf-8",
+    )
+    return read_config(folder / "study.toml")
+
+
+def new_ledger(folder, neighbours=Neighbours.ADD_OR_REMOVE):
+    Ledger.create(folder / "people.ledger", neighbours=neighbours)
+    return folder / "people.ledger"
+
+
+@pytest.fixture
+def cut_off(monkeypatch):
+    """Run a study until so many of its questions were charged, whose last one's answer is lost."""
+
+    def run(config, out, at=2):
+        keep = FolderAnswers.keep
+
+        def kill(memory, number, answer):
+            if number == at:
+                raise Killed
+            return keep(memory, number, answer)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(FolderAnswers, "keep", kill)
+            with pytest.raises(Killed):
+                run_statistics_study(config, out)
+
+    return run
+
+
+@pytest.fixture
+def nothing_is_drawn(monkeypatch):
+    """Let no noise be drawn from now on."""
+
+    def begin():
+        def draw(*given, **named):
+            raise AssertionError("noise was drawn")
+
+        monkeypatch.setattr(Sums, "noisy", draw)
+        monkeypatch.setattr(quantiles, "choose", draw)
+
+    return begin
+
+
+# ------------------------------------------------------------------------------------ cut off anywhere
+
+
+class Listener:
+    """Counts what is made durable, and draws; kills at one of them."""
+
+    def __init__(self, patch):
+        self.done, self.at, self.run, self.drawn = 0, None, 0, set()
+        for place, name in (
+            (FileJournal, "_append"),
+            (folder_module, "write_durably"),
+            (Ledger, "reserve"),
+            (Ledger, "reservation"),
+            (Ledger, "_settle"),
+        ):
+            patch.setattr(place, name, self._before_and_after(getattr(place, name)))
+        for place, name in ((Sums, "noisy"), (quantiles, "choose")):
+            patch.setattr(place, name, self._draw(getattr(place, name)))
+        ask = KeptSession.ask_durably
+
+        def asking(session, asked, charge):
+            self.asked = str(asked)
+            return ask(session, asked, charge)
+
+        patch.setattr(KeptSession, "ask_durably", asking)
+
+    def tick(self):
+        self.done += 1
+        if self.done == self.at:
+            raise Killed
+
+    def _before_and_after(self, way):
+        def listened(*given, **named):
+            self.tick()
+            found = way(*given, **named)
+            self.tick()
+            return found
+
+        return listened
+
+    def _draw(self, way):
+        def listened(*given, **named):
+            self.drawn.add((self.run, self.asked))
+            found = way(*given, **named)
+            self.tick()
+            return found
+
+        return listened
+
+
+@pytest.mark.parametrize("on_ledger", [False, True])
+def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(
+    tmp_path, monkeypatch, on_ledger
+):
+    questions, people = QUESTIONS[1:], table(30)
+    listener = Listener(monkeypatch)
+
+    def begin(name):
+        folder = tmp_path / name
+        folder.mkdir()
+        place = new_ledger(folder) if on_ledger else "none"
+        config = study(folder, people, questions=questions, ledger=place)
+        listener.done, listener.run, listener.drawn = 0, 1, set()
+        return config, folder / "out", place
+
+    config, out, _ = begin("whole")
+    run_statistics_study(config, out)
+    total = listener.done
+    assert total > 40
+    for at in range(2, total + 1, 5):
+        config, out, place = begin(f"at {at}")
+        listener.at = at
+        with pytest.raises(Killed):
+            run_statistics_study(config, out)
+        listener.at, listener.run = None, 2
+        result = run_statistics_study(config, out)
+        terms, charged = read_statistics(out)
+        assert charged == len(questions) == len(result.answers) + len(result.lost)
+        asked = [question for _, question in listener.drawn]
+        assert len(asked) == len(set(asked)), f"drawn twice when cut off at {at}"
+        spent = terms.epsilon_spent(charged)
+        for row in result.privacy.groups:
+            assert row.epsilon_spent == pytest.approx(spent[row.group], rel=1e-9)
+        assert not [one for one in examine(StudyFolder(out)) if one.trouble]
+        if on_ledger:
+            (release,) = Ledger(place).contents().releases.values()
+            told = [
+                sum(use.count * float(use.event.mu_squared[0]) for use in uses)
+                for uses in terms.composition(charged).values()
+            ]
+            paid = [cost.mu_squared for cost in release.costs]
+            assert release.is_settled and sorted(paid) == pytest.approx(sorted(told), rel=1e-6)
+        shutil.rmtree(out)
+
+
+def test_nothing_is_published_before_the_ledger_knows_what_it_cost(tmp_path, monkeypatch):
+    """And what was all drawn is settled and published, whoever has changed their mind meanwhile."""
+    place = new_ledger(tmp_path)
+    config, out = study(tmp_path, table(), ledger=place), tmp_path / "out"
+
+    def kill(*given):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "_settle", kill)
+        with pytest.raises(Killed):
+            run_statistics_study(config, out)
+    assert not list((out / "release").iterdir())
+    people = table().iloc[:1]
+    strict = Policy(dict.fromkeys(LEVELS, 0.1)).assign(people["level"], people["person"])
+    assert Ledger(place).change(strict)["overdrawn"] == 1
+    result = run_statistics_study(config, out)
+    assert len(result.answers) == len(QUESTIONS) and not result.lost
+
+
+@pytest.mark.parametrize("what", ["lower", "leave", "give back"])
+def test_who_changes_their_mind_between_two_questions_stops_it(
+    tmp_path, cut_off, nothing_is_drawn, what
+):
+    place = new_ledger(tmp_path)
+    config, out = study(tmp_path, table(), ledger=place), tmp_path / "out"
+    cut_off(config, out)
+    ledger = Ledger(place)
+    (release,) = ledger.reservations()
+    people = table().iloc[:1]
+    if what == "lower":
+        ledger.change(Policy(dict.fromkeys(LEVELS, 0.1)).assign(people["level"], people["person"]))
+    elif what == "leave":
+        ledger.forget("p0")
+    else:
+        ledger.end(release.id, "somebody said so", nothing_was_drawn=True)
+    nothing_is_drawn()
+    with pytest.raises(CollegiumError):
+        run_statistics_study(config, out)
+    (known,) = Ledger(place).contents().releases.values()
+    # Not given back: two questions were charged.
+    assert all(cost.mu_squared > 0 for cost in known.costs)
+    assert not (out / "release" / "answers.json").exists()
+
+
+def test_a_full_disk_costs_no_answer(tmp_path, monkeypatch):
+    config, out, write = study(tmp_path, table()), tmp_path / "out", StudyFolder.write_bytes
+    rooms = []
+
+    def full(folder, path, content):
+        room = folder.vault / ".journal.jsonl.room"
+        if path.name == "answers.json" and room.exists():
+            rooms.append(room.stat().st_size)
+            raise OSError(errno.ENOSPC, "full")
+        write(folder, path, content)
+
+    monkeypatch.setattr(StudyFolder, "write_bytes", full)
+    assert not run_statistics_study(config, out).lost
+    assert len(rooms) == 3 and min(rooms) > 2**20
+
+
+# ---------------------------------------------------------------------------------- changed meanwhile
+
+CHANGES = {
+    "a cell": {"people": table().assign(age=[31, *table()["age"][1:]])},
+    "the levels": {"people": table().assign(level=table()["level"].to_numpy()[::-1])},
+    "the order of rows": {"people": table()[::-1]},
+    "a row": {"people": table()[1:]},
+    "questions' order": {"questions": QUESTIONS[::-1]},
+    "one question fewer": {"questions": QUESTIONS[:2]},
+    "bounds": {"schema": SCHEMA.replace("[0, 1000]", "[0, 2000]")},
+    "what is known": {"schema": SCHEMA.replace("sd = 300.0", "sd = 200.0")},
+    "rows that count": {"schema": SCHEMA.replace("rows_per_owner = 2", "rows_per_owner = 3")},
+    "a level": {"levels": "{ high = 1.0, low = 4.0 }"},
+    "delta": {"delta": "1e-6"},
+    "a seed": {"more": "noise_seed = 1"},
+    "how much": {"more": "spend = 0.9"},
+    "weights": {"more": 'weights = "uniform"'},
+    "the unit": {"owner": None},
+}
+
+
+@pytest.mark.parametrize("file", ["data/people.csv", "data/people.parquet"])
+def test_what_is_changed_between_two_questions_makes_it_another_study(
+    tmp_path, cut_off, nothing_is_drawn, file
+):
+    out = tmp_path / "out"
+    cut_off(study(tmp_path, table(), file=file), out)
+    before = (tmp_path / file).read_bytes()
+    nothing_is_drawn()
+    for what, changed in CHANGES.items():
+        config = study(tmp_path, file=file, **changed)
+        with pytest.raises(StudyMismatchError):
+            run_statistics_study(config, out)
+            pytest.fail(what)
+        (tmp_path / file).write_bytes(before)
+    assert read_statistics(out)[1] == 2
+
+
+def test_other_prices_than_it_was_begun_with_are_refused(
+    tmp_path, cut_off, nothing_is_drawn, monkeypatch
+):
+    """Another version of the software may find others: an account of both would be of neither."""
+    config, out, events = study(tmp_path, table()), tmp_path / "out", KeptSession.events_of
+    cut_off(config, out)
+    nothing_is_drawn()
+    monkeypatch.setattr(KeptSession, "events_of", lambda *given: [*events(*given), *events(*given)])
+    with pytest.raises(StudyMismatchError, match="begun with other prices"):
+        run_statistics_study(config, out)
+
+
+@pytest.mark.parametrize("name", ["answers.json", "terms.json", "manifest.json", "journal.jsonl"])
+@pytest.mark.parametrize("how", ["edited", "gone", "another's"])
+def test_a_vault_that_was_edited_is_refused_and_told_of(
+    tmp_path, cut_off, nothing_is_drawn, name, how
+):
+    out, other = tmp_path / "out", tmp_path / "other"
+    cut_off(study(tmp_path, table()), out)
+    cut_off(study(tmp_path, more="spend = 0.9"), other)
+    config = study(tmp_path)
+    path = out / "vault" / name
+    content = path.read_bytes()
+    nothing_is_drawn()
+    if how == "edited":
+        path.write_bytes(content.replace(b"1", b"2", 1))
+    elif how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes((other / "vault" / name).read_bytes())
+    assert [one for one in examine(StudyFolder(out)) if one.trouble]
+    with pytest.raises(CollegiumError):
+        run_statistics_study(config, out)
+    assert path.exists() == (how != "gone")
+
+
+def test_two_programs_do_not_ask_in_one_folder_at_once(tmp_path, monkeypatch):
+    config, out, keep = study(tmp_path, table()), tmp_path / "out", FolderAnswers.keep
+    refused = []
+
+    def meanwhile(memory, number, answer):
+        with pytest.raises(InputError, match="another process is running"):
+            run_statistics_study(config, out)
+        refused.append(number)
+        return keep(memory, number, answer)
+
+    monkeypatch.setattr(FolderAnswers, "keep", meanwhile)
+    run_statistics_study(config, out)
+    assert refused == [1, 2, 3]
+
+
+def test_of_copies_that_went_on_one_publishes(tmp_path, cut_off):
+    place = new_ledger(tmp_path)
+    config, out, copy = study(tmp_path, table(), ledger=place), tmp_path / "out", tmp_path / "copy"
+    cut_off(config, out)
+    shutil.copytree(out, copy)
+    run_statistics_study(config, copy)
+    with pytest.raises(StudyMismatchError, match="older copy"):
+        run_statistics_study(config, out)
+    shutil.rmtree(out)
+    config = study(tmp_path, ledger=place, more="spend = 0.5")
+    with pytest.raises(CollegiumError, match="left"):
+        run_statistics_study(config, out)
+
+
+# --------------------------------------------------------------------------------- what is published
+
+
+def released(folder):
+    """All files of a release; without what names a point of a journal, whose key is drawn."""
+    found = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    digests = json.loads(found["digests.json"])
+    digests["made_of"]["head"] = ""
+    return {**found, "digests.json": digests}
+
+
+class Tape:
+    """What was drawn, with noise; forced again when it is replayed on a neighbour."""
+
+    def __init__(self, forced=None):
+        self.drawn, self.forced = [], None if forced is None else iter(forced)
+
+    def install(self, patch):
+        for place, name in ((Sums, "noisy"), (quantiles, "choose")):
+            patch.setattr(place, name, self._way(getattr(place, name)))
+
+    def _way(self, way):
+        def taped(*given, **named):
+            self.drawn.append(way(*given, **named) if self.forced is None else next(self.forced))
+            return self.drawn[-1]
+
+        return taped
+
+
+NEIGHBOURS = {
+    "blank": {"age": "", "income": "", "sex": "", "smokes": ""},
+    "out of bounds": {"age": "900", "income": "-1e400", "sex": "X", "smokes": "maybe"},
+    "no values": {"age": "9" * 500, "income": "abc", "sex": '"', "smokes": "=1+1"},
+}
+ALL = (
+    *QUESTIONS,
+    "count",
+    "mean income",
+    "sum income",
+    "var age",
+    "histogram age",
+    "cov age, income",
+)
+
+
+@pytest.mark.parametrize(
+    ("on_ledger", "more"), [(False, ""), (True, ""), (False, 'neighbours = "replaced"')]
+)
+def test_a_neighbours_release_is_the_same_byte_by_byte_but_for_what_is_drawn(
+    tmp_path, monkeypatch, collegium, on_ledger, more
+):
+    """Record and replay, through files: nothing else depends on a row, on paper or on the screen."""
+
+    def run(name, people, tape):
+        folder = tmp_path / name.replace(" ", "-")
+        folder.mkdir()
+        place = new_ledger(folder) if on_ledger else "none"
+        study(folder, people, more=more, questions=ALL, ledger=place)
+        with monkeypatch.context() as patched:
+            tape.install(patched)
+            code, said, errors = collegium("run", folder / "study.toml")
+        assert code == 0, errors
+        text = re.sub(r"\s+", "", (said + errors)).replace(str(folder), "")
+        return text, released(folder / "study" / "release")
+
+    people = table().astype(object)
+    people = pd.concat([people, people.iloc[[7]]], ignore_index=True)  # p7 has two rows
+    first = Tape()
+    said, files = run("first", people, first)
+    assert set(files["digests.json"]["files"]) == set(files) - {"digests.json"}
+    others = {}
+    for what, cells in NEIGHBOURS.items():
+        others[what] = people.copy()
+        others[what].loc[people["person"] == "p7", list(cells)] = list(cells.values())
+    if more:
+        kept, level = people[people["person"] != "p7"], people["level"][7]
+        row = {"person": "p7", "age": 18, "income": 0, "sex": "M", "smokes": "no", "level": level}
+        others["many rows, at the front"] = pd.concat([pd.DataFrame([row] * 9), kept])
+    for what, neighbour in others.items():
+        again = Tape(first.drawn)
+        assert (said, files) == run(what, neighbour, again), what
+        assert len(again.drawn) == len(first.drawn)
+
+
+@pytest.mark.parametrize("file", ["people.csv", "people.parquet"])
+def test_who_granted_nothing_is_in_nothing(tmp_path, file):
+    people = table(levels=(*LEVELS, "none"))
+    levels, found = "{ high = 1.0, low = 3.0, none = 0 }", []
+    for name, rows in (("all", people), ("some", people[people["level"] != "none"])):
+        (tmp_path / name).mkdir()
+        config = study(tmp_path / name, rows, "noise_seed = 1", file=file, levels=levels)
+        run_statistics_study(config, tmp_path / name / "out")
+        found.append(released(tmp_path / name / "out" / "release"))
+    assert found[0] == found[1]
+    place = new_ledger(tmp_path)
+    run_statistics_study(
+        study(tmp_path, people, file=file, levels=levels, ledger=place), tmp_path / "out"
+    )
+    assert Ledger(place).contents().n_owners == (people["level"] != "none").sum()
+
+
+def test_a_release_says_where_nothing_lies_and_that_seeded_noise_protects_nobody(
+    tmp_path, collegium
+):
+    out = tmp_path / "out"
+    run_statistics_study(study(tmp_path, table(), "noise_seed = 1"), out)
+    told = released(out / "release")
+    assert '"private": "people.csv"' in told["privacy.json"]
+    assert not any("data/people.csv" in str(one) for one in told.values())
+    code, said, _ = collegium("account", "--left", out)
+    assert code == 0 and "NOT PRIVATE" in said
+
+
+def test_all_that_may_be_spent_is_shared_out(tmp_path):
+    """Whoever is heard most pays, over all questions, what the session may use, and no more."""
+    result = run_statistics_study(study(tmp_path, table(), 'noise = "gaussian"'), tmp_path / "out")
+    strictest = min(result.privacy.groups, key=lambda row: row.budget.epsilon)
+    assert 0.999 < strictest.epsilon_spent / strictest.budget.epsilon <= 1
+
+
+# -------------------------------------------------------------------------------------- on a ledger
+
+
+@pytest.mark.parametrize("neighbours", [Neighbours.ADD_OR_REMOVE, Neighbours.ANY_CHANGE])
+def test_a_ledger_decides_what_is_promised(tmp_path, neighbours):
+    place, out = new_ledger(tmp_path, neighbours), tmp_path / "out"
+    result = run_statistics_study(study(tmp_path, table(), ledger=place), out)
+    terms, _ = read_statistics(out)
+    assert terms.neighbours is neighbours and terms.noise == "gaussian"
+    assert "what a ledger has left of their budgets" in terms.adjacency
+    assert any("had left there" in line for line in result.privacy.provisos)
+
+
+def test_a_named_ledger_that_cannot_remember_it_is_refused(tmp_path):
+    place = new_ledger(tmp_path)
+    for more in (
+        {"owner": None, "file": "people.parquet"},
+        {"owner": None},
+        {"more": "noise_seed = 1"},
+    ):
+        config = study(tmp_path, table(), ledger=place, **more)
+        with pytest.raises(InputError, match="no ledger can remember this"):
+            run_statistics_study(config, tmp_path / "out")
+    assert not (tmp_path / "out").exists() and not Ledger(place).contents().releases
+
+
+def test_nothing_is_asked_before_it_is_reserved(tmp_path, monkeypatch):
+    place = new_ledger(tmp_path)
+    ask, seen = statistics_stages._ask, []
+
+    def asked(*given):
+        (release,) = Ledger(place).reservations()
+        seen.append(release.costs)
+        return ask(*given)
+
+    monkeypatch.setattr(statistics_stages, "_ask", asked)
+    run_statistics_study(
+        study(tmp_path, table(), ledger=place, more="spend = 0.5"), tmp_path / "out"
+    )
+    ((*reserved,),) = seen
+    (release,) = Ledger(place).contents().releases.values()
+    levels = Policy(LEVELS).levels.values()
+    for at_most, paid, budget in zip(reserved, release.costs, levels, strict=True):
+        assert 0 < paid.mu_squared <= at_most.mu_squared
+        assert at_most.mu_squared == pytest.approx(Limit.of(budget).mu_squared / 2, rel=1e-6)
