@@ -1,10 +1,9 @@
-"""How often intervals of quantiles hold the table's own quantile, how wide they are, and how far off values are.
+"""How often intervals of quantiles hold the table's own, how wide they are, and how far off values are.
 
     python -m benchmarks.quantile_coverage [--data-dir DATA] [--times 4000] [--out CSV]
 
-Budgets are dealt out anew each time. Widths are shares of the rows: from how many are below the lower end to how
-many are below the upper one, or there. The error is a root mean square, in the column's unit, with the interval's
-part of the price spent on it.
+Budgets are dealt out anew each time. Widths are shares of the rows: those between the ends, or at them. The
+error is a root mean square, in the column's unit, of a value that has an interval.
 """
 
 from __future__ import annotations
@@ -79,7 +78,8 @@ def repeated(
     schema = cg.Schema({"x": column})
     some = np.resize(values, people)
     granted = np.repeat(budgets, counts)
-    ask = cg.Statistics(pd.DataFrame({"x": some}), granted, schema=schema, questions=questions, noise=noise)  # fmt: skip
+    frame = pd.DataFrame({"x": some})
+    ask = cg.Statistics(frame, granted, schema=schema, questions=questions, noise=noise)
     question = Question(parse_question(f"quantile({level}) x", schema), "saturating")
     features = ask._features(question.asked)
     priced, _ = ask._priced(question, 1 / questions, features)

@@ -28,7 +28,7 @@ SCHEMA = Schema(
 def outcomes(side: int, question: str, noise: str) -> tuple[np.ndarray, float]:
     """What is released, RUNS times over; and what the first person is charged each time, in ε or μ."""
     first = [1.0, "a"] if side else [None, None]  # there, or blank
-    frame = pd.DataFrame([first, [0.0, "b"], [0.0, "b"]], columns=["x", "g"]).astype(object)
+    frame = pd.DataFrame([first, [0.0, "b"], [1.0, "b"]], columns=["x", "g"]).astype(object)
     ask = Statistics(frame, EACH * RUNS, schema=SCHEMA, noise=noise, questions=RUNS, noise_seed=0)
     found = []
     for run in range(RUNS):
@@ -65,6 +65,7 @@ def lost(hits: np.ndarray, alarms: np.ndarray, pure: bool) -> float:
         ("mean x", "gaussian"),
         ("count by g", "gaussian"),
         ("median x", "laplace"),
+        ("median x", "gaussian"),
     ],
 )
 def test_no_threshold_tells_more_than_is_charged(question: str, noise: str) -> None:

@@ -152,12 +152,14 @@ class Cut:
         own = sums.sum(axis=1) + np.sqrt(
             weighing.noise_variance * (ones @ (np.ones(n) @ back) ** 2)
         )
-        of_people = level * (1 - level) * spread * np.clip(own, 0.0, most)[:, None]
-        margin = margins(of_noise, of_people, confidence, laplace)
+        own = np.clip(own, 0.0, most)[:, None]
+        margin = margins(of_noise, level * (1 - level) * spread * own, confidence, laplace)
         inner, last = at[:, 1:-1], at[0, -1]
-        # The bounds rule out nothing.
-        from_below = np.where(inner < last, (inner == 0) | (found > margin), False)
-        from_above = np.where(inner > 0, (inner == last) | (-found > margin), False)
+        # The bounds themselves rule out nothing, nor does noise above all that rows could add up to.
+        low = (found > margin) & (margin < level * own)
+        high = (-found > margin) & (margin < (1 - level) * own)
+        from_below = np.where(inner < last, (inner == 0) | low, False)
+        from_above = np.where(inner > 0, (inner == last) | high, False)
         passed = np.logical_and.accumulate(from_below, axis=1).sum(axis=1)
         failed = n - np.logical_and.accumulate(from_above[:, ::-1], axis=1).sum(axis=1)
         lowest = np.take_along_axis(at, passed[:, None], axis=1)[:, 0]

@@ -139,7 +139,8 @@ def scores_of(
 ) -> tuple[NDArray[np.int64], float]:
     """Score each candidate of each cell; ``step`` is what a step of weight is worth.
 
-    Returns (n_cells, n_candidates), whole numbers of a unit, and the unit: not above step / 2m / q's denominator.
+    Returns (n_cells, n_candidates), whole numbers of a unit, and the unit: at most step / 2m / denominator of
+    the level.
     """
     q = as_level(level)
     below = np.cumsum(sensitive_steps, axis=1)
