@@ -1,6 +1,6 @@
 """Answers at everybody's own ε, beside those of OpenDP and diffprivlib at the strictest.
 
-    python -m benchmarks.beside_others --data-dir DATA --others PYTHON [--out CSV] [--quick]
+    python -m benchmarks.beside_others --data-dir DATA --others PYTHON [--only KIND] [--out CSV] [--quick]
 
 PYTHON: an interpreter with ``opendp`` and ``diffprivlib``, which need not be this one. Each question is asked
 alone, with all that people grant, of people whose budgets are dealt out anew each time; errors are root mean
@@ -9,7 +9,8 @@ within each person's (ε, 1e-5), with the noise that is chosen where nothing is 
 
 Neighbours: a count moves by 1 where somebody comes or goes, in all three. The mean of a table of known size
 is about replacement in OpenDP; ours is shown about both relations. diffprivlib's mean has the sensitivity of
-a replacement as well.
+a replacement as well. Theirs have no intervals, on which ours spend a part of a median's price: *bare* is
+without (``interval=False``).
 """
 
 from __future__ import annotations
@@ -82,8 +83,14 @@ def tables(
     """Tables, their public schemas, and questions: kind, column, and the column with the groups."""
     adult = load_dataset("adult", data_dir).X
     adult = pd.DataFrame(
-        {"age": adult["age"].astype(float), "sex": adult["sex"].astype(str).str.strip()}
+        {
+            "age": adult["age"].astype(float),
+            "hours": adult["hours-per-week"].astype(float),
+            "sex": adult["sex"].astype(str).str.strip(),
+            "education": adult["education"].astype(str).str.strip(),
+        }
     )
+    schools = sorted(adult["education"].unique())
     stays = pd.read_csv(
         data_dir / "diabetes130" / "diabetic_data.csv.gz",
         usecols=["patient_nbr", "age", "time_in_hospital"],
@@ -97,10 +104,13 @@ def tables(
             cg.Schema(
                 {
                     "age": {"kind": "whole", "bounds": [17, 90], "sd": 14},
+                    "hours": {"kind": "whole", "bounds": [1, 99]},
                     "sex": {"kind": "category", "categories": ["Female", "Male"]},
+                    "education": {"kind": "category", "categories": schools},
                 }
             ),
-            [("count", "age", "sex"), ("mean", "age", None), ("mean", "age", "sex"), ("median", "age", None)],
+            [("count", "age", "sex"), ("mean", "age", None), ("mean", "age", "sex"), ("median", "age", None),
+             ("median", "age", "education"), ("median", "hours", "education")],
         ),
         (
             "diabetes, first stays",
@@ -146,6 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--others", help="Python with opendp and diffprivlib")
+    parser.add_argument("--only", choices=["count", "mean", "median"], help="questions of one kind")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
@@ -153,6 +164,8 @@ def main() -> None:
     rows = []
     for name, frame, schema, questions in tables(given.data_dir):
         for kind, column, by in questions:
+            if given.only not in (None, kind):
+                continue
             groups = frame.groupby(by)[column] if by else [("all", frame[column])]
             parts = {str(key): own for key, own in groups}
             keys = schema[by].keys if by else ("all",)
@@ -182,7 +195,8 @@ def main() -> None:
                 )
     if given.out:
         with given.out.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            names = list(max(rows, key=len))
+            writer = csv.DictWriter(file, names, lineterminator="\n")
             writer.writeheader()
             writer.writerows(
                 {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
@@ -207,10 +221,15 @@ def ours(
     counts[0] += len(frame) - counts.sum()
     granted = np.repeat(levels, counts)
     found: dict[str, list[Any]] = {"ours": [], "ours, replaced": [], "ours, strictest": []}
+    if kind == "median":
+        found |= {"ours, bare": [], "ours, bare, strictest": []}
     for _ in range(times):
         dealt = rng.permutation(granted)
         for way, answers in found.items():
-            epsilon = np.full(len(frame), min(levels)) if way == "ours, strictest" else dealt
+            epsilon = np.full(len(frame), min(levels)) if "strictest" in way else dealt
+            how: dict[str, Any] = {"by": by} if by else {}
+            if "bare" in way:
+                how["interval"] = False
             session = cg.Statistics(
                 frame, epsilon, schema=schema, questions=1,
                 neighbours="replaced" if way == "ours, replaced" else None,
@@ -218,7 +237,7 @@ def ours(
             if kind == "count":
                 answer = session.histogram(by) if by else session.count()
             else:
-                answer = getattr(session, kind)(column, **({"by": by} if by else {}))
+                answer = getattr(session, kind)(column, **how)
             answers.append(np.atleast_1d(answer.value))
     # What is withheld ("too few people to say") counts as the middle of the bounds.
     withheld = float(np.mean(np.isnan(np.array(found["ours"], dtype=float))))

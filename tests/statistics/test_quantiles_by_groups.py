@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from collegium import Schema, Statistics
-from collegium.mechanisms.quantiles import quantile_scores
 from collegium.statistics.language import parse_question
-from collegium.statistics.quantiles import Ranks
+from collegium.statistics.quantiles import Ranks, scores_of
 
 SCHEMA = Schema(
     {
@@ -21,7 +20,7 @@ PEOPLE = pd.DataFrame({"x": [0] * 20 + [9] * 20, "group": ["a"] * 20 + ["b"] * 2
 
 
 def log_chances(people: pd.DataFrame, level: float, neighbours: str) -> tuple[np.ndarray, float]:
-    """Log-odds of each group's candidates in the middle draw, (n_groups, n_candidates); and its η."""
+    """Log-odds of each group's candidates in the draw, (n_groups, n_candidates); and its η."""
     ask = Statistics(
         people,
         4.0,
@@ -34,17 +33,9 @@ def log_chances(people: pd.DataFrame, level: float, neighbours: str) -> tuple[np
     asked = parse_question(f"quantile({level}) x by group", SCHEMA)
     _, share, question = ask._how(asked, {})
     features = ask._features(asked)
-    levels, _, events = ask._levels(question, share, features)
-    ranks = Ranks.of(
-        ask._table.batches(asked.needs), features, "x", SCHEMA["x"], levels.weighing
-    ).sensitive_steps
-    below = np.cumsum(ranks, axis=1)
-    scores, unit = quantile_scores(
-        below - ranks, below[:, -1:] - below, level, levels.step(levels.eta, level)
-    )
-    assert levels.step(levels.end, level) / levels.step(levels.eta, level) == pytest.approx(
-        float(events[1].pure_epsilon[0] / events[0].pure_epsilon[0])
-    )
+    priced, events = ask._priced(question, share, features)
+    ranks = Ranks.of(ask._table.batches(asked.needs), features, "x", SCHEMA["x"], priced.weighing)
+    scores, unit = scores_of(ranks.sensitive_steps, level, priced.step)
     return scores * unit, float(events[0].pure_epsilon[0])
 
 

@@ -12,9 +12,9 @@ import pytest
 from collegium import Schema
 from collegium.budgets import Policy
 from collegium.noise.grid import GRID
-from collegium.statistics import quantiles
+from collegium.statistics import quantile_intervals, quantiles, sums
 from collegium.statistics.session import Statistics
-from collegium.statistics.sums import Sums
+from collegium.statistics.sums import Weighing
 
 SCHEMA = Schema(
     {
@@ -74,19 +74,24 @@ class Tape:
         self._forced: Iterator[Any] | None = None if forced is None else iter(forced)
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        noisy, choose = Sums.noisy, quantiles.choose
+        noised = sums.noised
 
-        def sums(own: Sums, *given: Any) -> Any:
-            kind = "laplace" if own.weighing.laplace else "gaussian"
-            self.seen.append((kind, own.sensitive_steps * GRID, own.weighing.scale))
-            return self._outcome(lambda: noisy(own, *given))
+        def noisy(steps: np.ndarray, weighing: Weighing, *given: Any) -> Any:
+            kind = "laplace" if weighing.laplace else "gaussian"
+            self.seen.append((kind, steps * GRID, weighing.scale))
+            return self._outcome(lambda: noised(steps, weighing, *given))
 
-        def draw(scores: Any, **named: Any) -> Any:
-            self.seen.append(("choice", np.atleast_2d(scores) * named["unit"], 1.0))
-            return self._outcome(lambda: choose(scores, **named))
+        def drawing(drawn: Any) -> Any:
+            def draw(scores: Any, **named: Any) -> Any:
+                self.seen.append(("choice", np.atleast_2d(scores) * named["unit"], 1.0))
+                return self._outcome(lambda: drawn(scores, **named))
 
-        patch.setattr(Sums, "noisy", sums)
-        patch.setattr(quantiles, "choose", draw)
+            return draw
+
+        for module in (sums, quantile_intervals):
+            patch.setattr(module, "noised", noisy)
+        for name in ("choose", "choose_by_coins"):
+            patch.setattr(quantiles, name, drawing(getattr(quantiles, name)))
 
     def _outcome(self, drawn: Any) -> Any:
         self.during.append(self.question)

@@ -32,9 +32,9 @@ def outcomes(side: int, question: str, noise: str, others: float = 1.0) -> tuple
     ``others``: what they grant, as a share of what the first person does.
     """
     first = [1.0, "a"] if side else [None, None]  # there, or blank
-    rest = 2 if others == 1 else 6
-    frame = pd.DataFrame([first, *[[0.0, "b"]] * rest], columns=["x", "g"]).astype(object)
-    budgets = EACH * RUNS * np.array([1.0, *[others] * rest])
+    rest = [[0.0, "b"], [1.0, "b"]] if others == 1 else [[0.0, "b"]] * 6
+    frame = pd.DataFrame([first, *rest], columns=["x", "g"]).astype(object)
+    budgets = EACH * RUNS * np.array([1.0, *[others] * len(rest)])
     ask = Statistics(frame, budgets, schema=SCHEMA, noise=noise, questions=RUNS, noise_seed=0)
     group = int(np.argmax([one.epsilon for one in ask._table.groups.values()]))
     found, most = [], 0.0
@@ -77,6 +77,7 @@ def lost(hits: np.ndarray, alarms: np.ndarray, pure: bool) -> float:
         ("mean x", "gaussian", 1.0),
         ("count by g", "gaussian", 1.0),
         ("median x", "laplace", 1.0),
+        ("median x", "gaussian", 1.0),
         ("count where x > 0.4", "gaussian", 0.2),
     ],
 )

@@ -14,7 +14,13 @@ from collegium.checks import check_positive, check_whole
 from collegium.errors import InputError
 from collegium.mechanisms.on_grid import as_rounded, noised, per_cohort, to_steps
 from collegium.mechanisms.released import Released, charge
-from collegium.noise.exact_choice import MAX_SCORE, draw_candidates, is_accepted, whole_below
+from collegium.noise.exact_choice import (
+    MAX_SCORE,
+    are_accepted,
+    draw_candidates,
+    is_accepted,
+    whole_below,
+)
 from collegium.noise.grid import GRID
 from collegium.noise.sources import NoiseSource, SecureNoise, WordSource
 
@@ -70,21 +76,51 @@ def choose(
     >>> (np.bincount(drawn) / 10_000).round(2).tolist()
     [0.09, 0.25, 0.66]
     """
-    table = np.asarray(scores)
-    if table.dtype.kind not in "iu" or table.ndim not in (1, 2) or not table.size:
-        raise InputError(
-            "scores must be whole numbers, one for each candidate (a row for each group), got "
-            f"{table.dtype} of shape {table.shape}: give them in steps of unit"
-        )
-    if table.max() >= MAX_SCORE or table.min() <= -MAX_SCORE:
-        raise InputError("a score is 2**62 or more in magnitude: use a larger unit")
-    check_positive("unit", unit)
+    table = _checked_scores(scores, unit)
     if draws is not None:
         check_whole("draws", draws)
     words = (SecureNoise() if noise is None else noise).words(query=query, purpose=purpose)
     rows = np.atleast_2d(table.astype(np.int64))
     chosen = np.stack([draw_candidates(row, float(unit), draws or 1, words) for row in rows])
     return chosen.reshape(table.shape[:-1] + (() if draws is None else (draws,)))
+
+
+def choose_by_coins(
+    scores: ArrayLike,
+    *,
+    unit: float = GRID,
+    noise: WordSource | None = None,
+    query: int = 0,
+    purpose: str = "choice",
+) -> NDArray[np.intp]:
+    """Draw candidates as permute-and-flip does; parameters and errors as for :func:`choose`.
+
+    The bare draw: it knows nothing of people and states no event; :func:`permute_and_flip` does.
+
+    Returns
+    -------
+    ndarray of int, shape () or (n_groups,)
+        Positions of the candidates that were drawn.
+
+    Notes
+    -----
+    A candidate's coin does not depend on when its turn comes, so the first that is accepted in random order
+    is one of all that would be, each as likely: all coins are tossed at once.
+
+    Examples
+    --------
+    >>> from collegium.noise.sources import SeededNoise
+    >>> drawn = [int(choose_by_coins([0, -1], unit=1.0, noise=SeededNoise(i))) for i in range(4000)]
+    >>> round(float(np.mean(drawn)), 2), round(float(np.exp(-1) / 2), 2)
+    (0.18, 0.18)
+    """
+    table = _checked_scores(scores, unit)
+    words = (SecureNoise() if noise is None else noise).words(query=query, purpose=purpose)
+    chosen = []
+    for row in np.atleast_2d(table.astype(np.int64)):
+        heads = np.flatnonzero(are_accepted(row - row.max(), float(unit), words))
+        chosen.append(heads[whole_below(len(heads), words)])
+    return np.array(chosen, dtype=np.intp).reshape(table.shape[:-1])
 
 
 def exponential(
@@ -296,6 +332,19 @@ def report_noisy_max(
     source = SecureNoise() if noise is None else noise
     drawn = source.laplace(scale, len(steps), query=query, purpose="report noisy max")
     return Released(int(np.argmax(noised(steps, drawn))), event)
+
+
+def _checked_scores(scores: ArrayLike, unit: float) -> NDArray[np.integer]:
+    table = np.asarray(scores)
+    if table.dtype.kind not in "iu" or table.ndim not in (1, 2) or not table.size:
+        raise InputError(
+            "scores must be whole numbers, one for each candidate (a row for each group), got "
+            f"{table.dtype} of shape {table.shape}: give them in steps of unit"
+        )
+    if table.max() >= MAX_SCORE or table.min() <= -MAX_SCORE:
+        raise InputError("a score is 2**62 or more in magnitude: use a larger unit")
+    check_positive("unit", unit)
+    return table
 
 
 def _scored(

@@ -126,10 +126,27 @@ def is_accepted(score: int, unit: float, words: RandomWords) -> bool:
     >>> is_accepted(0, 1.0, lambda count: np.full(count, 2**64 - 1, dtype=np.uint64))
     True
     """
-    numerator = int(words(1)[0])
-    share, chance = numerator * 2.0**-_FIRST_BITS, float(np.exp(score * unit))
-    if abs(share - chance) > 2 * EXP_ERROR:
-        return share < chance
+    return bool(are_accepted(np.array([score]), unit, words)[0])
+
+
+def are_accepted(scores: Integers, unit: float, words: RandomWords) -> NDArray[np.bool_]:
+    """Toss a coin for each score, as :func:`is_accepted` does.
+
+    ``scores`` (n,): at most 0, above ``-MAX_SCORE``.
+    ``words``: asked once for n words, and then for single ones.
+    Returns (n,): independent.
+    """
+    numerators = words(len(scores))
+    share = numerators.astype(np.float64) * 2.0**-_FIRST_BITS
+    chance = np.exp(scores.astype(np.float64) * unit)
+    heads: NDArray[np.bool_] = share < chance
+    for place in np.flatnonzero(np.abs(share - chance) <= 2 * EXP_ERROR).tolist():
+        heads[place] = _settle_coin(int(scores[place]), unit, int(numerators[place]), words)
+    return heads
+
+
+def _settle_coin(score: int, unit: float, numerator: int, words: RandomWords) -> bool:
+    """Whether a uniform number is at most exp(score * unit), exactly; its first bits are given."""
     exponent = libmp.mpf_mul(libmp.from_int(score), libmp.from_float(unit))
     uniform = LazyUniform(numerator, _FIRST_BITS, words)
     return score == 0 or uniform.at_most(lambda bits: libmp.mpf_exp(exponent, bits + 16, "n"))

@@ -28,6 +28,7 @@ from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.facts import beside_facts, in_words, known_of
 from collegium.statistics.features import SPREAD_SHARE, Features, features_of, scales
 from collegium.statistics.planned import Trade, trade_of, wasted
+from collegium.statistics.quantile_intervals import diameter
 from collegium.statistics.rounds import SPREAD_IN_FIRST, Rounds
 from collegium.statistics.sums import Sums, Weighing
 from collegium.statistics.tables import Table
@@ -49,6 +50,7 @@ class Question:
     calibrated: bool = False
     penalty: float = 1.0
     expected: float | None = None
+    interval: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,13 @@ class Answering:
         known = bool(columns) and (columns[0].kind == FLAG or (columns[0].sd is not None and whole))
         return bool(np.ptp(limits) > 0) and not known
 
-    def _trade(self, asked: Asked, features: Features, expected: float | None = None) -> Trade:
+    def _trade(
+        self,
+        asked: Asked,
+        features: Features,
+        expected: float | None = None,
+        interval: bool = True,
+    ) -> Trade:
         return trade_of(
             asked,
             self.schema,
@@ -166,6 +174,7 @@ class Answering:
             features.diameter(self._neighbours, self._laplace),
             self._laplace,
             expected,
+            1 - quantiles.FOR_INTERVAL if interval else 1.0,
         )
 
     def _weighing(self, weights: Floats, diameter: float) -> Weighing:
@@ -188,7 +197,7 @@ class Answering:
     def _events(self, question: Question, share: float) -> list[Event]:
         """What an answer will be charged as: public."""
         if question.asked.kind == "quantile":
-            return self._levels(question, share, self._features(question.asked))[2]
+            return self._priced(question, share, self._features(question.asked))[1]
         return [event for _, event in self._steps(question, share, self._learning(question, share))]
 
     def _learning(self, question: Question, share: float) -> Learning | None:
@@ -391,79 +400,53 @@ class Answering:
             max(0.0, sample) * per_person**2 * n,
         )
 
-    def _levels(
+    def _priced(
         self, question: Question, share: float, features: Features
-    ) -> tuple[quantiles.Levels, Weighing | None, list[Event]]:
-        """Weights and prices of a quantile's draws, and of the count before them if there is one."""
+    ) -> tuple[quantiles.Priced, list[Event]]:
+        """Weights and prices of a quantile's draw, and of the noise that its interval is made with."""
         asked, laplace, prices = question.asked, self._laplace, self._prices(share)
-        counted = quantiles.COUNTED if not features.everybody else 0.0
-        rest, end = 1 - counted, quantiles.AT_ENDS
-        parts = [rest * (1 - 2 * end), rest * end]
-        middle, side = (
-            quantiles.range_for(prices * (part if laplace else math.sqrt(part)), laplace)
-            for part in parts
-        )
-        # In proportion to the range of each end, whose groups pay the least for it.
-        trade = self._trade(asked, features, question.expected)
+        trade = self._trade(asked, features, question.expected, question.interval)
         weights = trade.weights(question.weights, prices, self._table.sizes)
-        relative = np.maximum(weights / weights.max(), 1e-12)
-        heaviest = float((middle / relative).min()), float((side / relative).min())
-        steps = np.floor(relative / GRID).astype(np.int64)
+        steps = np.floor(np.maximum(weights / weights.max(), 1e-12) / GRID).astype(np.int64)
+        relative = np.maximum(steps * GRID, 1e-12)
+
+        def heaviest(paid: Floats) -> float:
+            return float((paid / relative).min())
+
+        drawn = 1 - quantiles.FOR_INTERVAL if question.interval else 1.0
+        eta = heaviest(quantiles.range_for(prices * (drawn if laplace else drawn**0.5), laplace))
         weighing = Weighing(steps, 1.0, laplace, self._most_rows)
-        level = float(asked.level or 0.5)
-        levels = quantiles.Levels(
-            level, heaviest[0], heaviest[1], weighing, self._neighbours, len(features.keys)
+        far, interval = diameter(laplace, self._neighbours), None
+        if question.interval:
+            rest = prices * (1 - drawn if laplace else (1 - drawn) ** 0.5)
+            interval = self._weighing(relative * heaviest(rest), far).weighed(steps)
+        cells = len(features.keys)
+        priced = quantiles.Priced(
+            float(asked.level or 0.5),
+            eta,
+            laplace,
+            weighing,
+            interval,
+            far,
+            self._neighbours,
+            cells,
         )
-        if not counted:
-            return levels, None, list(levels.events)
-        part = prices * (counted if laplace else math.sqrt(counted))
-        diameter = self._plain_counts(asked).diameter(self._neighbours, laplace)
-        counting = self._weighing(relative * float((part / relative).min()), diameter)
-        return levels, counting, [*levels.events, counting.event(diameter, self._neighbours)]
+        return priced, priced.events
 
     def _quantile(self, question: Question, share: float, query: int) -> Answer:
         asked = question.asked
         features = self._features(asked)
         column, name = self.schema[asked.columns[0]], asked.columns[0]
-        sizes = self._table.sizes
-        levels, counting, events = self._levels(question, share, features)
-        weighing = levels.weighing
+        priced, events = self._priced(question, share, features)
         ranks = quantiles.Ranks.of(
-            self._table.batches(asked.needs), features, name, column, weighing
+            self._table.batches(asked.needs), features, name, column, priced.weighing
         )
-        sums = None
-        if counting is not None:
-            sums = Sums(self._plain_counts(asked), counting)
-            sums.add_all(self._table.batches(asked.needs))
         event = self._charge(events, share)
-        heard = Heard.of(weighing, sizes, self.confidence)
-        rows = np.array([heard.total])
-        known = np.array([True])
-        if counting is not None and sums is not None:
-            rows = sums.noisy(self._noise, query, "rows")[:, 0]
-            sd = math.sqrt(counting.noise_variance)
-            known = rows > sd  # otherwise there may be nobody at all
-            # Where it is not clear how many there are, intervals are those of fewer.
-            rows = np.maximum(np.where(rows > 3 * sd, rows, rows - sd), 1e-3)
-        shares = np.clip(rows / heard.total, 1 / heard.n, 1.0)
-        found = quantiles.estimate(
-            ranks,
-            levels,
-            rows,
-            heard.unequal / shares,
-            known,
-            column,
-            self.confidence,
-            self._noise,
-            query,
-        )
+        heard = Heard.of(priced.weighing, self._table.sizes, self.confidence)
+        found = quantiles.estimate(ranks, priced, column, heard, self._noise, query)
         cells = table_of(found, self._index(asked, features))
         notes = self._notes(question, share)
-        return self._finished(question, cells, weighing.weights, event, notes)
-
-    def _plain_counts(self, asked: Asked) -> Features:
-        """Count the rows in each cell that a quantile is asked of."""
-        return features_of(asked, self.schema, self._laplace, False, True, counts=True)
+        return self._finished(question, cells, priced.weighing.weights, event, notes)
 
     def _index(self, asked: Asked, features: Features) -> pd.Index | None:
         names = list(asked.by)
@@ -479,7 +462,8 @@ class Answering:
         notes = []
         sizes, prices = self._table.sizes, self._prices(share)
         if question.weights == "proportional" and not question.calibrated:
-            trade = self._trade(question.asked, self._features(question.asked), question.expected)
+            features = self._features(question.asked)
+            trade = self._trade(question.asked, features, question.expected, question.interval)
             ratio = wasted(trade, "proportional", prices, sizes)
             if ratio > 1:
                 notes.append(

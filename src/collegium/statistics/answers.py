@@ -181,7 +181,10 @@ class Answer:
         error = (
             "" if math.isnan(row["standard_error"]) else f" ± {row['standard_error']:,.{digits}f}"
         )
-        return f"{row['value']:,.{digits}f}{error} ({self.confidence:.0%}: {lower} to {upper})"
+        value = f"{row['value']:,.{digits}f}{error}"
+        if math.isnan(row["lower"]):  # nobody asked for an interval
+            return value
+        return f"{value} ({self.confidence:.0%}: {lower} to {upper})"
 
 
 def table_of(estimates: list[Estimate], index: pd.Index | None) -> pd.DataFrame:

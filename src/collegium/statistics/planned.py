@@ -51,12 +51,13 @@ def trade_of(
     diameter: float,
     laplace: bool,
     expected: float | None = None,
+    drawn: float = 1.0,
 ) -> Trade:
     """Say what is public of a question's noise and spread.
 
     The spread is that of a public standard deviation or share, or the largest between the bounds; a condition
     is taken to hold for the expected share of the rows, or that of its categories in public, or half of
-    them; keys share them out evenly.
+    them; keys share them out evenly. ``drawn``: part of the price that the draw of a quantile takes.
     """
     most = schema.rows_per_owner
     one = (diameter * most) ** 2 * (2.0 if laplace else 1.0)
@@ -74,10 +75,10 @@ def trade_of(
     if asked.kind == "quantile":
         level = float(asked.level or 0.5)
         largest = max(level, 1 - level)
-        # A Laplace-like rank error of scale 2·largest/W, and that of a sample's quantile.
-        return Trade(
-            8 * largest**2 * (diameter * most) ** 2 / share**2, level * (1 - level) / share, 1.0
-        )
+        # A Laplace-like rank error of scale 2·largest/η/W, and that of a sample's quantile. What costs μ has
+        # the η of about 4φ(0)μ.
+        own = 8 * largest**2 / drawn**2 if laplace else math.pi * largest**2 / drawn
+        return Trade(own * (diameter * most) ** 2 / share**2, level * (1 - level) / share, 1.0)
     column = schema[asked.columns[0]]
     kept = (1 - features.spread) ** (
         2 if laplace else 1

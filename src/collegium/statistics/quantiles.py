@@ -1,9 +1,26 @@
-"""Weighted quantiles by keys, with intervals: drawn from public candidates by the exponential mechanism.
+"""Weighted quantiles by keys: drawn from public candidates by the exponential mechanism, or permute-and-flip.
 
-The value and both ends of its interval are draws at three levels. An end's level is so far from the value's
-that the weights' sampling error of a rank (normal, q(1-q)·(Σ w²/W² - 1/n)) and the mechanism's own error
-(about Laplace of scale 2·max(q, 1-q)/W in ranks) miss the true quantile as often as the interval allows: no
-density is needed. Where it is not public how much weight is in a cell, a noisy count comes first.
+**What is drawn.** A candidate r is a q-quantile where at most q of all weight W lies below it and at most 1
+- q above. Its score is by how much that holds, or fails,
+
+    s(r) = min(q·W - W_<r, (1-q)·W - W_>r) = min(q·W_=r - D(r), (1-q)·W_=r + D(r)),  D = (1-q)·W_<r - q·W_>r,
+
+positive for quantiles and negative for all others. (The distance -\\|D(r)\\| of the literature treats rows
+at r as if half of them were below it, so that a place between two lumps of rows, where nobody is, can score
+higher than the quantile itself, at any budget.)
+
+**What it costs.** Rows of weight w that come to x add to q·W - W_<r: q·w for r ≤ x and -(1-q)·w for r > x;
+and to (1-q)·W - W_>r: (1-q)·w for r ≥ x and -q·w for r < x. So s moves by at most m·w either way, m =
+max(q, 1-q), and s/2m by a range of w at most. A row that is replaced moves each of the two by -w, 0 or w: a
+range of w/m. These are the bounds of :func:`~collegium.mechanisms.quantiles.quantile_range`. Candidates
+drawn with probabilities proportional to e^(η·s/2m) therefore have a bounded range of η for whom w = 1
+(Gaussian budgets). With pure ε, permute-and-flip at the same exponent costs ε = η, and is never worse: it
+reports the largest of s + e with exponential noise e, whose tail falls by at most e^-t where it is moved by
+t.
+
+**What an interval costs** is in ``quantile_intervals``: one noisy vector, for both ends and all cells,
+which takes the part ``FOR_INTERVAL`` of the price. Nothing else is released: neither draw nor interval
+needs to know how many rows a cell has.
 """
 
 from __future__ import annotations
@@ -11,21 +28,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from collegium.accounting.events import BoundedRange, Event
+from collegium.accounting.events import BoundedRange, Event, PureNoise
 from collegium.accounting.neighbours import Neighbours
 from collegium.data.schema import Column
 from collegium.errors import InputError
-from collegium.mechanisms.quantiles import quantile_range, quantile_scores
-from collegium.mechanisms.selection import choose
+from collegium.mechanisms.quantiles import as_level, quantile_range
+from collegium.mechanisms.selection import choose, choose_by_coins
+from collegium.noise.exact_choice import MAX_SCORE
 from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise, SeededNoise
-from collegium.statistics.estimates import NOTHING, Estimate, half_width
+from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.features import Features
+from collegium.statistics.quantile_intervals import Cut
 from collegium.statistics.sums import Batch, Weighing
 
 Floats = NDArray[np.float64]
@@ -34,10 +54,8 @@ STEPS = 1024
 """Equal steps between the bounds that are candidates, where the schema has no step of its own."""
 MOST_CANDIDATES = 1 << 16
 _MOST_PLACES = 1 << 24
-COUNTED = 0.1
-"""Part of the price that counts the rows of each cell, where that is not public."""
-AT_ENDS = 0.25
-"""Part of the (rest of the) price that each end of the interval takes."""
+FOR_INTERVAL = 0.3
+"""Part of the price that an interval takes."""
 
 
 def range_for(price: Floats, laplace: bool) -> Floats:
@@ -108,104 +126,127 @@ class Ranks:
         return cls(total.reshape(n_cells, n), candidates)
 
     def draw(
-        self, level: float, step: float, noise: SecureNoise | SeededNoise, query: int, purpose: str
+        self, priced: Priced, noise: SecureNoise | SeededNoise, query: int
     ) -> NDArray[np.intp]:
         """One candidate for each cell."""
-        below = np.cumsum(self.sensitive_steps, axis=1)
-        above = below[:, -1:] - below
-        below = below - self.sensitive_steps
-        scores, unit = quantile_scores(below, above, level, step)
-        return np.atleast_1d(choose(scores, unit=unit, noise=noise, query=query, purpose=purpose))
+        scores, unit = scores_of(self.sensitive_steps, priced.level, priced.step)
+        drawn = choose_by_coins if priced.laplace else choose
+        return np.atleast_1d(drawn(scores, unit=unit, noise=noise, query=query, purpose="value"))
+
+
+def scores_of(
+    sensitive_steps: NDArray[np.int64], level: float, step: float
+) -> tuple[NDArray[np.int64], float]:
+    """Score each candidate of each cell; ``step`` is what a step of weight is worth.
+
+    Returns (n_cells, n_candidates), whole numbers of a unit, and the unit: at most step / 2m / denominator of
+    the level.
+    """
+    q = as_level(level)
+    below = np.cumsum(sensitive_steps, axis=1)
+    total = below[:, -1:]
+    if total.max(initial=0) >= MAX_SCORE // q.denominator:
+        raise InputError(
+            f"weights add up to 2**62 / {q.denominator} steps or more: ask for a rounder quantile"
+        )
+    part, rest = q.numerator, q.denominator - q.numerator
+    above = total - below
+    below = below - sensitive_steps
+    scores = np.minimum(part * total - q.denominator * below, rest * total - q.denominator * above)
+    exact = Fraction(step) / (2 * max(part, rest))
+    unit = float(exact)
+    return scores, unit if Fraction(unit) <= exact else math.nextafter(unit, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
-    """The three draws of a quantile, and what they cost.
+class Priced:
+    """A quantile's draw and its interval's noise: public, and all that a price depends on.
 
-    ``eta``: of the draw in the middle, and of each end, for the heaviest group. ``weighing``: in units of η.
-    ``cells``: from how many a row may be in one; draws from all of them are one event.
+    Attributes
+    ----------
+    level : float
+        The quantile's.
+    eta : float
+        η of the draw, for the heaviest group.
+    laplace : bool
+        Whether prices are pure ε.
+    weighing : Weighing
+        Who weighs how much, in both.
+    interval : Weighing or None
+        The same weights, with the noise of the interval's vector; None: there is no interval.
+    diameter : float
+        How far one row moves that vector.
+    neighbours : Neighbours
+        What may differ.
+    cells : int
+        From how many a row may be in one; draws from all of them are one event.
     """
 
     level: float
     eta: float
-    end: float
+    laplace: bool
     weighing: Weighing
+    interval: Weighing | None
+    diameter: float
     neighbours: Neighbours
     cells: int
 
     @property
     def events(self) -> list[Event]:
-        """Of the three draws, each over the cells of one partition."""
-        return [
-            self._event(self.eta, self.level),
-            self._event(self.end, 0.5),
-            self._event(self.end, 0.5),
-        ]
+        """Of the draw, and of the interval if there is one, each over the cells of one partition."""
+        moves = self.eta * self.weighing.weights * (1 + 2.0**-45)
+        drawn: Event = (
+            PureNoise(moves, neighbours=self.neighbours)
+            if self.laplace
+            else BoundedRange(moves, neighbours=self.neighbours)
+        )
+        if self.interval is None:
+            return [drawn]
+        return [drawn, self.interval.event(self.diameter, self.neighbours)]
 
-    def step(self, eta: float, level: float) -> float:
+    @property
+    def step(self) -> float:
         """Weight of one step of the grid, at which the heaviest group pays η."""
-        moved = float(quantile_range([1.0], level, self.neighbours)[0])
+        moved = float(quantile_range([1.0], self.level, self.neighbours)[0])
         if self.cells > 1 and self.neighbours is not Neighbours.ADD_OR_REMOVE:
             # Whose rows move to another cell leaves one, for a range of w, and comes to another, for w more.
             # With a and b of the weight in a cell before and after, its range is at most a + b.
             moved = 2.0
         moved *= self.weighing.most_rows
-        return eta * GRID / moved * (1 - 2.0**-40)
-
-    def _event(self, eta: float, level: float) -> Event:
-        moves = eta * self.weighing.weights
-        return BoundedRange(moves * (1 + 2.0**-45), neighbours=self.neighbours)
-
-    def ends(self, rows: float, unequal: float, confidence: float) -> tuple[float, float]:
-        """Levels of the interval's ends, where so much weight (the heaviest group's is 1) is in the cell."""
-        q, tail = self.level, (1 - confidence) / 2
-        people = q * (1 - q) * unequal
-        found = []
-        for sign in (-1, 1):
-            at = q
-            for _ in range(6):  # the level decides on the noise at it
-                weight = rows * self.step(self.end, at) / GRID
-                scale = 2 * max(at, 1 - at) / max(weight, 1e-12)
-                at = min(max(q + sign * half_width(tail, 2 * scale**2, people), 0.001), 0.999)
-            found.append(at)
-        return found[0], found[1]
+        return self.eta * GRID / moved * (1 - 2.0**-40)
 
 
 def estimate(
     ranks: Ranks,
-    levels: Levels,
-    rows: Floats,
-    unequal: Floats,
-    known: NDArray[np.bool_],
+    priced: Priced,
     column: Column,
-    confidence: float,
+    heard: Heard,
     noise: SecureNoise | SeededNoise,
     query: int,
 ) -> list[Estimate]:
-    """Draw the quantile of each cell, and its interval.
-
-    ``rows``: weight in each cell, as known in public or released. ``known``: whether it is enough to answer.
-    """
-    middle = ranks.draw(levels.level, levels.step(levels.eta, levels.level), noise, query, "value")
-    found = []
-    single = len(rows) == 1
-    for cell, place in enumerate(middle.tolist()):
-        if not known[cell]:
-            found.append(NOTHING)
-            continue
-        own = Ranks(ranks.sensitive_steps[cell : cell + 1], ranks.candidates)
-        ends = []
-        for side, level in enumerate(
-            levels.ends(float(rows[cell]), float(unequal[cell]), confidence)
-        ):
-            # Levels beyond the outermost that can be asked for are the bounds themselves.
-            if level <= 0.001 or level >= 0.999:
-                ends.append(column.lower if side == 0 else column.upper)
-                continue
-            purpose = f"end {side}" if single else f"end {side} of cell {cell}"
-            drawn = own.draw(level, levels.step(levels.end, level), noise, query, purpose)
-            ends.append(float(ranks.candidates[int(drawn[0])]))
-        value = float(ranks.candidates[place])
-        lower, upper = min(ends[0], value), max(ends[1], value)
-        found.append(Estimate(value, math.nan, math.nan, math.nan, lower, upper))
-    return found
+    """Draw the quantile of each cell, and its interval; the caller has charged what ``priced`` says."""
+    places = ranks.draw(priced, noise, query)
+    values = ranks.candidates[places]
+    lower, upper = np.full_like(values, math.nan), np.full_like(values, math.nan)
+    if priced.interval is not None:
+        # Of weights that are dealt out: Var(w) for each row, whose mean weight is W/n.
+        spread = heard.unequal * heard.total * heard.most
+        cut = Cut.around(places, ranks.sensitive_steps, priced.laplace)
+        ends = cut.ends(
+            priced.level,
+            priced.interval,
+            spread,
+            heard.total * heard.most,
+            heard.confidence,
+            noise,
+            query,
+        )
+        # Without a step of its own a value is rounded to the nearest candidate.
+        half = 0.0 if column.grid else column.width / (len(ranks.candidates) - 1) / 2
+        first, last = np.minimum(ends[0], places), np.maximum(ends[1], places)
+        lower = np.maximum(ranks.candidates[first] - half, column.lower)
+        upper = np.minimum(ranks.candidates[last] + half, column.upper)
+    return [
+        Estimate(value, math.nan, math.nan, math.nan, low, high)
+        for value, low, high in zip(values.tolist(), lower.tolist(), upper.tolist(), strict=True)
+    ]

@@ -246,11 +246,14 @@ class Statistics(Answering):
         return self._about("std", (column,), where, how)
 
     def quantile(self, column: str, level: float, where: str | None = None, **how: Any) -> Answer:
-        """Quantile of a column, one of the public steps between its bounds; otherwise as :meth:`count`."""
+        """Quantile of a column, one of the public steps between its bounds; otherwise as :meth:`count`.
+
+        ``interval=False``: no interval, which takes three tenths of the price; all of it is the value's.
+        """
         return self._about("quantile", (column,), where, how, level)
 
     def median(self, column: str, where: str | None = None, **how: Any) -> Answer:
-        """Median of a column: the quantile at ½."""
+        """Median of a column: the quantile at ½, and as :meth:`quantile`."""
         return self.quantile(column, 0.5, where, **how)
 
     def histogram(self, column: str, where: str | None = None, **how: Any) -> Answer:
@@ -297,7 +300,7 @@ class Statistics(Answering):
             return self._plan_of_nothing(one_question, free)
         features = self._features(asked)
         prices = self._prices(share)
-        trade = self._trade(asked, features, one_question.expected)
+        trade = self._trade(asked, features, one_question.expected, one_question.interval)
         sizes = self._table.sizes
         predicted, heard = {}, {}
         for one in RULES:
@@ -386,7 +389,7 @@ class Statistics(Answering):
 
     def _how(self, asked: Asked, how: Mapping[str, Any]) -> tuple[str, float, Question]:
         """Check options; returns the rule, the share of the session, and the question for the record."""
-        known = {"spend", "weights", "calibrated", "penalty", "expected"}
+        known = {"spend", "weights", "calibrated", "penalty", "expected", "interval"}
         for name in how:
             if name not in known:
                 raise InputError(
@@ -400,6 +403,13 @@ class Statistics(Answering):
             raise InputError(
                 f"calibrated answers are for {', '.join(_CALIBRATED)}, not for {asked.kind!r}"
             )
+        interval = how.get("interval", True)
+        if not isinstance(interval, bool):
+            raise InputError(f"interval must be True or False, got {shown(interval)}")
+        if not interval and asked.kind != "quantile":
+            raise InputError(
+                f"only intervals of quantiles cost anything: leave interval out with {asked.kind!r}"
+            )
         penalty = how.get("penalty", 1.0)
         check_number("penalty", penalty, above=0, below=math.inf)
         expected = how.get("expected")
@@ -410,7 +420,7 @@ class Statistics(Answering):
         if spend is not None:
             check_number("spend", spend, above=0, most=1)
             share = spend * self._left
-        return rule, share, Question(asked, rule, calibrated, float(penalty), expected)
+        return rule, share, Question(asked, rule, calibrated, float(penalty), expected, interval)
 
     def __getstate__(self) -> NoReturn:
         """Refuse to be copied: each copy would spend what the session may use only once."""

@@ -78,6 +78,10 @@ class Weighing:
             )
         return cls(steps, max(scale, GRID), laplace, most_rows)
 
+    def weighed(self, steps: NDArray[np.int64]) -> Weighing:
+        """The same noise, with these weights, none of which is above its price."""
+        return Weighing(steps, self.scale, self.laplace, self.most_rows)
+
     @property
     def weights(self) -> Floats:
         """Weights of the groups; the largest is 1."""
@@ -147,8 +151,21 @@ class Sums:
 
         The caller has charged :meth:`Weighing.event` before.
         """
-        draw = noise.laplace if self.weighing.laplace else noise.gaussian
-        size = self.sensitive_steps.size
-        drawn = draw(self.weighing.scale, size, query=query, purpose=purpose)
-        steps = np.rint(drawn / GRID).astype(np.int64).reshape(self.sensitive_steps.shape)
-        return np.asarray((self.sensitive_steps + steps) * GRID)
+        return noised(self.sensitive_steps, self.weighing, noise, query, purpose)
+
+
+def noised(
+    sensitive_steps: NDArray[np.int64],
+    weighing: Weighing,
+    noise: NoiseSource,
+    query: int,
+    purpose: str,
+) -> Floats:
+    """Draw independent noise on sums in steps of the grid, and return them in units of weight.
+
+    The caller has charged what ``weighing`` says.
+    """
+    draw = noise.laplace if weighing.laplace else noise.gaussian
+    drawn = draw(weighing.scale, sensitive_steps.size, query=query, purpose=purpose)
+    steps = np.rint(drawn / GRID).astype(np.int64).reshape(sensitive_steps.shape)
+    return np.asarray((sensitive_steps + steps) * GRID)
