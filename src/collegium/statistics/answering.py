@@ -21,7 +21,7 @@ from collegium.errors import PrivacyWarning
 from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.statistics import estimates, quantiles
-from collegium.statistics.answers import Answer, table_of
+from collegium.statistics.answers import DROWNED, Answer, table_of
 from collegium.statistics.asked import ONE_NUMBER, Asked
 from collegium.statistics.calibrated import PerPerson, by_group
 from collegium.statistics.estimates import Estimate, Heard
@@ -497,9 +497,7 @@ class Answering:
             if len(cells) == 1
             else f"{drowned} of {len(cells)} values say nothing"
         )
-        return (
-            f"{which}: the noise is as large as all that is possible; spend more on it, or ask more people",
-        )
+        return (f"{which}: {DROWNED}",)
 
     def _finished(
         self,

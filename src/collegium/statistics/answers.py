@@ -15,6 +15,10 @@ from collegium.plain_text import among_others
 from collegium.statistics.estimates import Estimate
 
 
+DROWNED = "the noise is as large as all that is possible; spend more on it, or ask more people"
+"""How a note ends that has to stand beside the value, wherever it is printed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """An answer with noise, which may be shown to anybody.
@@ -138,7 +142,7 @@ class Answer:
         }
 
     def __str__(self) -> str:
-        nothing = [note for note in self.notes if "nothing:" in note]
+        nothing = [note for note in self.notes if note.endswith(DROWNED)]
         if self._is_one:
             said = f"{self.question}: {self._in_words(self.cells.iloc[0])}"
             return "; ".join([said, *nothing])
