@@ -14,7 +14,6 @@ import pandas as pd
 from collegium.plain_text import among_others
 from collegium.statistics.estimates import Estimate
 
-
 DROWNED = "the noise is as large as all that is possible; spend more on it, or ask more people"
 """How a note ends that has to stand beside the value, wherever it is printed."""
 
