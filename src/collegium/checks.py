@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import CollegiumError, InputError
+from collegium.plain_text import among_others
 
 _WIDTH = 60  # of a value in a message, in letters
 
@@ -97,7 +98,11 @@ def nearest(name: str, allowed: Collection[str]) -> str:
     ("did you mean 'age'?", 'allowed are age, sex')
     """
     near = difflib.get_close_matches(name, allowed, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"allowed are {listed(allowed)}"
+    return (
+        f"did you mean {near[0]!r}?"
+        if near
+        else f"allowed are {listed(map(among_others, allowed))}"
+    )
 
 
 def is_whole(value: Any) -> bool:

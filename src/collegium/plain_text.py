@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,6 +45,18 @@ def among_others(name: str) -> str:
     if not re.search("[,;:]", name) or re.fullmatch(r"\[[^],;:]+, [^],;:]+[\])]", name):
         return name
     return "'" + name.replace("'", "''") + "'"
+
+
+def in_a_row(names: Sequence[Any]) -> str:
+    """Write names in one line: one as it is, several with commas between them, as :func:`among_others`.
+
+    Examples
+    --------
+    >>> in_a_row(["Paris, France"]), in_a_row(["Paris, France", "F"])
+    ('Paris, France', "'Paris, France', F")
+    """
+    texts = [str(name) for name in names]
+    return ", ".join(map(among_others, texts)) if len(texts) > 1 else "".join(texts)
 
 
 def csv_for_people(table: pd.DataFrame, *, index: bool = False) -> bytes:

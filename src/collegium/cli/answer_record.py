@@ -28,6 +28,10 @@ _ENTRY = {
 _SHAPE = {"schema": str, "table": str, "answers": [_ENTRY]}
 
 
+class NotKeptError(InputError):
+    """An answer is there, and its file could not be written."""
+
+
 class AnswerRecord:
     """Answers to questions about one table, under one schema.
 
@@ -42,7 +46,7 @@ class AnswerRecord:
     def __init__(
         self, file: Path | None, schema: Schema, table: str, private_noise: bool = True
     ) -> None:
-        self.file, self._private = file, private_noise
+        self._file, self._private = file, private_noise
         self._head = {"schema": schema.digest, "table": table}
         self._answers: list[dict[str, Any]] = []
         if file is None or not file.exists() or not file.stat().st_size:
@@ -70,7 +74,7 @@ class AnswerRecord:
         return None
 
     def add(self, asked: Asked, answer: Answer, *, weights: str, calibrated: bool) -> None:
-        """Keep an answer, durably."""
+        """Keep an answer, durably. Raises NotKeptError if that cannot be done; it is found all the same."""
         entry = {
             **answer.to_dict(),
             "question": str(asked),
@@ -79,9 +83,17 @@ class AnswerRecord:
             "private_noise": self._private,
             "text": str(answer),
         }
-        self._answers.append(json.loads(json.dumps(entry)))
-        if self.file is not None:
-            content = {**self._head, "answers": self._answers}
+        if self.find(asked, weights=weights, calibrated=calibrated) is None:
+            self._answers.append(json.loads(json.dumps(entry)))
+        if self._file is None:
+            return
+        content = {**self._head, "answers": self._answers}
+        try:
             write_durably(
-                self.file, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
+                self._file, json.dumps(content, indent=1, ensure_ascii=False).encode() + b"\n"
             )
+        except OSError as error:
+            raise NotKeptError(
+                f"{self._file} cannot be written ({error.strerror or error}), and an answer that is paid for "
+                "is not kept there"
+            ) from None

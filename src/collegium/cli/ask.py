@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from collegium.accounting.statement import PrivacyStatement
     from collegium.cli.answer_record import AnswerRecord
+    from collegium.cli.asked_session import Standing
     from collegium.data.schema import Schema
     from collegium.ledger.places import Place
     from collegium.pate.observer import Observer
@@ -68,7 +69,7 @@ def ask(
         list[str],
         typer.Argument(
             help='Each in quotes: "mean income by sex where age >= 40".',
-            metavar="QUESTION…",
+            metavar="QUESTION",
             show_default=False,
         ),
     ],
@@ -282,7 +283,7 @@ def ask(
                 _show_plans(plans, [str(one) for one in asked if one not in new], as_json)
                 return
             standing.session = stack.enter_context(session)
-            failed = _ask_each(session, new, charged, how, kept, observer)
+            failed = _ask_each(standing, session, new, charged, how, kept, observer)
             statement = session.privacy_
         elif plan:
             _show_plans([], [str(one) for one in asked], as_json)
@@ -300,6 +301,8 @@ def ask(
         _show(entries, statement if charged else None)
         if place is not None:
             _show_ledger(place, record)
+    if standing.pressed:
+        raise KeyboardInterrupt
     if failed:
         raise InputError(failed)
     if out_file is not None:
@@ -323,6 +326,7 @@ def _parsed(questions: list[str], schema: Schema) -> list[Asked]:
 
 
 def _ask_each(
+    standing: Standing,
     session: Statistics,
     new: list[Asked],
     charged: list[Asked],
@@ -335,6 +339,8 @@ def _ask_each(
     Returns why not all were asked, or kept, if so: what was paid for is shown in any case.
     Raises CollegiumError if one of them cannot be asked at all: nothing is charged then.
     """
+    from collegium.cli.answer_record import NotKeptError
+
     for one in charged:
         session.plan(str(one), **how)
     observer.stage("answers", len(new))
@@ -343,18 +349,20 @@ def _ask_each(
         # Each of those that are charged takes an equal part of what is left to them.
         share = 1.0 if one in free else 1 / (len(new) - number)
         try:
-            answer = session.ask(str(one), **how, spend=share)
+            kept.add(one, session.ask(str(one), **how, spend=share), **how)
+        except NotKeptError as error:
+            return f"{error}: keep it from here, and ask the rest with another --record"
+        except KeyboardInterrupt:
+            if not session.answers:
+                raise
+            standing.pressed = True
+            if one in charged and len(session.answers) > number - len(free):  # it has just come
+                kept.add(one, session.answers[-1], **how)
+            return ""
         except (CollegiumError, OSError) as error:
             if not session.answers:
                 raise
             return f"{error}; nothing was asked after the answers above, which are paid for"
-        try:
-            kept.add(one, answer, **how)
-        except OSError as error:
-            return (
-                f"{kept.file} cannot be written ({error.strerror or error}): the answers above are paid for "
-                "and not kept there; keep them from here, and ask the rest with another --record"
-            )
         observer.advanced(number + 1, len(new))
     return ""
 

@@ -55,12 +55,14 @@ class Standing:
 
     ``record``: file that keeps answers, if any. ``place``: the ledger, if one remembers.
     ``begins``: whether a session is being opened, in which much is set aside on a ledger.
+    ``pressed``: whether Ctrl-C came after the first answer.
     """
 
     record: Path | None
     place: Place | None = None
     begins: bool = False
     session: Statistics | None = None
+    pressed: bool = False
 
     def in_words(self, in_order: bool) -> str:
         """Say what is paid for, what is kept, and what the same command does next.
@@ -79,13 +81,16 @@ class Standing:
             paid = f"what was asked is charged in the ledger {self.place}, and nothing more"
         else:
             paid = "what was asked is paid for, and nobody remembers it"
-        if self.record is not None and self.session is not None and self.session.answers:
+        answers = [] if self.session is None else self.session.answers
+        if self.record is not None and answers:
             return (
-                f"{paid}; {len(self.session.answers):,} answer(s) are in {self.record}: the same command "
-                "gives them for free, and is charged for the rest"
+                f"{paid}; {len(answers):,} answer(s) are in {self.record}: the same command gives them for "
+                "free, and is charged for the rest"
             )
-        lost = "no answer came" if self.record is not None else "answers are lost without --record"
-        return f"{paid}; {lost}: the same command asks, and is charged for, everything anew"
+        came = "the answers above are all that came, and not kept" if answers else "no answer came"
+        if answers and not in_order:
+            came = "answers that came are lost without --record"
+        return f"{paid}; {came}: the same command asks, and is charged for, everything anew"
 
 
 def title_of(table: Path, asked: Sequence[Asked]) -> str:

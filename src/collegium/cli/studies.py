@@ -440,6 +440,11 @@ def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:
             f"--{key.replace('_', '-')} means nothing to method.kind = {kind!r}, for which {why}: leave it "
             "out"
         )
+    if config.is_direct and key != "data_dir" and not config.run.streaming:
+        raise InputError(
+            f"--{key} means nothing to direct training on records in memory, which takes threads: set "
+            "run.streaming = true, or leave it out"
+        )
 
 
 def _run(config: StudyConfig, folder: Path, as_json: bool) -> StudyResult:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.pate.effects import Effects
+from collegium.plain_text import in_a_row
 from collegium.report import words
 from collegium.report.answer_plot import MOST_DRAWN, answer_figure
 from collegium.report.numbers import clean, count, plain, share, up
@@ -169,7 +170,7 @@ def _tile(answer: Mapping[str, Any]) -> dict[str, str]:
 
 def _table(number: int, answer: Mapping[str, Any]) -> dict[str, Any]:
     cells = answer["cells"][:MOST_DRAWN]
-    names = [", ".join(str(cell[key]) for key in answer["keys"]) for cell in cells]
+    names = [in_a_row([cell[key] for key in answer["keys"]]) for cell in cells]
     rows = []
     for name, cell in zip(names, cells, strict=True):
         value, error, between = _numbers(cell)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from collegium.plain_text import among_others
+from collegium.plain_text import in_a_row
 from collegium.statistics.estimates import Estimate
 
 DROWNED = "the noise is as large as all that is possible; spend more on it, or ask more people"
@@ -214,7 +214,7 @@ def in_digits(error: float, value: float) -> int:
 
 
 def _key(key: Any) -> str:
-    return ", ".join(among_others(str(one)) for one in key) if isinstance(key, tuple) else str(key)
+    return in_a_row(key if isinstance(key, tuple) else [key])
 
 
 def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
