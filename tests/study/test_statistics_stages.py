@@ -160,9 +160,9 @@ class Listener:
             patch.setattr(place, name, self._draw(getattr(place, name)))
         ask = KeptSession.ask_durably
 
-        def asking(session, asked, charge):
+        def asking(session, asked, how, charge):
             self.asked = str(asked)
-            return ask(session, asked, charge)
+            return ask(session, asked, how, charge)
 
         patch.setattr(KeptSession, "ask_durably", asking)
 

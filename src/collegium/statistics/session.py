@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from collegium.statistics.ledgered import StatisticsSpending
 
 Floats = NDArray[np.float64]
-_CALIBRATED = ("count", "sum", "mean", "histogram", "crosstab")
+CALIBRATED = ("count", "sum", "mean", "histogram", "crosstab")
+"""Questions whose answers can hear everybody alike, whatever they granted."""
 
 
 class Statistics(Answering):
@@ -401,9 +402,9 @@ class Statistics(Answering):
         if rule not in RULES:
             raise InputError(f"weights must be one of {', '.join(RULES)}, got {shown(rule)}")
         calibrated = bool(how.get("calibrated", False))
-        if calibrated and asked.kind not in _CALIBRATED:
+        if calibrated and asked.kind not in CALIBRATED:
             raise InputError(
-                f"calibrated answers are for {', '.join(_CALIBRATED)}, not for {asked.kind!r}"
+                f"calibrated answers are for {', '.join(CALIBRATED)}, not for {asked.kind!r}"
             )
         penalty = how.get("penalty", 1.0)
         check_number("penalty", penalty, above=0, below=math.inf)

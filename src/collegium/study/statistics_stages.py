@@ -182,7 +182,7 @@ def _terms(planned: PlannedStatistics) -> StatisticsTerms:
         session.weights,
         planned.config.statistics.spend,
         tuple(str(one) for one in data.charged),
-        tuple(uses_by_group(session.events_of(one), groups) for one in data.charged),
+        tuple(uses_by_group(session.events_of(one, data.how(one)), groups) for one in data.charged),
     )
 
 
@@ -200,7 +200,7 @@ def _ask(
     with memory.asking(), interruptible() as should_stop:
         for number, one in enumerate(data.charged, 1):
             if number <= memory.charged:
-                session.charge_again(one)
+                session.charge_again(one, data.how(one))
                 kept = memory.find(number)
                 if kept is None:
                     lost.append(str(one))
@@ -209,13 +209,13 @@ def _ask(
                 continue
             if should_stop():
                 raise StudyInterrupted
-            answer = session.ask_durably(one, memory.charge)
+            answer = session.ask_durably(one, data.how(one), memory.charge)
             found[one] = memory.keep(number, answer)
             observer.advanced(number)
     memory.end()
     for one in data.asked:
         if one not in found and str(one) not in lost:
-            answer = session.ask_durably(one, memory.charge)
+            answer = session.ask_durably(one, data.how(one), memory.charge)
             found[one] = json.loads(json.dumps({**answer, "number": 0}))
     return tuple(found[one] for one in data.asked if one in found), tuple(lost)
 
