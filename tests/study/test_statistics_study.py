@@ -107,6 +107,10 @@ def test_questions_are_answered_published_and_paid_for(study, tmp_path):
     assert told["questions"] == 4 and told["config"]["statistics"]["questions"] == QUESTIONS
     assert "/" not in told["config"]["data"]["private"]
     assert not [one for one in examine(StudyFolder(out)) if one.trouble]
+    card = (out / "release" / "README.md").read_text(encoding="utf-8")
+    assert "# Statistics of people.csv" in card and "| count by sex | F | " in card
+    for sentence in result.privacy.sentences():
+        assert sentence[:40].split("(")[0] in card.replace("\\", "")
     statement = statistics_statement_of(out)
     schema = Path(__file__).parents[2] / "docs" / "statement.schema.json"
     Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(statement)

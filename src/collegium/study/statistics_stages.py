@@ -23,12 +23,13 @@ from collegium.statistics.settings import Asking
 from collegium.study.asked_rows import taken
 from collegium.study.beginning import claim, is_its_own
 from collegium.study.config import StudyConfig
-from collegium.study.folder import StudyFolder, versions
+from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.kept import StudyInterrupted, interruptible
 from collegium.study.kept_answers import FolderAnswers, KeptSession
 from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_not
 from collegium.study.pieces import KEPT_ALLOWANCE
 from collegium.study.result import PublishedResult, shown_settings
+from collegium.study.statistics_card import statistics_card
 from collegium.study.statistics_data import AskedData, read_asked
 from collegium.study.statistics_terms import StatisticsTerms, read_statistics, uses_by_group
 from collegium.study.terms import TERMS, keep_or_match
@@ -221,7 +222,7 @@ def _ask(
 
 
 def _publish(result: StatisticsResult, planned: PlannedStatistics) -> None:
-    """Write the release: answers, the statement, and the page."""
+    """Write the release: answers, the statement, the card and the page."""
     folder, config = result.folder, planned.config
     answers = [{k: v for k, v in one.items() if k != "number"} for one in result.answers]
     about = {
@@ -242,6 +243,8 @@ def _publish(result: StatisticsResult, planned: PlannedStatistics) -> None:
         **about,
     }
     folder.write_json(folder.release / "privacy.json", told)
+    card = statistics_card(config, result.privacy, answers, result.lost)
+    folder.write_bytes(folder.release / MODEL_CARD, card.encode())
     page = StatisticsReport(
         title=config.title(),
         privacy=result.privacy,
