@@ -160,9 +160,9 @@ class Listener:
             patch.setattr(place, name, self._draw(getattr(place, name)))
         ask = KeptSession.ask_durably
 
-        def asking(session, asked, charge):
+        def asking(session, asked, how, charge):
             self.asked = str(asked)
-            return ask(session, asked, charge)
+            return ask(session, asked, how, charge)
 
         patch.setattr(KeptSession, "ask_durably", asking)
 
@@ -209,7 +209,7 @@ def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(
     run_statistics_study(config, out)
     total = listener.done
     assert total > 40
-    for at in range(2, total + 1, 5):
+    for at in range(2, total + 1, 7):
         config, out, place = begin(f"at {at}")
         listener.at = at
         with pytest.raises(Killed):

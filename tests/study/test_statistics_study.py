@@ -107,6 +107,10 @@ def test_questions_are_answered_published_and_paid_for(study, tmp_path):
     assert told["questions"] == 4 and told["config"]["statistics"]["questions"] == QUESTIONS
     assert "/" not in told["config"]["data"]["private"]
     assert not [one for one in examine(StudyFolder(out)) if one.trouble]
+    card = (out / "release" / "README.md").read_text(encoding="utf-8")
+    assert "# Statistics of people.csv" in card and "| count by sex | F | " in card
+    for sentence in result.privacy.sentences():
+        assert sentence[:40].split("(")[0] in card.replace("\\", "")
     statement = statistics_statement_of(out)
     schema = Path(__file__).parents[2] / "docs" / "statement.schema.json"
     Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(statement)
@@ -280,6 +284,76 @@ def test_other_questions_prices_or_people_are_another_study(study, tmp_path):
     for config in (study("spend = 0.5"), study(questions=[*QUESTIONS, "mean age"])):
         with pytest.raises(StudyMismatchError, match="holds another study"):
             run_statistics_study(config, out)
+
+
+def test_calibrated_questions_hear_everybody_alike_and_show_what_each_group_says(
+    study, tmp_path, monkeypatch
+):
+    """Kept, charged again and published like any other, at the price of all of a staircase's steps."""
+    questions = ["mean income", "mean age", "median age", "count by sex"]
+    more = 'calibrated = ["mean  income", "count by sex"]\nnoise = "gaussian"\nnoise_seed = 1'
+    config, out = study(more, questions), tmp_path / "out"
+    keep = FolderAnswers.keep
+
+    def kill(memory, number, answer):
+        if number == 3:
+            raise Killed
+        return keep(memory, number, answer)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderAnswers, "keep", kill)
+        with pytest.raises(Killed):
+            run_statistics_study(config, out)
+    terms, _ = read_statistics(out)
+    assert [len(uses["low"]) > len(uses["high"]) for uses in terms.uses] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    result = run_statistics_study(config, out)
+    for row in result.privacy.groups:
+        assert row.epsilon_spent == pytest.approx(terms.epsilon_spent(4)[row.group], rel=1e-9)
+    whole = run_statistics_study(config, tmp_path / "whole")
+    assert [one for one in whole.answers if one["question"] != "median age"] == list(result.answers)
+    mean, plain, counts = released(out, "answers.json")["answers"]
+    people = pd.read_csv(tmp_path / "people.csv")
+    truth = people.groupby("level")["income"].mean()
+    for row in mean["groups"]:  # 6 standard errors, and the coarse noise of a seed
+        assert abs(row["per_person"] - truth[row["group"]]) < 6 * row["standard_error"]
+    weights = {row["group"]: row["weight"] / row["share"] for row in mean["represented"]}
+    assert weights == pytest.approx({"high": 1.0, "low": 1.0}) and 0 < mean["p_same"] <= 1
+    assert any("each group by itself: high" in note for note in mean["notes"])
+    assert "groups" not in plain and "groups" not in counts
+    assert "each group by itself" in (out / "release" / "report.html").read_text(encoding="utf-8")
+    assert [plan.rule for plan in _plans(config)] == [
+        "uniform",
+        "saturating",
+        "saturating",
+        "uniform",
+    ]
+    with pytest.raises(StudyMismatchError, match="holds another study"):
+        run_statistics_study(study('noise = "gaussian"\nnoise_seed = 1', questions), out)
+
+
+def _plans(config):
+    planned = plan_statistics(config)
+    return [planned.session.plan(str(one), **planned.data.how(one)) for one in planned.data.asked]
+
+
+@pytest.mark.parametrize(
+    ("calibrated", "message"),
+    [
+        ("mean age", "mean age, which is not asked: did you mean|mean age, which is not asked"),
+        ("median income", "median income, and calibrated answers are for count, sum, mean"),
+        ("count", "count, which is public"),
+        ("mean height", "height"),
+    ],
+)
+def test_calibrated_names_questions_that_can_be(study, tmp_path, calibrated, message):
+    with pytest.raises(InputError, match=message):
+        run_statistics_study(study(f'calibrated = ["{calibrated}"]'), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_plan_spends_nothing_and_says_what_is_free(study, tmp_path):

@@ -141,7 +141,7 @@ def _notes(answers: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _numbers(cell: Mapping[str, Any]) -> tuple[str, str, str]:
+def numbers_of(cell: Mapping[str, Any]) -> tuple[str, str, str]:
     """Value, standard error and interval in so many digits as the error leaves."""
     value, error = cell["value"], cell["standard_error"]
     if value is None:
@@ -155,7 +155,7 @@ def _numbers(cell: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _tile(answer: Mapping[str, Any]) -> dict[str, str]:
-    value, error, between = _numbers(answer["cells"][0])
+    value, error, between = numbers_of(answer["cells"][0])
     if value == "—":
         return {"name": answer["question"], "value": "—", "note": "too few people to say"}
     if answer["cells"][0]["standard_error"] == 0:
@@ -173,7 +173,7 @@ def _table(number: int, answer: Mapping[str, Any]) -> dict[str, Any]:
     names = [in_a_row([cell[key] for key in answer["keys"]]) for cell in cells]
     rows = []
     for name, cell in zip(names, cells, strict=True):
-        value, error, between = _numbers(cell)
+        value, error, between = numbers_of(cell)
         rows.append({"key": name, "value": value, "error": error, "interval": between})
     figure: Markup | None = None
     if any(cell["value"] is not None for cell in cells):

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from collegium.statistics.ledgered import StatisticsSpending
 
 Floats = NDArray[np.float64]
-_CALIBRATED = ("count", "sum", "mean", "histogram", "crosstab")
+CALIBRATED = ("count", "sum", "mean", "histogram", "crosstab")
+"""Questions whose answers can hear everybody alike, whatever they granted."""
 
 
 class Statistics(Answering):
@@ -399,9 +400,9 @@ class Statistics(Answering):
         if rule not in RULES:
             raise InputError(f"weights must be one of {', '.join(RULES)}, got {shown(rule)}")
         calibrated = bool(how.get("calibrated", False))
-        if calibrated and asked.kind not in _CALIBRATED:
+        if calibrated and asked.kind not in CALIBRATED:
             raise InputError(
-                f"calibrated answers are for {', '.join(_CALIBRATED)}, not for {asked.kind!r}"
+                f"calibrated answers are for {', '.join(CALIBRATED)}, not for {asked.kind!r}"
             )
         interval = how.get("interval", True)
         if not isinstance(interval, bool):

@@ -18,6 +18,7 @@ FORMER_DEFAULTS: dict[str, Any] = {
     "aggregation.release": LABELS,
     "aggregation.query_order": RANDOM,
     "student.preprocessing": "same",
+    "statistics.calibrated": [],
 }
 
 

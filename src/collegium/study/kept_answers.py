@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Event
 from collegium.accounting.neighbours import Arrangement
 from collegium.json_files import read_json
+from collegium.statistics.answers import Answer, in_digits
 from collegium.statistics.asked import Asked
 from collegium.statistics.session import Statistics
 from collegium.study.folder import StudyFolder
@@ -20,6 +21,7 @@ from collegium.study.journal import FileJournal
 from collegium.study.pieces import ANSWERS, ASKING_ENDED
 
 _FIRST_ROOM = 2**20
+_MOST_SAID = 8
 _SHAPE = {"answers": [{"question": str, "number": int, "cells": list}]}
 
 
@@ -62,29 +64,50 @@ class KeptSession(Statistics):
         """What all answers may cost: Σμ², or Σε, of each group."""
         return dict(zip(self._table.groups, self._most().tolist(), strict=True))
 
-    def events_of(self, asked: Asked) -> list[Event]:
+    def events_of(self, asked: Asked, how: Mapping[str, Any]) -> list[Event]:
         """What a question costs, by public numbers alone."""
-        _, share, question = self._how(asked, {})
+        _, share, question = self._how(asked, how)
         return self._events(question, min(share, 1.0))
 
-    def charge_again(self, asked: Asked) -> None:
+    def charge_again(self, asked: Asked, how: Mapping[str, Any]) -> None:
         """Charge what was charged before an interruption; nothing is read or drawn."""
-        _, share, question = self._how(asked, {})
+        _, share, question = self._how(asked, how)
         share = min(share, self._left)
         super()._charge(self._events(question, share), share)
         self._queries += 1
 
-    def ask_durably(self, asked: Asked, before_noise: Callable[[int], None]) -> dict[str, Any]:
+    def ask_durably(
+        self, asked: Asked, how: Mapping[str, Any], before_noise: Callable[[int], None]
+    ) -> dict[str, Any]:
         """Ask a question. ``before_noise`` makes its charge durable, given its number from 1 on."""
         self._before_noise = before_noise
-        answer = self._answer(asked, {})
-        return {**answer.to_dict(), "text": str(answer)}
+        answer = self._answer(asked, how)
+        return {**answer.to_dict(), **_by_group(answer), "text": str(answer)}
 
     def _charge(self, events: Sequence[Event], share: float) -> Event:
         event = super()._charge(events, share)
         assert self._before_noise is not None
         self._before_noise(self._queries + 1)
         return event
+
+
+def _by_group(answer: Answer) -> dict[str, Any]:
+    """What each group says by itself, of a calibrated answer that is one value."""
+    if answer.groups is None:
+        return {}
+    rows: list[dict[str, Any]] = answer.groups.reset_index().to_dict("records")
+    p_same = float(answer.groups.attrs["p_same"])
+    said = [
+        f"{row['group']} {row['per_person']:.{digits}f} ± {row['standard_error']:.{digits}f}"
+        for row in rows[:_MOST_SAID]
+        for digits in [in_digits(row["standard_error"], row["per_person"])]
+    ]
+    more = "; …" if len(rows) > len(said) else ""
+    note = (
+        f"per person, each group by itself: {'; '.join(said)}{more}; if all were the same, they would differ "
+        f"as much with probability {p_same:.2g}"
+    )
+    return {"groups": rows, "p_same": p_same, "notes": [*answer.notes, note]}
 
 
 class FolderAnswers:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from collegium.accounting.statement import PrivacyStatement
 from collegium.data.tables import described
 from collegium.pate.quality import Quality
 from collegium.pate.students.goal import ACCURACY, BALANCED
@@ -50,20 +51,9 @@ def _card(
     knows: str,
 ) -> str:
     parts = [
-        f"# {_text(config.study.name)}",
+        f"# {text_of(config.study.name)}",
         what,
-        "## What is promised",
-        *(_text(sentence) for sentence in result.privacy.sentences()),
-        "## Who granted and paid what",
-        "Per person, for everything in this folder together:",
-        _table(
-            ("level", "people", "granted ε", "δ", "spent ε"),
-            (
-                (row.group, count(row.owners), granted, f"{row.budget.delta:g}", spent)
-                for row in result.privacy.shown
-                for granted, spent in [result.privacy.in_digits(row)]
-            ),
-        ),
+        *promises(result.privacy),
         "## What goes in, what comes out",
         *_inputs(data),
         f"Classes: {_listed(data.classes.tolist())}.",
@@ -73,10 +63,32 @@ def _card(
         *quality,
         "## Limits",
         *_limits(knows, result.student_notes),
-        "## Made with",
-        ", ".join(f"{name} {number}" for name, number in versions().items()),
+        *made_with(),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def promises(privacy: PrivacyStatement) -> list[str]:
+    """Say what is promised, and who granted and paid what."""
+    return [
+        "## What is promised",
+        *(text_of(sentence) for sentence in privacy.sentences()),
+        "## Who granted and paid what",
+        "Per person, for everything in this folder together:",
+        table_of(
+            ("level", "people", "granted ε", "δ", "spent ε"),
+            (
+                (row.group, count(row.owners), granted, f"{row.budget.delta:g}", spent)
+                for row in privacy.shown
+                for granted, spent in [privacy.in_digits(row)]
+            ),
+        ),
+    ]
+
+
+def made_with() -> list[str]:
+    """Name the software."""
+    return ["## Made with", ", ".join(f"{name} {number}" for name, number in versions().items())]
 
 
 def descent_card(result: DescentResult, config: StudyConfig, data: StudyData) -> str:
@@ -93,7 +105,7 @@ def descent_card(result: DescentResult, config: StudyConfig, data: StudyData) ->
         what = f"This folder holds the account of {steps}. There is no model in it (see *Limits*)."
     elif result.is_student:
         what = (
-            f"`{STUDENT_FILE}` is a classifier ({_text(config.student.model)}). It learnt, from public "
+            f"`{STUDENT_FILE}` is a classifier ({text_of(config.student.model)}). It learnt, from public "
             f"records, what a model believes about them that was made in {steps}."
         )
     else:
@@ -123,7 +135,7 @@ def _what(result: StudyResult, config: StudyConfig, data: StudyData, has_student
     if data.given is not None:
         given = f", {count(len(data.given.codes))} records that their owners let be published, as they are,"
     return (
-        f"`{STUDENT_FILE}` is a classifier ({_text(config.student.model)}). It learnt from public records"
+        f"`{STUDENT_FILE}` is a classifier ({text_of(config.student.model)}). It learnt from public records"
         f"{given} and {released}. These come from the noisy votes of "
         f"{count(result.plan.n_teachers)} teachers, each trained on some of the private records; neither "
         "teachers nor votes are published. `privacy.json` holds all settings, `report.html` the whole story."
@@ -137,7 +149,7 @@ def _inputs(data: StudyData) -> list[str]:
         return [f"A record is an array of {inputs['kind']} of shape {shape}."]
     columns = inputs["columns"]
     more = [f"… and {count(len(columns) - _SHOWN)} more."] if len(columns) > _SHOWN else []
-    return ["A record has these columns:", _table(("column", "holds"), columns[:_SHOWN]), *more]
+    return ["A record has these columns:", table_of(("column", "holds"), columns[:_SHOWN]), *more]
 
 
 def _answers(config: StudyConfig) -> list[str]:
@@ -159,7 +171,10 @@ def _answers(config: StudyConfig) -> list[str]:
 def _use(data: StudyData) -> list[str]:
     is_table = isinstance(data.X_public, pd.DataFrame)
     file, read = (
-        ("table.csv", 'collegium.datasets.read_table("table.csv")  # these columns, and no others')
+        (
+            "table.csv",
+            'collegium.datasets.readtable_of("table.csv")  # these columns, and no others',
+        )
         if is_table
         else ("records.npy", 'numpy.load("records.npy")')
     )
@@ -185,7 +200,10 @@ def _quality(result: StudyResult) -> list[str]:
 def _quality_in_words(quality: Quality | None, tested: bool) -> list[str]:
     if quality is None:
         return ["No public record has a known class, so nobody knows."]
-    lines = [f"{_text(quality.verdict)}.", _text(f"{quality.reason} {quality.figures()}".strip())]
+    lines = [
+        f"{text_of(quality.verdict)}.",
+        text_of(f"{quality.reason} {quality.figures()}".strip()),
+    ]
     return [*lines, *["`effects.json` has it by class and group."] * tested]
 
 
@@ -196,20 +214,26 @@ def _limits(knows: str, notes: tuple[str, ...]) -> list[str]:
         "nobody knows how good it is.",
         *notes,
     ]
-    return ["\n".join(f"- {_text(line)}" for line in lines)]
+    return [points(lines)]
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def points(lines: Iterable[str]) -> str:
+    """Write sentences one below the other."""
+    return "\n".join(f"- {text_of(line)}" for line in lines)
+
+
+def table_of(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Write a table."""
     head = list(head)
-    lines = [head, ["---"] * len(head), *([_text(cell) for cell in row] for row in rows)]
+    lines = [head, ["---"] * len(head), *([text_of(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _listed(names: list[object]) -> str:
     more = f", … ({count(len(names))} in all)" if len(names) > _SHOWN else ""
-    return ", ".join(_text(str(name)) for name in names[:_SHOWN]) + more
+    return ", ".join(text_of(str(name)) for name in names[:_SHOWN]) + more
 
 
-def _text(text: str) -> str:
+def text_of(text: str) -> str:
     """Write a text as Markdown shows it; whatever is a mark there is not one here."""
     return re.sub(r"([\\`*_\[\]<>|#&$~])", r"\\\1", clean(text))

@@ -356,6 +356,12 @@ class StatisticsSection(Asking):
         "What is asked, in words: mean income by sex where age >= 40. They share what is spent evenly.",
         items=("text",),
     )
+    calibrated: Sequence[str] = setting(
+        [],
+        "Those of the questions (counts, sums, means, tables) that hear everybody alike, whatever they "
+        "granted, and show what each group says by itself: where budgets may go with the data.",
+        items=("text",),
+    )
     section: ClassVar[str] = "statistics"
 
 

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets, Policy
-from collegium.checks import listed
+from collegium.checks import listed, nearest
 from collegium.data.schema import Schema
 from collegium.errors import ConfigError
 from collegium.extremes import granting, part_of
 from collegium.pate.observer import Observer
 from collegium.statistics.asked import Asked
 from collegium.statistics.language import parse_question
+from collegium.statistics.session import CALIBRATED
 from collegium.study.asked_rows import FormOfCsv, Granted, Names, Rows, read_rows, taken
 from collegium.study.config import StudyConfig
 from collegium.study.study_data import fingerprint_of
@@ -31,7 +32,7 @@ class AskedData:
 
     ``rows``: of those who granted anything; or files, and the policy for the levels in them.
     ``schema``: what is public of them.
-    ``asked``: in the order of the file.
+    ``asked``: in the order of the file. ``calibrated``: those of them that hear everybody alike.
     ``fingerprints``: what was read.
     """
 
@@ -41,6 +42,7 @@ class AskedData:
     fingerprints: dict[str, str]
     arrangement: Arrangement
     made_public: NDArray[Any] | None = None
+    calibrated: frozenset[Asked] = frozenset()
 
     @property
     def people(self) -> Budgets:
@@ -52,6 +54,10 @@ class AskedData:
     def charged(self) -> tuple[Asked, ...]:
         """What costs anything: how many people there are is public."""
         return tuple(one for one in self.asked if not self._is_public(one))
+
+    def how(self, one: Asked) -> dict[str, Any]:
+        """Options of a question."""
+        return {"calibrated": one in self.calibrated}
 
     def _is_public(self, one: Asked) -> bool:
         every = one.kind == "count" and one.where.is_everybody and not one.by
@@ -73,6 +79,7 @@ def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> 
             f"statistics.questions asks {listed(twice)} more than once: the answer would be the same; leave "
             "it out"
         )
+    calibrated = _calibrated(config, schema, asked)
     granted = Granted(
         config.privacy.column,
         config.policy(),
@@ -88,10 +95,33 @@ def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> 
         some = granting(rows.budgets)
         if len(some) < len(rows.budgets):
             rows = Rows(taken(rows.frame, some), part_of(rows.budgets, some))
-    return AskedData(
+    data = AskedData(
         rows,
         schema,
         asked,
         {"private": fingerprint_of(path), "schema": schema.digest},
         Arrangement(unit=ROW if config.data.owner is None else OWNER, direct=True),
+        calibrated=calibrated,
     )
+    if free := [str(one) for one in calibrated if one not in data.charged]:
+        raise ConfigError(
+            f"statistics.calibrated names {listed(free)}, which is public and known exactly: leave it out"
+        )
+    return data
+
+
+def _calibrated(config: StudyConfig, schema: Schema, asked: tuple[Asked, ...]) -> frozenset[Asked]:
+    """Find the questions that are to hear everybody alike among those that are asked."""
+    found = frozenset(parse_question(one, schema) for one in config.statistics.calibrated)
+    for one in found:
+        if one not in asked:
+            raise ConfigError(
+                f"statistics.calibrated names {one}, which is not asked: "
+                f"{nearest(str(one), [str(other) for other in asked])}"
+            )
+        if one.kind not in CALIBRATED:
+            raise ConfigError(
+                f"statistics.calibrated names {one}, and calibrated answers are for {listed(CALIBRATED)}: "
+                "leave it out"
+            )
+    return found

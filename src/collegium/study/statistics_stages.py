@@ -23,12 +23,13 @@ from collegium.statistics.settings import Asking
 from collegium.study.asked_rows import taken
 from collegium.study.beginning import claim, is_its_own
 from collegium.study.config import StudyConfig
-from collegium.study.folder import StudyFolder, versions
+from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.kept import StudyInterrupted, interruptible
 from collegium.study.kept_answers import FolderAnswers, KeptSession
 from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_not
 from collegium.study.pieces import KEPT_ALLOWANCE
 from collegium.study.result import PublishedResult, shown_settings
+from collegium.study.statistics_card import statistics_card
 from collegium.study.statistics_data import AskedData, read_asked
 from collegium.study.statistics_terms import StatisticsTerms, read_statistics, uses_by_group
 from collegium.study.terms import TERMS, keep_or_match
@@ -182,7 +183,7 @@ def _terms(planned: PlannedStatistics) -> StatisticsTerms:
         session.weights,
         planned.config.statistics.spend,
         tuple(str(one) for one in data.charged),
-        tuple(uses_by_group(session.events_of(one), groups) for one in data.charged),
+        tuple(uses_by_group(session.events_of(one, data.how(one)), groups) for one in data.charged),
     )
 
 
@@ -200,7 +201,7 @@ def _ask(
     with memory.asking(), interruptible() as should_stop:
         for number, one in enumerate(data.charged, 1):
             if number <= memory.charged:
-                session.charge_again(one)
+                session.charge_again(one, data.how(one))
                 kept = memory.find(number)
                 if kept is None:
                     lost.append(str(one))
@@ -209,19 +210,19 @@ def _ask(
                 continue
             if should_stop():
                 raise StudyInterrupted
-            answer = session.ask_durably(one, memory.charge)
+            answer = session.ask_durably(one, data.how(one), memory.charge)
             found[one] = memory.keep(number, answer)
             observer.advanced(number)
     memory.end()
     for one in data.asked:
         if one not in found and str(one) not in lost:
-            answer = session.ask_durably(one, memory.charge)
+            answer = session.ask_durably(one, data.how(one), memory.charge)
             found[one] = json.loads(json.dumps({**answer, "number": 0}))
     return tuple(found[one] for one in data.asked if one in found), tuple(lost)
 
 
 def _publish(result: StatisticsResult, planned: PlannedStatistics) -> None:
-    """Write the release: answers, the statement, and the page."""
+    """Write the release: answers, the statement, the card and the page."""
     folder, config = result.folder, planned.config
     answers = [{k: v for k, v in one.items() if k != "number"} for one in result.answers]
     about = {
@@ -242,6 +243,8 @@ def _publish(result: StatisticsResult, planned: PlannedStatistics) -> None:
         **about,
     }
     folder.write_json(folder.release / "privacy.json", told)
+    card = statistics_card(config, result.privacy, answers, result.lost)
+    folder.write_bytes(folder.release / MODEL_CARD, card.encode())
     page = StatisticsReport(
         title=config.title(),
         privacy=result.privacy,
