@@ -6,6 +6,7 @@ import pytest
 
 from collegium import Schema
 from collegium.data.schema_column import MOST_STEPS
+from collegium.statistics.language import parse_question
 from collegium.statistics.quantiles import candidates_of
 
 PUBLIC = "age,sex,pay\n17,F,7.5\n38,M,8.25\n90,F,\n"
@@ -47,6 +48,7 @@ def test_drafted_steps_are_so_coarse_that_quantiles_can_be_asked(collegium, tmp_
     schema = Schema.read(file)
     assert (schema["price"].step, schema["pay"].step, schema["age"].step) == (0.5, 50, None)
     for name in schema:
+        parse_question(f"median {name}", schema)  # refuses too many
         found = candidates_of(schema[name])
         assert found[0] == schema[name].lower and found[-1] == schema[name].upper
     text = file.read_text()
