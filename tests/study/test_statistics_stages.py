@@ -564,3 +564,56 @@ def test_nothing_is_asked_before_it_is_reserved(tmp_path, monkeypatch):
     for at_most, paid, budget in zip(reserved, release.costs, levels, strict=True):
         assert 0 < paid.mu_squared <= at_most.mu_squared
         assert at_most.mu_squared == pytest.approx(Limit.of(budget).mu_squared / 2, rel=1e-6)
+
+
+# ------------------------------------------------------------------------------- several Parquet files
+
+
+def in_files(folder, *parts):
+    (folder / "people").mkdir(exist_ok=True)
+    for number, part in enumerate(parts):
+        part.to_parquet(folder / "people" / f"{number}.parquet")
+
+
+@pytest.mark.parametrize("on_ledger", [False, True])
+def test_rows_in_several_files_are_rows_of_one_table(tmp_path, on_ledger):
+    people = pd.concat([table(), table()[:30].assign(income=10)], ignore_index=True)
+    found = []
+    for name, parts in (
+        ("one", (people,)),
+        ("cut", (people[:50], people[50:])),
+        ("mixed", (people[::2], people[1::2].assign(income=people["income"][1::2].astype(float)))),
+    ):
+        (tmp_path / name).mkdir()
+        in_files(tmp_path / name, *parts)
+        config = study(tmp_path / name, file="people", more="noise_seed = 1")
+        if on_ledger:  # read by name, and drawn by chance
+            place = new_ledger(tmp_path / name)
+            config = study(tmp_path / name, file="people", ledger=place)
+        result = run_statistics_study(config, tmp_path / name / "out")
+        assert not result.lost
+        found.append([one["cells"] for one in result.answers])
+    assert on_ledger or found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("on_ledger", [False, True])
+def test_files_of_other_types_or_columns_are_refused_and_no_cell_is_told_of(tmp_path, on_ledger):
+    people, text = table(), [str(income) for income in table()["income"][30:]]
+    place = new_ledger(tmp_path) if on_ledger else "none"
+    rest = people[30:]
+    large = people["income"].astype(object)
+    large[3] = 2**60 + 1  # no float
+    for first, second, message in (
+        (people[:30], rest.assign(income=[*text[:-1], "secret"]), "is not readable Parquet"),
+        (people[:30], rest.drop(columns="income"), "has other or repeated columns"),
+        (
+            people[:30].assign(income=large[:30].astype("int64")),
+            rest.assign(income=rest["income"] + 0.5),
+            "is not readable Parquet",
+        ),
+    ):
+        in_files(tmp_path, first, second)
+        with pytest.raises(InputError, match=message) as told:
+            run_statistics_study(study(tmp_path, file="people", ledger=place), tmp_path / "out")
+        assert "secret" not in str(told.value) and str(2**60 + 1) not in str(told.value)
+    assert not (tmp_path / "out").exists() or not read_statistics(tmp_path / "out")[1]
