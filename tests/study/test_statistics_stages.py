@@ -17,7 +17,7 @@ from collegium.ledger.limits import Limit
 from collegium.statistics import quantiles
 from collegium.statistics.sums import Sums
 from collegium.study import folder as folder_module
-from collegium.study import statistics_stages
+from collegium.study import statistics_data, statistics_stages
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
@@ -278,6 +278,32 @@ def test_who_changes_their_mind_between_two_questions_stops_it(
     # Not given back: two questions were charged.
     assert all(cost.mu_squared > 0 for cost in known.costs)
     assert not (out / "release" / "answers.json").exists()
+
+
+def test_who_leaves_after_the_last_charge_changes_nothing_any_more(tmp_path, cut_off):
+    """All is drawn, though the last answer was lost: what it cost is settled, and the rest given back."""
+    place = new_ledger(tmp_path)
+    config, out = study(tmp_path, table(), ledger=place), tmp_path / "out"
+    cut_off(config, out, at=len(QUESTIONS))
+    Ledger(place).forget("p0")
+    result = run_statistics_study(config, out)
+    assert result.lost == QUESTIONS[-1:] and len(result.answers) == len(QUESTIONS) - 1
+    assert not Ledger(place).reservations()
+
+
+@pytest.mark.parametrize("file", ["people.csv", "people.parquet"])
+def test_a_table_that_is_changed_while_it_is_read_is_not_asked(tmp_path, monkeypatch, file):
+    """The digest would be of the new rows, and after an interruption these would be asked."""
+    config, digest = study(tmp_path, table(), file=file), statistics_data.fingerprint_of
+
+    def changed(path):
+        study(tmp_path, table()[::-1].assign(income=7), file=file)
+        return digest(path)
+
+    monkeypatch.setattr(statistics_data, "fingerprint_of", changed)
+    with pytest.raises(InputError, match="changed while it was read"):
+        run_statistics_study(config, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_full_disk_costs_no_answer(tmp_path, monkeypatch):
