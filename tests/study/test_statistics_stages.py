@@ -190,17 +190,14 @@ class Listener:
         return listened
 
 
-@pytest.mark.parametrize("on_ledger", [False, True])
-def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(
-    tmp_path, monkeypatch, on_ledger
-):
+def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(tmp_path, monkeypatch):
     questions, people = QUESTIONS[1:], table(30)
     listener = Listener(monkeypatch)
 
     def begin(name):
         folder = tmp_path / name
         folder.mkdir()
-        place = new_ledger(folder) if on_ledger else "none"
+        place = new_ledger(folder)
         config = study(folder, people, questions=questions, ledger=place)
         listener.done, listener.run, listener.drawn = 0, 1, set()
         return config, folder / "out", place
@@ -224,14 +221,13 @@ def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(
         for row in result.privacy.groups:
             assert row.epsilon_spent == pytest.approx(spent[row.group], rel=1e-9)
         assert not [one for one in examine(StudyFolder(out)) if one.trouble]
-        if on_ledger:
-            (release,) = Ledger(place).contents().releases.values()
-            told = [
-                sum(use.count * float(use.event.mu_squared[0]) for use in uses)
-                for uses in terms.composition(charged).values()
-            ]
-            paid = [cost.mu_squared for cost in release.costs]
-            assert release.is_settled and sorted(paid) == pytest.approx(sorted(told), rel=1e-6)
+        (release,) = Ledger(place).contents().releases.values()
+        told = [
+            sum(use.count * float(use.event.mu_squared[0]) for use in uses)
+            for uses in terms.composition(charged).values()
+        ]
+        paid = [cost.mu_squared for cost in release.costs]
+        assert release.is_settled and sorted(paid) == pytest.approx(sorted(told), rel=1e-6)
         shutil.rmtree(out)
 
 
@@ -470,9 +466,7 @@ ALL = (
 )
 
 
-@pytest.mark.parametrize(
-    ("on_ledger", "more"), [(False, ""), (True, ""), (False, 'neighbours = "replaced"')]
-)
+@pytest.mark.parametrize(("on_ledger", "more"), [(True, ""), (False, 'neighbours = "replaced"')])
 def test_a_neighbours_release_is_the_same_byte_by_byte_but_for_what_is_drawn(
     tmp_path, monkeypatch, collegium, on_ledger, more
 ):
