@@ -3,8 +3,8 @@
     python -m benchmarks.quantile_draws --data-dir DATA
 
 Four ways at the same pure ε, all of it spent on the value: the literature's score, -½|W_<r - W_>r|, or ours;
-drawn by the exponential mechanism or by permute-and-flip. Root mean squares over all groups; nothing is drawn,
-so there is no error of repetitions. The last column is ours where seven tenths of ε are left beside an interval.
+drawn by the exponential mechanism or by permute-and-flip. Root mean squares over all groups; nothing is
+drawn, so there is no error of repetitions. The last column is ours beside an interval: seven tenths of ε.
 """
 
 from __future__ import annotations
