@@ -44,8 +44,8 @@ def repeated(
     of: int,
     levels: tuple[float, ...] = (1.0, 2.0, 3.0),
     rule: str = "saturating",
-) -> tuple[float, float]:
-    """Coverage, and mean share of a cell's rows in the interval; it has these values, of as many people."""
+) -> tuple[float, float, float]:
+    """Coverage, mean share of a cell's rows in the interval, and error; these values, of as many people."""
     schema = Schema({"x": column})
     who = np.resize(np.repeat([0, 1, 2], [54, 37, 9]), of)
     budgets = np.array(levels)[who]
@@ -66,7 +66,12 @@ def repeated(
     low, high = np.array([one.lower for one in found]), np.array([one.upper for one in found])
     inside = ordered.searchsorted(high, "right") - ordered.searchsorted(low, "left")
     covered = (low <= true + 1e-12) & (true - 1e-12 <= high)
-    return float(covered.mean()), float(inside.mean()) / len(values)
+    error = np.array([one.value for one in found]) - true
+    return (
+        float(covered.mean()),
+        float(inside.mean()) / len(values),
+        float(np.sqrt(np.mean(error**2))),
+    )
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -98,7 +103,7 @@ def test_who_is_heard_more_is_allowed_for() -> None:
 
 def test_intervals_are_no_wider_than_noise_makes_them() -> None:
     # Margins of 1.645·1.7 standard deviations of weight to each side, and places that are 1.5 times apart.
-    covered, width = repeated(*EVEN, 0.5, "gaussian", 1000)
+    covered, width, _ = repeated(*EVEN, 0.5, "gaussian", 1000)
     assert covered < 0.9999
     assert width < 0.16
     assert repeated(*TIES, 0.5, "gaussian", 1000)[1] < 0.4  # the median has 30 % of the rows
@@ -116,6 +121,18 @@ def test_the_margin_is_what_noise_and_weights_exceed() -> None:
             margin = float(margins(np.array([1.0]), np.array([s * s]), 0.95, laplace)[0])
             missed = float((noise + s * people > margin).mean())
             assert (0.042 if laplace else 0.0485) < missed < 0.0515
+
+
+def test_values_are_as_far_off_as_planned() -> None:
+    # Of even values between 0 and 1 a rank is a value. 400 errors know their root mean square to 5 %.
+    levels = (0.01, 0.2, 1.0)
+    budgets = np.repeat(levels, [2700, 1850, 450])
+    frame = pd.DataFrame({"x": (np.arange(5000) + 0.5) / 5000})
+    for noise in ("laplace", "gaussian"):
+        ask = Statistics(frame, budgets, schema=Schema({"x": FINE}), questions=10, noise=noise)
+        planned = ask.plan("median x").predicted["saturating"]
+        found = repeated(frame["x"].to_numpy(), FINE, 0.5, noise, 5000, levels)[2]
+        assert found == pytest.approx(planned, rel=0.15)
 
 
 def test_cuts_hold_all_candidates_and_the_value_alone() -> None:

@@ -73,7 +73,7 @@ def transform(laplace: bool) -> Integers:
     return np.stack(rows)
 
 
-@lru_cache
+@lru_cache(maxsize=4096)
 def cuts(place: int, n: int, parts: int) -> tuple[int, ...]:
     """Where candidates 0 … n - 1 are cut around one: part j has those from cuts[j] to cuts[j + 1] - 1.
 
