@@ -2,10 +2,11 @@
 
     python -m benchmarks.coverage --out docs/results/coverage.csv [--repetitions 10000] [--quick]
 
-People and their values stay; who has which budget is dealt out anew for each answer (so that budgets do not go
-with values), and noise is drawn anew. *covered*: how many of the intervals (95 %) hold the table's own value;
-of several values, how many of all. *narrowest*: the least of any value's. *wide*: the mean width over that of ±1.96
-root mean square errors. *withheld*: "too few people to say". Moments of several columns are asked a tenth as often.
+People and their values stay; who has which budget is dealt out anew for each answer (so that budgets do not
+go with values), and noise is drawn anew. *covered*: how many of the intervals (95 %) hold the table's own
+value; of several values, how many of all. *narrowest*: the least of any value's. *wide*: the mean width over
+that of ±1.96 root mean square errors. *withheld*: "too few people to say". Moments of several columns are
+asked a tenth as often.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def main() -> None:
             levels,
             noise,
             question,
-            times // 10 if question[:3] in ("cov", "cor", "rid") else times,
+            times,
         )
         for n, levels, noise, question in product(SIZES, LEVELS, ("gaussian", "laplace"), QUESTIONS)
         if given.only is None or given.only in question

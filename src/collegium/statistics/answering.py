@@ -20,13 +20,14 @@ from collegium.data.schema_column import FLAG
 from collegium.errors import PrivacyWarning
 from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise, SeededNoise
-from collegium.statistics import estimates, quantiles
+from collegium.statistics import estimates, moments, quantiles
 from collegium.statistics.answers import DROWNED, Answer, table_of
 from collegium.statistics.asked import ONE_NUMBER, Asked
 from collegium.statistics.calibrated import PerPerson, by_group
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.facts import beside_facts, in_words, known_of
 from collegium.statistics.features import SPREAD_SHARE, Features, features_of, scales
+from collegium.statistics.moments import Found, Moments
 from collegium.statistics.planned import Trade, trade_of, wasted
 from collegium.statistics.quantile_intervals import diameter
 from collegium.statistics.rounds import SPREAD_IN_FIRST, Rounds
@@ -340,28 +341,30 @@ class Answering:
         asked, names = question.asked, list(question.asked.columns)
         columns = [self.schema[name] for name in names]
 
-        def of(moments: Floats) -> Floats:
-            if asked.kind == "ridge":
-                return estimates.ridge(moments, columns, question.penalty, heard.n)
-            if asked.kind == "corr":
-                return estimates.correlations(moments, columns)
-            return estimates.covariances(moments, columns)
-
-        value, error = estimates.matrices(sums[0], heard, features, columns, self._laplace, of)
-        margin = heard.margin(0.0, 1.0) * error
-        most = 1.0 if asked.kind == "corr" else math.inf
+        read = Moments.of(sums[0], heard, features, len(columns))
+        if read is None:
+            shape = (len(names),) if asked.kind == "ridge" else (len(names), len(names))
+            found = Found(*(np.full(shape, np.nan) for _ in range(4)))
+        elif asked.kind == "ridge":
+            found = moments.ridge(read, columns, question.penalty)
+        elif asked.kind == "corr":
+            found = moments.correlations(read)
+        else:
+            found = moments.covariances(read, columns)
         if asked.kind == "ridge":
             index = pd.Index(["(intercept)", *names[1:]], name="coefficient")
-            matrix = pd.DataFrame({"value": value, "standard_error": error}, index=index)
+            matrix = pd.DataFrame(
+                {"value": found.value, "standard_error": found.error}, index=index
+            )
         else:
             index = pd.MultiIndex.from_product([names, names], names=["column", "with"])
-            matrix = pd.DataFrame(value, index=names, columns=names)
+            matrix = pd.DataFrame(found.value, index=names, columns=names)
         cells = pd.DataFrame(
             {
-                "value": value.ravel(),
-                "standard_error": error.ravel(),
-                "lower": np.maximum(value - margin, -most).ravel(),
-                "upper": np.minimum(value + margin, most).ravel(),
+                "value": found.value.ravel(),
+                "standard_error": found.error.ravel(),
+                "lower": found.lower.ravel(),
+                "upper": found.upper.ravel(),
                 "population_error": math.nan,
             },
             index=index,
@@ -480,14 +483,16 @@ class Answering:
 
     def _says_nothing(self, asked: Asked, cells: pd.DataFrame) -> tuple[str, ...]:
         """A note where errors are as large as all that is possible: noise must not be taken for an answer."""
-        if asked.columns and asked.kind not in ("histogram", "crosstab"):
+        if asked.kind in ("sum", "cov"):
+            return ()
+        if asked.counts:
+            ends = 0.0, float(self._table.sizes.sum()) * self._most_rows
+        elif asked.kind in ("corr", "ridge"):
+            ends = (-1.0, 1.0) if asked.kind == "corr" else (-math.inf, math.inf)
+        else:
             column = self.schema[asked.columns[0]]
             highest = {"var": column.width**2 / 4, "std": column.width / 2}.get(asked.kind)
             ends = (column.lower, column.upper) if highest is None else (0.0, highest)
-        else:
-            ends = 0.0, float(self._table.sizes.sum()) * self._most_rows
-        if asked.kind not in ("count", "histogram", "crosstab", "mean", "quantile", "var", "std"):
-            return ()
         whole = (cells["lower"] <= ends[0]) & (cells["upper"] >= ends[1])
         drowned = int((whole | (4 * cells["standard_error"] >= ends[1] - ends[0])).sum())
         if not drowned:

@@ -179,6 +179,8 @@ class Answer:
     def _in_words(self, row: Mapping[str, float] | pd.Series) -> str:
         if math.isnan(row["value"]):
             return "too few people to say"
+        if math.isinf(row["lower"]) and math.isinf(row["upper"]):
+            return f"{row['value']:,.3g} (any number is possible as well)"
         digits = in_digits(row["standard_error"], row["value"])
         lower, upper = (f"{row[end]:,.{digits}f}" for end in ("lower", "upper"))
         error = (

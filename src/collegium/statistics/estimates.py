@@ -9,7 +9,6 @@ between bounds with this mean can have: (upper - mean)(mean - lower), Bhatia & D
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +21,7 @@ from collegium.statistics.features import Features, scales
 from collegium.statistics.sums import Weighing
 
 Floats = NDArray[np.float64]
-_TOO_FEW = 3.0  # a noisy number of rows below so many standard deviations is no denominator
-_DRAWS = 400  # of the noise, where its effect has no closed form
+TOO_FEW = 3.0  # a noisy number of rows below so many standard deviations is no denominator
 
 
 @dataclass(frozen=True)
@@ -186,7 +184,7 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column) -> Esti
         )
     a, b = float(sums[0]) / main, float(sums[1]) / main
     rows, one = a + b, heard.noise / main**2
-    if rows < _TOO_FEW * math.sqrt(2 * one):
+    if rows < TOO_FEW * math.sqrt(2 * one):
         return NOTHING
     f = min(max(a / rows, 0.0), 1.0)
     share = rows / heard.total
@@ -198,25 +196,37 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column) -> Esti
         half**2 * spread,
         share,
     )
-    # Fieller's interval: all f for which a - f·rows is within its own error.
     people = estimate.people * wide / max(spread, 1e-300)
-    own = people / column.width**2 * rows**2
     squared = heard.margin(estimate.noise, people) ** 2 / (estimate.noise + people)
-    first, second = rows**2 - 2 * squared * one, a * rows - squared * one
-    third = a**2 - squared * (one + own)
-    if first <= 0:
+    own = people / column.width**2 * rows**2
+    low, high = of_ratio(a, rows, (one, one, 2 * one), own, squared)
+    if low == -math.inf:
         return NOTHING
-    root = math.sqrt(max(0.0, second**2 - first * third))
-    low, high = (second - root) / first, (second + root) / first
     both = (column.lower + column.width * min(max(end, 0.0), 1.0) for end in (low, high))
     return Estimate(estimate.value, estimate.noise, estimate.people, estimate.sample, *both)
+
+
+def of_ratio(
+    above: float, below: float, noise: tuple[float, float, float], people: float, squared: float
+) -> tuple[float, float]:
+    """Fieller's interval: all x for which above - x·below is within its own error.
+
+    ``noise``: variance of above, covariance, variance of below. ``people``: more variance of the difference.
+    ``squared``: how many variances are near. Returns (-inf, inf) where below may be zero.
+    """
+    first = below**2 - squared * noise[2]
+    second, third = above * below - squared * noise[1], above**2 - squared * (noise[0] + people)
+    if first <= 0:
+        return -math.inf, math.inf
+    root = math.sqrt(max(0.0, second**2 - first * third))
+    return (second - root) / first, (second + root) / first
 
 
 def with_rows(sums: Floats, heard: Heard, features: Features) -> Floats:
     """Add to the sums of a mean so many rows of the middle that there are enough to say something."""
     if features.everybody:
         return sums
-    least = _TOO_FEW * math.sqrt(2 * heard.noise) * (1 + 1e-9)
+    least = TOO_FEW * math.sqrt(2 * heard.noise) * (1 + 1e-9)
     found = sums.copy()
     found[:2] += max(0.0, least - float(sums[0] + sums[1])) / 2
     return found
@@ -261,7 +271,7 @@ def variance(
         at += ones * (heard.total - ones @ at) / (ones @ ones)
         covariance -= np.outer(ones, ones) / (ones @ ones) * heard.noise
     rows = float(ones @ at)
-    if rows < _TOO_FEW * math.sqrt(heard.noise * float(ones @ ones)):
+    if rows < TOO_FEW * math.sqrt(heard.noise * float(ones @ ones)):
         return NOTHING
 
     def of(values: Floats) -> float:
@@ -288,109 +298,6 @@ def variance(
     per = 1 / (4 * max(one.value, one.noise**0.5, 1e-300))
     ends = math.sqrt(one.lower), math.sqrt(one.upper)
     return Estimate(value, one.noise * per, one.people * per, one.sample * per, *ends)
-
-
-def matrices(
-    sums: Floats,
-    heard: Heard,
-    features: Features,
-    columns: list[Column],
-    laplace: bool,
-    of: Callable[[Floats], Floats],
-) -> tuple[Floats, Floats]:
-    """A function of first and second moments of several columns, and the standard errors of its entries.
-
-    ``of``: takes the moments E[z zᵀ] of z = (1, x'₁, …), where x' is -1 at a column's lower bound and 1 at
-    its upper one. Returns NaN where there are too few people. Standard errors are found by 400 draws, which
-    are public: of noise like the mechanism's, and of moments that vary as those of 1/(Σ w²/W² - 1/n) people
-    with a normal distribution do.
-    """
-    size = len(columns) + 1
-    norm = float(size**2 if laplace else size)
-    rows, places = np.triu_indices(size)
-    times = np.where(rows == places, 1.0, 2.0 if laplace else math.sqrt(2)) / norm
-    sd = math.sqrt(heard.noise)
-    if not features.everybody and sums[0] < _TOO_FEW * sd:
-        nothing = np.full_like(of(np.eye(size)), np.nan)
-        return nothing, nothing
-
-    def moments(values: Floats) -> Floats:
-        entries = values / times
-        count = heard.total if features.everybody else entries[0]
-        found = np.zeros((size, size))
-        found[rows, places] = found[places, rows] = np.clip(entries / max(count, 1e-9), -1, 1)
-        found[0, 0] = 1.0
-        return possible(found)
-
-    rng = np.random.default_rng(0)
-    own = moments(sums)
-    share = (
-        1.0 if features.everybody else min(1.0, max(1 / heard.n, sums[0] / times[0] / heard.total))
-    )
-    apart = math.sqrt(heard.unequal / share)
-    draws = []
-    for _ in range(_DRAWS):
-        shape = sums.shape
-        drawn = rng.laplace(0, sd / math.sqrt(2), shape) if laplace else rng.normal(0, sd, shape)
-        noisy = moments(sums + drawn)
-        draws.append(of(possible(noisy + _as_others(own, apart, rng) - own)))
-    return of(own), np.std(draws, axis=0)
-
-
-def _as_others(moments: Floats, apart: float, rng: np.random.Generator) -> Floats:
-    """Moments of another sample: means and covariances as they vary by 1/apart² normal values."""
-    means = moments[0, 1:]
-    values, vectors = np.linalg.eigh(moments[1:, 1:] - np.outer(means, means))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    size = len(means)
-    square = rng.normal(size=(size, size))
-    centred = root @ (np.eye(size) + apart * (square + square.T) / math.sqrt(2)) @ root.T
-    shifted = means + apart * root @ rng.normal(size=size)
-    found = moments.copy()
-    found[0, 1:] = found[1:, 0] = shifted
-    found[1:, 1:] = centred + np.outer(shifted, shifted)
-    return found
-
-
-def possible(moments: Floats) -> Floats:
-    """The nearest moments that any data have: means as they are, and no negative variance."""
-    means = moments[0, 1:]
-    values, vectors = np.linalg.eigh(moments[1:, 1:] - np.outer(means, means))
-    centred = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    found = moments.copy()
-    found[1:, 1:] = centred + np.outer(means, means)
-    return found
-
-
-def covariances(moments: Floats, columns: list[Column]) -> Floats:
-    """Covariances in the columns' units."""
-    half = np.array([column.width / 2 for column in columns])
-    means = moments[0, 1:]
-    return np.asarray((moments[1:, 1:] - np.outer(means, means)) * np.outer(half, half))
-
-
-def correlations(moments: Floats, columns: list[Column]) -> Floats:
-    """Correlations; NaN with a column that seems not to vary."""
-    found = covariances(moments, columns)
-    sd = np.sqrt(np.maximum(np.diag(found), 0.0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.clip(found / np.outer(sd, sd), -1, 1))
-
-
-def ridge(moments: Floats, columns: list[Column], penalty: float, n: int) -> Floats:
-    """Coefficients, the intercept first, that predict the first column from the others, in their units.
-
-    ``penalty``: rows in which predictors vary as much as they can and nothing goes with anything.
-    """
-    means = moments[0, 1:]
-    centred = moments[1:, 1:] - np.outer(means, means)
-    inner = centred[1:, 1:] + np.eye(len(columns) - 1) * max(penalty / n, 1e-9)
-    slopes = np.linalg.solve(inner, centred[1:, 0])
-    half = np.array([column.width / 2 for column in columns])
-    middle = np.array([(column.lower + column.upper) / 2 for column in columns])
-    own = slopes * half[0] / half[1:]
-    at = middle + half * means
-    return np.asarray(np.concatenate([[at[0] - own @ at[1:]], own]))
 
 
 def likely(found: ArrayLike, error: float, largest: ArrayLike) -> tuple[Floats, Floats]:
