@@ -4,10 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.data.schema_column import MOST_STEPS
-from collegium.statistics import quantiles
-from collegium.statistics.asked import MOST_PLACES
-
 STUDY = """
 [data]
 private = "people.csv"
@@ -81,7 +77,6 @@ def test_quantiles_of_too_many_steps_are_refused_before_others_are_charged(
         (tmp_path / "schema.toml").write_text(f"{text}{fine}{step}")
         code, _, errors = collegium("run", study)
         assert code == 2 and says in errors and not (tmp_path / "study").exists()
-    assert (MOST_STEPS, MOST_PLACES) == (quantiles.MOST_CANDIDATES, quantiles._MOST_PLACES)
 
 
 def test_a_note_about_everybody_is_said_once(collegium, study):

@@ -5,7 +5,12 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from collegium.mechanisms.selection import exponential, permute_and_flip, report_noisy_max
+from collegium.mechanisms.selection import (
+    choose_by_coins,
+    exponential,
+    permute_and_flip,
+    report_noisy_max,
+)
 from collegium.noise.sources import SeededNoise
 
 SCORES = np.array([3.0, 2.0, 0.0, 2.5])
@@ -55,6 +60,17 @@ def test_what_is_drawn_has_the_textbook_probabilities(release, chances, scores):
     seen = np.bincount(drawn, minlength=len(scores)) / runs
     # Five standard deviations for at most four frequencies: false alarms below 1e-5.
     assert (np.abs(seen - expected) < 5 * np.sqrt(expected * (1 - expected) / runs)).all()
+
+
+def test_all_coins_at_once_choose_as_in_random_order():
+    # 4,000 groups in one call. Five standard deviations for four frequencies: false alarms below 1e-5.
+    groups = np.tile((SCORES * 2).astype(np.int64), (4000, 1))
+    drawn = choose_by_coins(groups, unit=1 / 3, noise=SeededNoise(7), purpose="coins")
+    expected = flip_chances(SCORES, 1.5)
+    seen = np.bincount(drawn, minlength=4) / 4000
+    assert (np.abs(seen - expected) < 5 * np.sqrt(expected * (1 - expected) / 4000)).all()
+    one = choose_by_coins([-5, 0, -(2**61)], unit=1.0, noise=SeededNoise(0))
+    assert one.shape == () and int(one) in (0, 1)
 
 
 @pytest.mark.parametrize(("release", "chances", "scores"), CASES)

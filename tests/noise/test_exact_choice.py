@@ -117,6 +117,10 @@ def test_coins_fall_on_the_right_side_of_their_probability():
             words = Scripted([u >> 64], [u & (2**64 - 1), 0])
             assert exact_choice.is_accepted(score, unit, words) is heads
             assert words.asked
+            # Several at once: each is settled by itself, with further bits where its first do not tell.
+            words = Scripted([2**64 - 1, u >> 64, 2**64 - 1], [u & (2**64 - 1), 0])
+            coins = exact_choice.are_accepted(np.array([0, score, -(2**44)]), unit, words)
+            assert coins.tolist() == [True, heads, False]
 
 
 def test_whole_numbers_are_fair():

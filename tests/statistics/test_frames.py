@@ -82,6 +82,23 @@ def test_polars_and_arrow_give_what_pandas_gives(made: Any) -> None:
     assert answers(made(frame)) == answers(frame)
 
 
+def test_files_of_one_table_have_the_same_columns_and_no_cell_of_another_type_is_told_of(
+    tmp_path: Path,
+) -> None:
+    frame = table(60)
+    text = frame[30:].assign(income=["secret", *(str(one) for one in frame["income"][31:])])
+    frame[:30].assign(income=7).to_parquet(tmp_path / "a.parquet")
+    for other, message in (
+        (frame[30:].drop(columns="income"), "has other or repeated columns"),
+        (text, "is not readable Parquet"),
+    ):
+        other.to_parquet(tmp_path / "b.parquet")
+        files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+        with pytest.raises(InputError, match=message) as told:
+            Statistics(files, POLICY, privacy="level", schema=SCHEMA).mean("income")
+        assert "secret" not in str(told.value)
+
+
 @pytest.mark.parametrize("owner", [None, "id"])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_parquet_in_batches_gives_what_a_table_in_memory_gives(

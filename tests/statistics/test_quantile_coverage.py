@@ -18,8 +18,9 @@ from collegium.statistics import quantiles
 from collegium.statistics.answering import Question
 from collegium.statistics.estimates import Heard
 from collegium.statistics.language import parse_question
-from collegium.statistics.quantile_intervals import PARTS, cuts, margins
+from collegium.statistics.quantile_intervals import PARTS, Cut, cuts, margins
 from collegium.statistics.quantiles import Ranks, candidates_of
+from collegium.statistics.sums import Weighing
 
 TIMES = 400
 RNG = np.random.default_rng(0)
@@ -36,19 +37,26 @@ EVEN, FEW, SKEWED, LUMPS, GAP, TIES = (
 
 
 def repeated(
-    values: np.ndarray, column: dict, level: float, noise: str, of: int
-) -> tuple[float, float]:
-    """Coverage, and mean share of a cell's rows in the interval; it has these values, of as many people."""
+    values: np.ndarray,
+    column: dict,
+    level: float,
+    noise: str,
+    of: int,
+    levels: tuple[float, ...] = (1.0, 2.0, 3.0),
+    rule: str = "saturating",
+) -> tuple[float, float, float]:
+    """Coverage, mean share of a cell's rows in the interval, and error; these values, of as many people."""
     schema = Schema({"x": column})
-    budgets = np.resize(np.repeat([1.0, 2.0, 3.0], [54, 37, 9]), of)
+    who = np.resize(np.repeat([0, 1, 2], [54, 37, 9]), of)
+    budgets = np.array(levels)[who]
     frame = pd.DataFrame({"x": np.resize(values, of)})
     ask = Statistics(frame, budgets, schema=schema, questions=10, noise=noise)
-    question = Question(parse_question(f"quantile({level}) x", schema), "saturating")
+    question = Question(parse_question(f"quantile({level}) x", schema), rule)
     priced, _ = ask._priced(question, 0.1, ask._features(question.asked))
     heard = Heard.of(priced.weighing, ask._table.sizes, 0.95)
-    candidates = candidates_of(schema["x"], "x")
+    candidates = candidates_of(schema["x"])
     place = np.rint((values - candidates[0]) / (candidates[1] - candidates[0])).astype(int)
-    rng, dealt = np.random.default_rng(1), priced.weighing.steps[(budgets - 1).astype(int)]
+    rng, dealt = np.random.default_rng(1), priced.weighing.steps[who]
     steps = np.zeros((TIMES, len(candidates)), dtype=np.int64)
     for one in range(TIMES):
         np.add.at(steps[one], place, rng.choice(dealt, len(values), replace=False))
@@ -58,7 +66,12 @@ def repeated(
     low, high = np.array([one.lower for one in found]), np.array([one.upper for one in found])
     inside = ordered.searchsorted(high, "right") - ordered.searchsorted(low, "left")
     covered = (low <= true + 1e-12) & (true - 1e-12 <= high)
-    return float(covered.mean()), float(inside.mean()) / len(values)
+    error = np.array([one.value for one in found]) - true
+    return (
+        float(covered.mean()),
+        float(inside.mean()) / len(values),
+        float(np.sqrt(np.mean(error**2))),
+    )
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
@@ -82,9 +95,15 @@ def test_intervals_hold_the_quantile(
     assert repeated(*table, level, noise, of)[0] > 0.9
 
 
+def test_who_is_heard_more_is_allowed_for() -> None:
+    # Proportional weights and hardly any noise: heard as 187 of 1,000 people.
+    given = (*EVEN, 0.5, "laplace", 1000, (10.0, 100.0, 1000.0), "proportional")
+    assert 0.9 < repeated(*given)[0] < 0.995
+
+
 def test_intervals_are_no_wider_than_noise_makes_them() -> None:
     # Margins of 1.645·1.7 standard deviations of weight to each side, and places that are 1.5 times apart.
-    covered, width = repeated(*EVEN, 0.5, "gaussian", 1000)
+    covered, width, _ = repeated(*EVEN, 0.5, "gaussian", 1000)
     assert covered < 0.9999
     assert width < 0.16
     assert repeated(*TIES, 0.5, "gaussian", 1000)[1] < 0.4  # the median has 30 % of the rows
@@ -102,6 +121,18 @@ def test_the_margin_is_what_noise_and_weights_exceed() -> None:
             margin = float(margins(np.array([1.0]), np.array([s * s]), 0.95, laplace)[0])
             missed = float((noise + s * people > margin).mean())
             assert (0.042 if laplace else 0.0485) < missed < 0.0515
+
+
+def test_values_are_as_far_off_as_planned() -> None:
+    # Of even values between 0 and 1 a rank is a value. 400 errors know their root mean square to 5 %.
+    levels = (0.01, 0.2, 1.0)
+    budgets = np.repeat(levels, [2700, 1850, 450])
+    frame = pd.DataFrame({"x": (np.arange(5000) + 0.5) / 5000})
+    for noise in ("laplace", "gaussian"):
+        ask = Statistics(frame, budgets, schema=Schema({"x": FINE}), questions=10, noise=noise)
+        planned = ask.plan("median x").predicted["saturating"]
+        found = repeated(frame["x"].to_numpy(), FINE, 0.5, noise, 5000, levels)[2]
+        assert found == pytest.approx(planned, rel=0.15)
 
 
 def test_cuts_hold_all_candidates_and_the_value_alone() -> None:
@@ -145,14 +176,17 @@ def test_without_an_interval_the_value_has_all_of_the_price() -> None:
         Statistics(frame, 1.0, schema=schema).median("x", interval=0)
 
 
-def test_nobody_at_all_is_noise_and_says_so() -> None:
+@pytest.mark.parametrize(("laplace", "at_least"), [(True, 0.945), (False, 0.975)])
+def test_of_nobody_nothing_is_said(laplace: bool, at_least: float) -> None:
+    # 2,000 groups each, and fixed seeds: 95.6 and 98.3 % were found where it is least.
+    weighing = Weighing(np.array([1 << 20]), 30.0, laplace, 1)
+    cut = Cut.around(np.arange(2000) % 101, np.zeros((2000, 101), dtype=np.int64), laplace)
+    for level in (0.5, 0.9, 0.1):
+        low, high = cut.ends(level, weighing, 0.5, 1000.0, 0.95, SeededNoise(0), 0)
+        assert ((low == 0) & (high == 100)).mean() > at_least
     schema = Schema({"x": WHOLE, "g": {"kind": "category", "categories": ["a", "b"]}})
     frame = pd.DataFrame({"x": LUMPS[0], "g": "a"})
-    for noise in ("laplace", "gaussian"):
-        silent = 0
-        for seed in range(60):
-            ask = Statistics(frame, 1.0, schema=schema, questions=5, noise=noise, noise_seed=seed)
-            answer = ask.groupby("g").median("x")
-            silent += answer.interval.loc["b"].tolist() == [0, 100]
-            assert ("1 of 2 values say nothing" in " ".join(answer.notes)) <= (silent > 0)
-        assert silent > 50
+    noise = "laplace" if laplace else "gaussian"
+    answer = Statistics(frame, 9.0, schema=schema, noise=noise, noise_seed=2).median("x", by="g")
+    assert answer.interval.loc["b"].tolist() == [0, 100]
+    assert "1 of 2 values say nothing" in " ".join(answer.notes)

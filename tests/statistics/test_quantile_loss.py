@@ -7,10 +7,11 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
+from collegium.accounting.events import BoundedRange, PureNoise
 from collegium.accounting.neighbours import Neighbours
 from collegium.noise.grid import GRID
 from collegium.noise.sources import SeededNoise
-from collegium.statistics import quantile_intervals
+from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.quantile_intervals import PARTS, Cut, diameter, transform
 from collegium.statistics.quantiles import Priced, Ranks, scores_of
 from collegium.statistics.sums import Weighing
@@ -141,6 +142,20 @@ def test_what_is_noised_is_what_is_charged(laplace: bool, monkeypatch: pytest.Mo
         assert np.abs(moved).sum() == pytest.approx(float(event.pure_epsilon[1]))
     else:
         assert float((moved**2).sum()) == pytest.approx(float(event.mu_squared[1]))
+
+
+def test_coins_are_charged_as_pure_and_only_the_exponential_mechanism_by_its_range(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[str] = []
+    for name in ("choose", "choose_by_coins"):
+        monkeypatch.setattr(quantiles, name, lambda *_, name=name, **__: drawn.append(name) or 0)
+    ranks = Ranks(table((((0, 1), HEAVY),)), np.arange(float(N)))
+    prices = [priced(0.5, laplace, BLANKED) for laplace in (True, False)]
+    for price in prices:
+        ranks.draw(price, SeededNoise(0), 0)
+    assert drawn == ["choose_by_coins", "choose"]
+    assert [type(price.events[0]) for price in prices] == [PureNoise, BoundedRange]
 
 
 def test_a_place_where_nobody_is_is_no_median() -> None:

@@ -17,7 +17,7 @@ from collegium.ledger.limits import Limit
 from collegium.statistics import quantiles
 from collegium.statistics.sums import Sums
 from collegium.study import folder as folder_module
-from collegium.study import statistics_stages
+from collegium.study import statistics_data, statistics_stages
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
@@ -190,17 +190,14 @@ class Listener:
         return listened
 
 
-@pytest.mark.parametrize("on_ledger", [False, True])
-def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(
-    tmp_path, monkeypatch, on_ledger
-):
+def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(tmp_path, monkeypatch):
     questions, people = QUESTIONS[1:], table(30)
     listener = Listener(monkeypatch)
 
     def begin(name):
         folder = tmp_path / name
         folder.mkdir()
-        place = new_ledger(folder) if on_ledger else "none"
+        place = new_ledger(folder)
         config = study(folder, people, questions=questions, ledger=place)
         listener.done, listener.run, listener.drawn = 0, 1, set()
         return config, folder / "out", place
@@ -224,14 +221,13 @@ def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(
         for row in result.privacy.groups:
             assert row.epsilon_spent == pytest.approx(spent[row.group], rel=1e-9)
         assert not [one for one in examine(StudyFolder(out)) if one.trouble]
-        if on_ledger:
-            (release,) = Ledger(place).contents().releases.values()
-            told = [
-                sum(use.count * float(use.event.mu_squared[0]) for use in uses)
-                for uses in terms.composition(charged).values()
-            ]
-            paid = [cost.mu_squared for cost in release.costs]
-            assert release.is_settled and sorted(paid) == pytest.approx(sorted(told), rel=1e-6)
+        (release,) = Ledger(place).contents().releases.values()
+        told = [
+            sum(use.count * float(use.event.mu_squared[0]) for use in uses)
+            for uses in terms.composition(charged).values()
+        ]
+        paid = [cost.mu_squared for cost in release.costs]
+        assert release.is_settled and sorted(paid) == pytest.approx(sorted(told), rel=1e-6)
         shutil.rmtree(out)
 
 
@@ -278,6 +274,32 @@ def test_who_changes_their_mind_between_two_questions_stops_it(
     # Not given back: two questions were charged.
     assert all(cost.mu_squared > 0 for cost in known.costs)
     assert not (out / "release" / "answers.json").exists()
+
+
+def test_who_leaves_after_the_last_charge_changes_nothing_any_more(tmp_path, cut_off):
+    """All is drawn, though the last answer was lost: what it cost is settled, and the rest given back."""
+    place = new_ledger(tmp_path)
+    config, out = study(tmp_path, table(), ledger=place), tmp_path / "out"
+    cut_off(config, out, at=len(QUESTIONS))
+    Ledger(place).forget("p0")
+    result = run_statistics_study(config, out)
+    assert result.lost == QUESTIONS[-1:] and len(result.answers) == len(QUESTIONS) - 1
+    assert not Ledger(place).reservations()
+
+
+@pytest.mark.parametrize("file", ["people.csv", "people.parquet"])
+def test_a_table_that_is_changed_while_it_is_read_is_not_asked(tmp_path, monkeypatch, file):
+    """The digest would be of the new rows, and after an interruption these would be asked."""
+    config, digest = study(tmp_path, table(), file=file), statistics_data.fingerprint_of
+
+    def changed(path):
+        study(tmp_path, table()[::-1].assign(income=7), file=file)
+        return digest(path)
+
+    monkeypatch.setattr(statistics_data, "fingerprint_of", changed)
+    with pytest.raises(InputError, match="changed while it was read"):
+        run_statistics_study(config, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_full_disk_costs_no_answer(tmp_path, monkeypatch):
@@ -444,9 +466,7 @@ ALL = (
 )
 
 
-@pytest.mark.parametrize(
-    ("on_ledger", "more"), [(False, ""), (True, ""), (False, 'neighbours = "replaced"')]
-)
+@pytest.mark.parametrize(("on_ledger", "more"), [(True, ""), (False, 'neighbours = "replaced"')])
 def test_a_neighbours_release_is_the_same_byte_by_byte_but_for_what_is_drawn(
     tmp_path, monkeypatch, collegium, on_ledger, more
 ):
@@ -564,3 +584,58 @@ def test_nothing_is_asked_before_it_is_reserved(tmp_path, monkeypatch):
     for at_most, paid, budget in zip(reserved, release.costs, levels, strict=True):
         assert 0 < paid.mu_squared <= at_most.mu_squared
         assert at_most.mu_squared == pytest.approx(Limit.of(budget).mu_squared / 2, rel=1e-6)
+
+
+# ------------------------------------------------------------------------------- several Parquet files
+
+
+def in_files(folder, *parts):
+    (folder / "people").mkdir(exist_ok=True)
+    for number, part in enumerate(parts):
+        part.to_parquet(folder / "people" / f"{number}.parquet")
+
+
+@pytest.mark.parametrize("on_ledger", [False, True])
+def test_rows_in_several_files_are_rows_of_one_table(tmp_path, on_ledger):
+    people = pd.concat([table(), table()[:30].assign(income=10)], ignore_index=True)
+    people["income"] += np.where(people.index < 45, 0.0, 0.5)
+    whole = people[:45].astype({"income": "int64"})
+    found = []
+    for name, parts in (
+        ("one", (people,)),
+        ("cut", (people[:50], people[50:])),
+        ("whole numbers first", (whole, people[45:])),
+    ):
+        (tmp_path / name).mkdir()
+        in_files(tmp_path / name, *parts)
+        config = study(tmp_path / name, file="people", more="noise_seed = 1")
+        if on_ledger:  # read by name, and drawn by chance
+            place = new_ledger(tmp_path / name)
+            config = study(tmp_path / name, file="people", ledger=place)
+        result = run_statistics_study(config, tmp_path / name / "out")
+        assert not result.lost
+        found.append([one["cells"] for one in result.answers])
+    assert on_ledger or found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("on_ledger", [False, True])
+def test_files_of_other_types_or_columns_are_refused_and_no_cell_is_told_of(tmp_path, on_ledger):
+    people, text = table(), [str(income) for income in table()["income"][30:]]
+    place = new_ledger(tmp_path) if on_ledger else "none"
+    rest = people[30:]
+    large = people["income"].astype(object)
+    large[3] = 2**60 + 1  # no float
+    for first, second, message in (
+        (people[:30], rest.assign(income=[*text[:-1], "secret"]), "is not readable Parquet"),
+        (people[:30], rest.drop(columns="income"), "has other or repeated columns"),
+        (
+            people[:30].assign(income=large[:30].astype("int64")),
+            rest.assign(income=rest["income"] + 0.5),
+            "is not readable Parquet",
+        ),
+    ):
+        in_files(tmp_path, first, second)
+        with pytest.raises(InputError, match=message) as told:
+            run_statistics_study(study(tmp_path, file="people", ledger=place), tmp_path / "out")
+        assert "secret" not in str(told.value) and str(2**60 + 1) not in str(told.value)
+    assert not (tmp_path / "out").exists() or not read_statistics(tmp_path / "out")[1]

@@ -179,6 +179,12 @@ def weighted_quantile(
     BudgetExceededError
         If the account refuses. Nothing is drawn then.
 
+    Warnings
+    --------
+    The distance treats the people at a candidate as if half of them were below it. So a candidate between two
+    lumps of equal values, where nobody is, can be nearer than the quantile itself, whatever the budgets (see
+    below). :meth:`collegium.Statistics.quantile` has a score of the same range that does not.
+
     References
     ----------
     .. [1] Z. Jorgensen, T. Yu, G. Cormode, "Conservative or liberal? Personalized differential privacy",
@@ -190,6 +196,9 @@ def weighted_quantile(
     >>> drawn = weighted_quantile(range(1000), [1.0] * 1000, range(1000), noise=SeededNoise(1))
     >>> drawn.value, drawn.event.eta
     (500.0, array([1.]))
+    >>> between = weighted_quantile([20] * 51 + [40] * 49, [9.0] * 100, range(61), noise=SeededNoise(1))
+    >>> 20 < between.value < 40  # the median is 20
+    True
     """
     people, options = as_column("values", values, finite=False), as_column("candidates", candidates)
     steps = in_steps("weights", weights, STEP)

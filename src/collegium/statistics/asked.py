@@ -16,6 +16,8 @@ COUNTS = ("count", "histogram", "crosstab")
 ONE_NUMBER = ("sum", "mean", "var", "std", "quantile")
 NUMBERS = ("cov", "corr", "ridge")
 KINDS = ("count", *ONE_NUMBER, "histogram", "crosstab", *NUMBERS)
+STEPS = 1024
+"""Equal steps between the bounds that quantiles are drawn from, where the schema has no step of its own."""
 MOST_PLACES = 1 << 24
 """Steps of a quantile's column, in all groups together."""
 GROUPED = ("count", *ONE_NUMBER, "histogram", "crosstab")
@@ -142,7 +144,7 @@ def _check_level(kind: str, level: float | None) -> None:
 
 def _check_steps(name: str, column: Column, by: Sequence[Column]) -> None:
     """Refuse more candidates than quantiles are drawn from: before other questions are charged."""
-    steps, groups = column.n_steps, math.prod(len(one.keys) for one in by)
+    steps, groups = column.n_steps or STEPS + 1, math.prod(len(one.keys) for one in by)
     if steps > MOST_STEPS:
         raise InputError(
             f"column {name!r} has {steps:,} steps between its bounds, and at most {MOST_STEPS:,} can be told "

@@ -73,7 +73,7 @@ def transform(laplace: bool) -> Integers:
     return np.stack(rows)
 
 
-@lru_cache
+@lru_cache(maxsize=4096)
 def cuts(place: int, n: int, parts: int) -> tuple[int, ...]:
     """Where candidates 0 … n - 1 are cut around one: part j has those from cuts[j] to cuts[j + 1] - 1.
 
@@ -149,15 +149,14 @@ class Cut:
         found = sums @ signs.T
         ones = there if laplace else np.ones((1, n))
         of_noise = weighing.noise_variance * (ones @ ((signs @ back) ** 2).T)
-        own = sums.sum(axis=1) + np.sqrt(
-            weighing.noise_variance * (ones @ (np.ones(n) @ back) ** 2)
-        )
-        own = np.clip(own, 0.0, most)[:, None]
-        margin = margins(of_noise, level * (1 - level) * spread * own, confidence, laplace)
+        rows = sums.sum(axis=1)[:, None]
+        apart = np.sqrt(weighing.noise_variance * (ones @ (np.ones(n) @ back) ** 2))[:, None]
+        of_people = level * (1 - level) * spread * np.clip(rows + apart, 0.0, most)
+        margin = margins(of_noise, of_people, confidence, laplace)
         inner, last = at[:, 1:-1], at[0, -1]
-        # The bounds themselves rule out nothing, nor does noise above all that rows could add up to.
-        low = (found > margin) & (margin < level * own)
-        high = (-found > margin) & (margin < (1 - level) * own)
+        # The bounds themselves rule out nothing, nor does noise above all that the rows seem to add up to.
+        low = (found > margin) & (margin < level * rows)
+        high = (-found > margin) & (margin < (1 - level) * rows)
         from_below = np.where(inner < last, (inner == 0) | low, False)
         from_above = np.where(inner > 0, (inner == last) | high, False)
         passed = np.logical_and.accumulate(from_below, axis=1).sum(axis=1)

@@ -43,6 +43,7 @@ from collegium.mechanisms.selection import choose, choose_by_coins
 from collegium.noise.exact_choice import MAX_SCORE
 from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.statistics.asked import STEPS
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.features import Features
 from collegium.statistics.quantile_intervals import Cut
@@ -50,10 +51,6 @@ from collegium.statistics.sums import Batch, Weighing
 
 Floats = NDArray[np.float64]
 
-STEPS = 1024
-"""Equal steps between the bounds that are candidates, where the schema has no step of its own."""
-MOST_CANDIDATES = 1 << 16
-_MOST_PLACES = 1 << 24
 FOR_INTERVAL = 0.3
 """Part of the price that an interval takes."""
 
@@ -69,21 +66,11 @@ def range_for(price: Floats, laplace: bool) -> Floats:
     return np.asarray(2 * (log_ndtr(price / 2) - log_ndtr(-price / 2)) * (1 - 2.0**-30))
 
 
-def candidates_of(column: Column, name: str) -> Floats:
-    """What may come out: public.
-
-    Raises InputError if the schema's steps are too many.
-    """
-    step = column.grid
-    if not step:
+def candidates_of(column: Column) -> Floats:
+    """What may come out: public."""
+    if not column.grid:
         return np.asarray(np.linspace(column.lower, column.upper, STEPS + 1), dtype=np.float64)
-    number = math.floor(column.width / step * (1 + 1e-12)) + 1
-    if number > MOST_CANDIDATES:
-        raise InputError(
-            f"column {name!r} has {number:,} steps between its bounds, and at most {MOST_CANDIDATES:,} can "
-            "be told apart: give it a larger step in the schema"
-        )
-    return np.asarray(column.lower + step * np.arange(number), dtype=np.float64)
+    return np.asarray(column.lower + column.grid * np.arange(column.n_steps), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +93,8 @@ class Ranks:
         weighing: Weighing,
     ) -> Ranks:
         """Add up the weights of all rows, each at the candidate that is nearest to its value."""
-        candidates = candidates_of(about, column)
+        candidates = candidates_of(about)
         n_cells, n = len(features.keys), len(candidates)
-        if n_cells * n > _MOST_PLACES:
-            raise InputError(
-                f"{n_cells:,} groups of {n:,} candidates each are too many: give column {column!r} a larger "
-                "step in the schema, or fewer keys"
-            )
         step = about.width / (n - 1) if not about.grid else about.grid
         total = np.zeros(n_cells * n, dtype=np.int64)
         for batch in batches:

@@ -16,10 +16,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from collegium.budgets import Budget, Policy, unknown_level
+from collegium.data.datasets.table_files import refuse_other_columns
 from collegium.data.schema import Schema
+from collegium.data.sharding.source import ParquetSource, unreadable
 from collegium.errors import InputError, RecordError
 from collegium.statistics.sums import Batch
 from collegium.statistics.tables import ROWS
@@ -55,13 +58,9 @@ class InParquet:
         owner: str | None,
         schema: Schema,
     ) -> None:
-        try:
-            self._files = ds.dataset([str(path) for path in paths], format="parquet")
-            names = self._files.schema.names
-        except (OSError, pa.ArrowInvalid) as error:
-            raise InputError(
-                f"{', '.join(map(str, paths))} cannot be read as Parquet: {' '.join(str(error).split())}"
-            ) from None
+        self._path = paths[0]
+        self._files = _dataset_of(paths)
+        names = self._files.schema.names
         for column in (privacy, *((owner,) if owner else ())):
             if column not in names:
                 raise InputError(
@@ -123,9 +122,14 @@ class InParquet:
             )
 
     def _read(self, columns: list[str]) -> Iterator[Any]:
-        for batch in self._files.to_batches(columns=columns, batch_size=ROWS, batch_readahead=2):
-            if batch.num_rows:
-                yield pa.Table.from_batches([_with_dictionaries(batch)])
+        try:
+            for batch in self._files.to_batches(
+                columns=columns, batch_size=ROWS, batch_readahead=2
+            ):
+                if batch.num_rows:
+                    yield pa.Table.from_batches([_with_dictionaries(batch)])
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(self._path, error, "write all files with the same types") from None
 
     def _codes(self, batch: Any) -> NDArray[np.intp]:
         """Number of each row's level; the last one: none of those with a budget."""
@@ -181,6 +185,23 @@ class InParquet:
         owned = np.bincount(table["level"], minlength=len(self._levels) + 1).astype(np.int64)
         owned[-1] = 0
         return owned, (pa.array(table["owner"]), table["rows"].to_numpy(dtype=np.int64))
+
+
+def _dataset_of(paths: Sequence[Path]) -> Any:
+    """Files, and those of folders, brought to one type for each column; other columns are refused."""
+    sources = [ParquetSource(path) for path in paths]
+    files = [file for one in sources for file in one.files]
+    schema = None
+    if len(files) > 1:
+        try:
+            refuse_other_columns(paths[0], files, [pq.read_schema(file) for file in files])
+            known = [one.reader.schema for one in sources]
+            schema = pa.unify_schemas(known, promote_options="permissive")
+        except (pa.ArrowException, OSError) as error:
+            raise unreadable(paths[0], error, "write all files with the same types") from None
+        keys = {name for one in sources for name in one.reader.keys.names}
+        schema = pa.schema([field for field in schema if field.name not in keys])
+    return ds.dataset([str(file) for file in files], schema=schema, format="parquet")
 
 
 def _merged(parts: list[pd.DataFrame]) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -108,6 +109,13 @@ def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> 
             f"statistics.calibrated names {listed(free)}, which is public and known exactly: leave it out"
         )
     return data
+
+
+def state_of(path: Path) -> list[tuple[str, int, int]]:
+    """Tell which files a table is in, how large, and of when: none where it is not there."""
+    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    states = ((str(one), one.stat()) for one in files if one.exists())
+    return [(name, one.st_size, one.st_mtime_ns) for name, one in states]
 
 
 def _calibrated(config: StudyConfig, schema: Schema, asked: tuple[Asked, ...]) -> frozenset[Asked]:

@@ -30,7 +30,7 @@ from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_no
 from collegium.study.pieces import KEPT_ALLOWANCE
 from collegium.study.result import PublishedResult, shown_settings
 from collegium.study.statistics_card import statistics_card
-from collegium.study.statistics_data import AskedData, read_asked
+from collegium.study.statistics_data import AskedData, read_asked, state_of
 from collegium.study.statistics_terms import StatisticsTerms, read_statistics, uses_by_group
 from collegium.study.terms import TERMS, keep_or_match
 
@@ -69,8 +69,22 @@ def plan_statistics(
     ``config``: from :func:`~collegium.study.config.read_config`.
     ``folder``: where the run will be kept; default: nowhere.
     ``observer``: is told how it gets on.
+    Raises InputError if anything cannot be used, or the table is changed meanwhile.
     """
-    observer = Observer() if observer is None else observer
+    private = config.path("data.private")
+    assert private is not None, "checked with the settings"
+    before = state_of(private)
+    planned = _planned(config, folder, Observer() if observer is None else observer)
+    if state_of(private) != before:  # its digest would be of other rows than were read
+        raise InputError(
+            f"{private} was changed while it was read: nothing was asked; run it again"
+        )
+    return planned
+
+
+def _planned(
+    config: StudyConfig, folder: StudyFolder | None, observer: Observer
+) -> PlannedStatistics:
     begun_on_one = folder is not None and (folder.path / KEPT_ALLOWANCE).exists()
     in_memory = (place_of(config) is not None or begun_on_one) and config.data.owner is not None
     data = read_asked(config, observer, may_stream=not in_memory)
@@ -157,10 +171,13 @@ def run_statistics_study(
                 observer.note(ledger.in_words)
             ledger.keep(folder)
         keep_or_match(folder, terms.to_json(), "other prices", "nothing was asked")
+        memory = FolderAnswers(folder)
+        if memory.charged == len(data.charged):
+            memory.end()  # nothing more is drawn, whoever has left since
         if ledger is not None:
             costs = ledger.spending.at_most(session.at_most(), session.noise == "laplace")
             ledger.reserve(folder, config.title(), costs, session.arrangement)
-        answers, lost = _ask(planned, folder, observer)
+        answers, lost = _ask(planned, memory, observer)
         if ledger is not None:
             ledger.settle(folder, session.account, session.charged)
         result = StatisticsResult(folder, session.privacy_, answers, lost)
@@ -188,10 +205,10 @@ def _terms(planned: PlannedStatistics) -> StatisticsTerms:
 
 
 def _ask(
-    planned: PlannedStatistics, folder: StudyFolder, observer: Observer
+    planned: PlannedStatistics, memory: FolderAnswers, observer: Observer
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
     """Ask what was not asked yet; returns all answers, and the questions whose answers are lost."""
-    data, session, memory = planned.data, planned.session, FolderAnswers(folder)
+    data, session = planned.data, planned.session
     found: dict[Asked, dict[str, Any]] = {}
     lost: list[str] = []
     if memory.charged == len(data.charged):
