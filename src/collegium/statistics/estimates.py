@@ -132,20 +132,39 @@ class Heard:
         lower: float = -math.inf,
         upper: float = math.inf,
         wide: float | None = None,
+        between: tuple[float, float] | None = None,
     ) -> Estimate:
         """Put a normal interval around a value.
 
         ``spread``: variance between people, of which a share of all takes part. ``wide``: the one that the
-        interval is made with, where it had to be measured.
+        interval is made with, where it had to be measured. ``between``: ends of what is added up, where the
+        spread is the largest that a mean between them allows: the interval has all means v for which the
+        value is within the margin of v's own spread (Wilson 1927), since a value near an end says little of
+        how far others are.
         """
         share = min(1.0, max(share, 1 / self.n))
         heard = self.n * share
-        people = spread * heard / max(heard - 1, 1.0) * self.unequal / share
+        apart = heard / max(heard - 1, 1.0) * self.unequal / share
+        people = spread * apart
         margin = self.margin(noise, people if wide is None else people * wide / max(spread, 1e-300))
-        low, high = max(lower, value - margin), min(upper, value + margin)
+        ends = value - margin, value + margin
+        if between is not None and people + noise > 0:
+            squared = margin**2 / (people + noise)
+            ends = _solved(
+                1 + squared * apart,
+                value + squared * apart * sum(between) / 2,
+                value**2 + squared * (apart * between[0] * between[1] - noise),
+            )
+        low, high = max(lower, ends[0]), min(upper, ends[1])
         if low >= high:  # nothing that is possible is near: that says nothing
             low, high = lower, upper
         return Estimate(value, noise, people, spread / heard, low, high)
+
+
+def _solved(first: float, second: float, third: float) -> tuple[float, float]:
+    """Where first·v² - 2·second·v + third is 0; the same number twice where it is above 0 everywhere."""
+    root = math.sqrt(max(0.0, second**2 - first * third))
+    return (second - root) / first, (second + root) / first
 
 
 def unequal(weights: Floats, sizes: NDArray[np.int64]) -> float:
@@ -166,6 +185,7 @@ def count(sums: Floats, heard: Heard) -> Estimate:
         times * max(0.0, inside * (heard.most - inside) - unsure),
         lower=0.0,
         upper=float(heard.n * heard.most),
+        between=(0.0, float(heard.n * heard.most)),
     )
 
 
@@ -176,11 +196,17 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column) -> Esti
     if features.everybody:
         at = float(np.clip(sums[0] / main / heard.total, -1, 1))
         noise = (half / main / heard.total) ** 2 * heard.noise
-        largest = 1 - at * at
-        spread, wide = _spread(at, largest, sums, heard.total, heard, column)
+        spread, wide = _spread(at, noise / half**2, (-1, 1), sums, heard.total, heard, column)
         value = middle + half * float(sums[0]) / main / heard.total
         return heard.around(
-            value, noise, half**2 * spread, 1.0, column.lower, column.upper, half**2 * wide
+            value,
+            noise,
+            half**2 * spread,
+            1.0,
+            column.lower,
+            column.upper,
+            half**2 * wide,
+            None if _tells(heard, column) else (column.lower, column.upper),
         )
     a, b = float(sums[0]) / main, float(sums[1]) / main
     rows, one = a + b, heard.noise / main**2
@@ -188,20 +214,19 @@ def mean(sums: Floats, heard: Heard, features: Features, column: Column) -> Esti
         return NOTHING
     f = min(max(a / rows, 0.0), 1.0)
     share = rows / heard.total
-    largest = 4 * f * (1 - f)
-    spread, wide = _spread(2 * f - 1, largest, sums, rows, heard, column)
-    estimate = heard.around(
-        column.lower + column.width * f,
-        (column.width / rows) ** 2 * one * ((1 - f) ** 2 + f**2),
-        half**2 * spread,
-        share,
-    )
+    noise = (column.width / rows) ** 2 * one * ((1 - f) ** 2 + f**2)
+    spread, wide = _spread(2 * f - 1, noise / half**2, (-1, 1), sums, rows, heard, column)
+    estimate = heard.around(column.lower + column.width * f, noise, half**2 * spread, share)
     people = estimate.people * wide / max(spread, 1e-300)
     squared = heard.margin(estimate.noise, people) ** 2 / (estimate.noise + people)
-    own = people / column.width**2 * rows**2
-    low, high = of_ratio(a, rows, (one, one, 2 * one), own, squared)
-    if low == -math.inf:
+    if rows**2 <= 2 * squared * one:
         return NOTHING
+    if _tells(heard, column):
+        own = people / column.width**2 * rows**2
+        low, high = of_ratio(a, rows, (one, one, 2 * one), own, squared)
+    else:  # the spread is that of each f, f·(1 - f)
+        apart = rows**2 * heard.unequal / min(1.0, max(share, 1 / heard.n))
+        low, high = of_ratio(a, rows, (one, one - apart / 2, 2 * one - apart), 0.0, squared)
     both = (column.lower + column.width * min(max(end, 0.0), 1.0) for end in (low, high))
     return Estimate(estimate.value, estimate.noise, estimate.people, estimate.sample, *both)
 
@@ -218,8 +243,7 @@ def of_ratio(
     second, third = above * below - squared * noise[1], above**2 - squared * (noise[0] + people)
     if first <= 0:
         return -math.inf, math.inf
-    root = math.sqrt(max(0.0, second**2 - first * third))
-    return (second - root) / first, (second + root) / first
+    return _solved(first, second, third)
 
 
 def with_rows(sums: Floats, heard: Heard, features: Features) -> Floats:
@@ -252,11 +276,16 @@ def total(sums: Floats, heard: Heard, features: Features, column: Column) -> Est
     low = heard.most * min(column.lower, 0.0) / largest
     high = heard.most * max(column.upper, 0.0) / largest
     inside = min(max(at, low), high)
-    most = (high - inside) * (inside - low)
-    spread, wide = _spread(inside, most, sums, heard.total, heard, None)
-    times = (largest * heard.n) ** 2
-    noise = times * heard.noise / (main * heard.total) ** 2
-    return heard.around(largest * heard.n * at, noise, times * spread, wide=times * wide)
+    noise = heard.noise / (main * heard.total) ** 2
+    spread, wide = _spread(inside, noise, (low, high), sums, heard.total, heard, None)
+    unit = largest * heard.n
+    return heard.around(
+        unit * at,
+        unit**2 * noise,
+        unit**2 * spread,
+        wide=unit**2 * wide,
+        between=None if _tells(heard, None) else (unit * low, unit * high),
+    )
 
 
 def variance(
@@ -318,21 +347,39 @@ def likely(found: ArrayLike, error: float, largest: ArrayLike) -> tuple[Floats, 
     return mean, np.where(far, 0.0, variance)
 
 
+def _tells(heard: Heard, column: Column | None) -> bool:
+    """Whether anything but the mean says how much values spread."""
+    return bool(heard.beside) or (column is not None and column.sd is not None)
+
+
 def _spread(
-    at: float, largest: float, sums: Floats, rows: float, heard: Heard, column: Column | None
+    at: float,
+    noise: float,
+    between: tuple[float, float],
+    sums: Floats,
+    rows: float,
+    heard: Heard,
+    column: Column | None,
 ) -> tuple[float, float]:
-    """Variance between people of what is at most 1 in size, has this mean and at most the largest variance.
+    """Variance between people of what lies between two numbers and has this mean, with noise so large.
 
     Returns it as known, or measured: what is to be expected of it, if each possible one was as likely before;
     and beside it one for intervals. A normal interval whose variance v is known up to the standard error e is
     Student's with 2v²/e² degrees of freedom, about as wide as with the variance v(1 + (z² + 1)e²/4v²), z = 2.
+    What is measured is at most the largest that a mean within a standard error of this one allows.
     """
-    largest = max(0.0, largest)
+    low, high = between
+    largest = max(0.0, (high - at) * (at - low))
     if column is not None and column.sd is not None:
         known = min(largest, (column.sd / (column.width / 2)) ** 2)
         return known, known
-    if not heard.beside or not largest:
+    if not heard.beside:
         return largest, largest
+    off = math.sqrt(noise + largest * heard.unequal * heard.total / rows)
+    near = min(max((low + high) / 2, at - off), at + off)
+    largest = max(0.0, (high - near) * (near - low))
+    if not largest:
+        return 0.0, 0.0
     found = float(sums[-1]) / heard.beside / rows - at * at
     plain = min(max(found, 0.0), largest)
     error = math.sqrt(

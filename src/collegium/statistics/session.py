@@ -453,13 +453,15 @@ class Statistics(Answering):
                 f"nothing was asked or spent; {rest}plan more questions at the start (questions=…)"
             )
         share = min(share, self._left)
-        query = self._queries
-        if asked.kind == "quantile":
-            answer = self._quantile(question, share, query)
-        else:
-            answer = self._sums(question, share, query)
+        query, charged = self._queries, len(self._charged)
+        try:
+            if asked.kind == "quantile":
+                answer = self._quantile(question, share, query)
+            else:
+                answer = self._sums(question, share, query)
+        finally:  # noise that was drawn before an interruption is never that of another question
+            self._queries += len(self._charged) > charged
         self._record[question] = answer
-        self._queries += 1
         self.answers.append(answer)
         return answer
 

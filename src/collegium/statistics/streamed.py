@@ -109,7 +109,7 @@ class InParquet:
     def _refuse_changed(self) -> None:
         """What a row weighs was counted before: of other rows, an owner could have any number.
 
-        Called before anything is charged or drawn.
+        Called before anything is charged or drawn for these rows.
         """
         try:
             same = self._state() == self._as_counted
@@ -118,7 +118,7 @@ class InParquet:
         if not same:
             raise InputError(
                 "the files have changed since the session began, when owners and levels were counted: open "
-                "another session; nothing was drawn or charged for this question"
+                "another session; if this question was charged before they changed, it stays charged"
             )
 
     def _read(self, columns: list[str]) -> Iterator[Any]:
