@@ -44,6 +44,8 @@ REFERENCES = (
     "TCC 2006 (sums with noise)",
     "F. McSherry, K. Talwar: Mechanism Design via Differential Privacy. FOCS 2007 (quantiles: the "
     "exponential mechanism)",
+    "R. McKenna, D. Sheldon: Permute-and-Flip: A new mechanism for differentially private selection. "
+    "NeurIPS 2020 (quantiles with Laplace noise beside them)",
     "Z. Jorgensen, T. Yu, G. Cormode: Conservative or Liberal? Personalized Differential Privacy. ICDE 2015 "
     "(individual budgets for statistics)",
     "J. Dong, A. Roth, W. J. Su: Gaussian Differential Privacy. Journal of the Royal Statistical Society "

@@ -27,6 +27,7 @@ def statistics_statement_of(folder: Path) -> dict[str, Any]:
     charged_any = [one for one in terms.accounts(charged).values() if one.mu_squared.any()]
     gaussian = bool(charged_any) and all(one.is_gaussian for one in charged_any)
     about = {row["group"]: row for row in told["groups"]}
+    choice = "permute-and-flip" if terms.noise == "laplace" else "the exponential mechanism"
     return {
         "schema": SCHEMA,
         "name": told.get("config", {}).get("study", {}).get("name"),
@@ -42,7 +43,7 @@ def statistics_statement_of(folder: Path) -> dict[str, Any]:
         "mechanism": {
             "name": "statistics",
             "in_words": f"{len(terms.questions):,} questions to a table; sums weighted by budgets "
-            f"({terms.weights}) with {terms.noise} noise, quantiles by the exponential mechanism",
+            f"({terms.weights}) with {terms.noise} noise, quantiles by {choice}",
             "noise": terms.noise,
             "weights": terms.weights,
         },
