@@ -366,7 +366,11 @@ def _spread(
     Returns it as known, or measured: what is to be expected of it, if each possible one was as likely before;
     and beside it one for intervals. A normal interval whose variance v is known up to the standard error e is
     Student's with 2v²/e² degrees of freedom, about as wide as with the variance v(1 + (z² + 1)e²/4v²), z = 2.
-    What is measured is at most the largest that a mean within a standard error of this one allows.
+
+    What is measured is at most the largest that a mean within two standard errors of this one allows, as
+    Wilson's interval has it: where a few are far from all others and are not heard, neither mean nor spread
+    know of them. And squares of differences from the mean, none of which is above K, vary by v·K at most: so
+    do they among those who are heard, with v as large as what is found and once that error.
     """
     low, high = between
     largest = max(0.0, (high - at) * (at - low))
@@ -375,17 +379,17 @@ def _spread(
         return known, known
     if not heard.beside:
         return largest, largest
-    off = math.sqrt(noise + largest * heard.unequal * heard.total / rows)
-    near = min(max((low + high) / 2, at - off), at + off)
+    middle, half = (low + high) / 2, (high - low) / 2
+    apart = 4 * heard.unequal * heard.total / rows
+    ends = _solved(1 + apart, at + apart * middle, at**2 + apart * low * high - 4 * noise)
+    near = min(max(middle, ends[0]), ends[1])
     largest = max(0.0, (high - near) * (near - low))
     if not largest:
         return 0.0, 0.0
     found = float(sums[-1]) / heard.beside / rows - at * at
     plain = min(max(found, 0.0), largest)
-    error = math.sqrt(
-        heard.noise / (heard.beside * rows) ** 2
-        + 2 * plain**2 * heard.beside_unequal * heard.total / rows
-    )
+    few = (abs(at - middle) + half) ** 2 * heard.beside_unequal * heard.total / rows
+    error = math.sqrt(heard.noise / (heard.beside * rows) ** 2 + (plain + few) * few)
     mean, variance = map(float, likely(found, error, largest))
     if not variance:
         return plain, max(plain, min(largest, error))
