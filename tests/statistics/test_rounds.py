@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from collegium import Schema
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
+from collegium.noise.sources import NoiseSource
+from collegium.statistics.answering import Question
 from collegium.statistics.estimates import Estimate, Heard
+from collegium.statistics.language import parse_question
 from collegium.statistics.rounds import FIRST, SPREAD_IN_FIRST, Rounds
 from collegium.statistics.session import Statistics
-from collegium.statistics.sums import Weighing
+from collegium.statistics.sums import Sums, Weighing
 from collegium.statistics.weights import errors_of, weights_of
 
 WORST = 0.25
@@ -177,3 +180,82 @@ def test_answers_are_better_than_with_either_other_rule_and_intervals_hold() -> 
             question
         )
         assert errors["uniform"] > worse * errors["saturating"]
+
+
+@pytest.mark.parametrize(
+    ("question", "mu", "sizes", "ones"),
+    [
+        ("count where f", (0.019, 0.084, 4.013), (2, 42, 14), 3),
+        ("mean f", (0.1026, 1.4704), (109, 50), 2),
+        ("mean x", (0.0339, 2.1513, 2.6317), (655, 5, 38), 7),
+    ],
+)
+def test_intervals_hold_where_few_decide_and_the_first_round_hears_of_little(
+    question: str, mu: tuple[float, ...], sizes: tuple[int, ...], ones: int
+) -> None:
+    """500 answers each, of which 96 to 97 % hold: fewer than 92 % are found once in 10,000 times.
+
+    Weights follow a spread that is found to be small where the ones are not heard, and then an interval that
+    takes the same spread for granted holds the truth in 89, 84 and 77 %.
+    """
+    times, n = 500, sum(sizes)
+    f = np.arange(n) < ones
+    prices = [float(gdp_epsilon(one * times**0.5, 1e-5)) for one in mu]
+    schema = Schema({"f": {"kind": "flag"}, "x": {"kind": "number", "bounds": [0, 1]}})
+    frame = pd.DataFrame({"f": f, "x": f.astype(float)})
+    ask = Statistics(
+        frame,
+        np.repeat(prices, sizes),
+        schema=schema,
+        noise="gaussian",
+        questions=times,
+        noise_seed=1,
+    )
+    rng, within, truth = np.random.default_rng(1), 0, ones if "count" in question else ones / n
+    for _ in range(times):
+        ask._table._group = rng.permutation(ask._table._group)  # type: ignore[attr-defined]
+        ask._record.clear()
+        answer = ask.ask(question)
+        within += answer.interval[0] <= truth <= answer.interval[1]
+    assert "two rounds" in answer.how
+    assert within / times > 0.92
+
+
+def test_who_is_not_heard_beside_the_most_generous_is_in_one_round() -> None:
+    # Of a spread as large as what is noised lets be, a second round that leaves out who is heard enough
+    # already would be of nobody: after the first one was paid for.
+    b, n = np.array([1e-4, 2000.0]), np.array([300_000, 1])
+    assert Rounds.of(b, n, 4.0, 0.5, (1.0, 1.0), SPREAD_IN_FIRST) is None
+    b[1] = 50.0
+    rounds = Rounds.of(b, n, 4.0, 0.5, (1.0, 1.0), SPREAD_IN_FIRST)
+    assert rounds is not None
+    second = rounds.second(n, [Estimate(0.5, 1e-9, 0.0, 1.0, 0.0, 1.0)], math.inf)
+    assert second[0] > 0 and second[1] == 0
+
+
+def test_a_question_interrupted_between_rounds_pays_for_what_was_drawn_and_noise_is_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ask, drawn, noisy = session((1, 2, 3), 3), [], Sums.noisy
+
+    def interrupted(self: Sums, noise: NoiseSource, query: int, purpose: str) -> np.ndarray:
+        drawn.append((query, purpose))
+        if len(drawn) == 1:
+            monkeypatch.setattr(Rounds, "second", stop)
+        return noisy(self, noise, query, purpose)
+
+    def stop(*_: object) -> np.ndarray:
+        raise KeyboardInterrupt
+
+    second = Rounds.second
+    monkeypatch.setattr(Sums, "noisy", interrupted)
+    first = ask._events(Question(parse_question("mean x", SCHEMA), "saturating"), 1 / 3)[0]
+    with pytest.raises(KeyboardInterrupt):
+        ask.mean("x")
+    np.testing.assert_allclose(ask._account.mu_squared, first.mu_squared, rtol=1e-12)
+    assert ask.left()["share_left"].tolist() == pytest.approx([2 / 3] * 3)
+    monkeypatch.setattr(Rounds, "second", second)
+    ask.mean("x")
+    ask.count("rare")
+    assert len(drawn) == len(set(drawn)) == 5
+    assert "3 question(s)" in ask.privacy_.released

@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.noise.grid import GRID
 from collegium.statistics.estimates import Estimate, Heard, unequal
 from collegium.statistics.weights import saturation
 
@@ -74,6 +75,9 @@ class Rounds:
     ) -> Rounds | None:
         """Plan two rounds; None where weights in proportion to budgets are best whatever the spread is.
 
+        And where the grid has no weight for the strictest beside the most generous: a second round without the
+        latter would be of nobody.
+
         ``noise``: variance of what b = 1 buys, in a round of diameter 1 that takes the whole price.
         ``largest``: variance of values at most, in the same unit.
         ``diameters``: how far one person may move either round's vector.
@@ -81,7 +85,7 @@ class Rounds:
         """
         gain = FIRST * (1 - spread) / diameters[0] ** 2, (1 - FIRST) / diameters[1] ** 2
         tau = saturation(prices, sizes, noise / sum(gain), largest)
-        if tau >= prices.max():
+        if tau >= prices.max() or prices.min() < 2 * GRID * prices.max():
             return None
         return cls(prices, np.minimum(prices, tau * sum(gain) / gain[0]), gain)
 
