@@ -236,7 +236,10 @@ def test_a_draft_of_public_records_describes_them(tmp_path):
     )
     public.to_csv(tmp_path / "public.csv", index=False)
     draft = Schema.from_public(tmp_path / "public.csv")
-    assert draft["age"].said() == {"kind": "whole", "bounds": [17, 90], "mean": 48.33, "sd": 30.68}
+    assert draft["age"].said() == {
+        "kind": "whole", "bounds": [17, 90], "mean": 48.33, "sd": 30.68, "known_from": 3,
+    }  # fmt: skip
+    assert [draft[name].known_from for name in ("pay", "sex", "smoker")] == [2, 3, 3]
     assert draft["pay"].lower == 0
     assert draft["pay"].upper == 1300
     assert (draft["pay"].step, draft["pay"].missing) == (0.1, True)

@@ -194,7 +194,7 @@ def test_answers_are_better_than_with_either_other_rule_and_intervals_hold() -> 
 def test_intervals_hold_where_few_decide_and_the_first_round_hears_of_little(
     question: str, mu: tuple[float, ...], sizes: tuple[int, ...], ones: int
 ) -> None:
-    """500 answers each, of which 97 % or more hold: fewer than 92 % of so many are found once in a million times.
+    """500 answers each, of which 97 % or more hold: fewer than 92 % are then found once in 10⁶ times.
 
     Weights follow a spread that is found to be small where the ones are not heard, and then an interval that
     takes the same spread for granted holds the truth in 89, 84, 77 and 73 %.

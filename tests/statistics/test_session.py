@@ -351,6 +351,33 @@ def test_calibrated_answers_are_unbiased_where_budgets_go_with_the_data() -> Non
     assert any("calibrated=True" in note for note in weighted.notes)
 
 
+def test_facts_from_few_public_records_have_an_error_of_their_own() -> None:
+    """Public means of 100 records differ from those of others by their own chance, too: |z| < 4."""
+    rng = np.random.default_rng(0)
+
+    def drawn(n: int) -> pd.DataFrame:
+        x, g = rng.normal(50, 10, n).clip(0, 100), rng.choice(["a", "b", "c"], n)
+        return pd.DataFrame({"x": x, "f": rng.random(n) < 0.2, "g": g})
+
+    schema = Schema.from_public(drawn(100))
+    exact = {
+        name: {k: v for k, v in schema[name].said().items() if k != "known_from"} for name in schema
+    }
+    far: dict[bool, list[float]] = {}
+    people = drawn(20_000)
+    for known, one in ((True, schema), (False, Schema(exact))):
+        ask = Statistics(people, 2.0, schema=one, noise_seed=1, questions=5)
+        answers = [
+            ask.mean("x"), ask.std("x"), ask.sum("x"), ask.histogram("f"), ask.histogram("g"),
+        ]  # fmt: skip
+        assert all(answer.facts is not None for answer in answers)
+        far[known] = [
+            float(answer.facts["z"].abs().max()) for answer in answers if answer.facts is not None
+        ]
+    assert max(far[True]) < 4 and max(far[False]) > 5
+    assert all(own < other for own, other in zip(far[True], far[False], strict=True))
+
+
 def test_who_granted_nothing_is_left_out_and_infinite_budgets_count_as_the_most_generous() -> None:
     frame = people()
     eps = budgets()

@@ -36,6 +36,7 @@ _FITS = {
     "shares": (CATEGORY,),
     "mean": (NUMBER, WHOLE, FLAG),
     "sd": (NUMBER, WHOLE),
+    "known_from": (NUMBER, WHOLE, CATEGORY, FLAG),
     "missing": (NUMBER, WHOLE, CATEGORY, FLAG),
 }
 
@@ -58,6 +59,9 @@ class Column:
         Known from elsewhere (a census, public records); a flag's mean is the share of yes.
     shares : dict of str to float
         Of categories, known from elsewhere.
+    known_from : int or None
+        From how many public records mean, sd and shares are, so that they have an error of their own; None:
+        from so many that it does not matter.
     missing : bool
         Whether a private row may lack the value.
     bins : tuple of float
@@ -92,6 +96,9 @@ class Column:
     )
     shares: Mapping[str, float] = setting(
         {}, "Shares of categories, known from elsewhere.", items=("number",), least=0, most=1
+    )
+    known_from: int | None = setting(
+        None, "From how many public records mean, sd and shares are.", kind="whole number", least=1
     )
     missing: bool = setting(False, "Whether a private row may lack the value.")
     bins: Sequence[float] = setting([], "Edges of groups.", items=("number",))

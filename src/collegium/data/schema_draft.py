@@ -82,7 +82,8 @@ def _drafted(series: pd.Series, decimal: str) -> tuple[Column, str]:
     if words <= set(flag_words()) and len({flag_words()[word] for word in words}) == 2:
         places = [flag_words()[str(name).strip().casefold()] for name in names]
         mean = _short(float(np.mean(places)))
-        return Column(FLAG, mean=mean, missing=missing), "yes or no; mean: the share of yes"
+        column = Column(FLAG, mean=mean, known_from=len(places), missing=missing)
+        return column, "yes or no; mean: the share of yes"
     numbers = numbers_of(series, decimal)
     if kind_of(series.dtype) != TEXT or np.isfinite(numbers[given]).all():
         finite = numbers[np.isfinite(numbers)]
@@ -103,7 +104,7 @@ def _number(numbers: NDArray[np.float64], missing: bool) -> tuple[Column, str]:
     if step is not None and step <= upper - lower and not (whole and step == 1):
         known["step"] = int(step) if whole else step
     mean, sd = float(np.clip(_short(float(numbers.mean())), lower, upper)), float(numbers.std())
-    known["mean"] = mean
+    known["mean"], known["known_from"] = mean, len(numbers)
     if sd > 0:
         known["sd"] = min(_short(sd), (upper - lower) / 2)
     note = (
@@ -130,7 +131,9 @@ def _category(names: NDArray[np.object_], missing: bool) -> tuple[Column, str]:
     if sum(shares.values()) > 1:  # rounding up everywhere
         shares = {name: math.floor(share * 1e4) / 1e4 for name, share in shares.items()}
     return (
-        Column(CATEGORY, categories=categories, shares=shares, missing=missing),
+        Column(
+            CATEGORY, categories=categories, shares=shares, known_from=len(names), missing=missing
+        ),
         "all that occur in public records: anything else in a private row counts as missing",
     )
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from collegium.data.schema import Schema
 from collegium.plain_text import among_others
+from collegium.statistics.asked import NUMBERS, Asked
 from collegium.statistics.conditions import Among
 from collegium.statistics.features import Features
-from collegium.statistics.language import Asked
 from collegium.statistics.weights import RULES, Errors, errors_of, weights_of
 
 Floats = NDArray[np.float64]
@@ -131,8 +131,9 @@ class Plan:
     rule : str
         The rule that would be used.
     predicted : dict of str to float
-        Root mean squared error towards the table's own value, for each rule, in the answer's unit; of a
-        quantile, in ranks (0.01: one in a hundred).
+        Root mean squared error towards the table's own value, for each rule, in the answer's unit, or what
+        ``unit`` says: of a quantile, in ranks (0.01: one in a hundred); of covariances, correlations and
+        regressions, of each of the moments that they are made of.
     heard : dict of str to float
         How many equally heard people it amounts to, for each rule.
     epsilon : dict of str to float
@@ -144,6 +145,8 @@ class Plan:
     free : str
         Why it costs nothing: it is ``"public"`` how many people there are, or it was ``"answered before"``;
         otherwise empty. What is free is predicted to be off by nothing more, and to cost nobody anything.
+    unit : str
+        Of ``predicted``, in words; empty: the answer's own.
     """
 
     question: str
@@ -154,6 +157,7 @@ class Plan:
     of_people: int
     noise: str
     free: str = ""
+    unit: str = ""
 
     def __str__(self) -> str:
         if self.free:
@@ -165,9 +169,10 @@ class Plan:
                 continue
             marks = " (chosen)" if rule == self.rule else ""
             marks += " (least)" if rule == best and rule != self.rule else ""
+            off = f"{self.predicted[rule]:.4g}{self.unit}"
             lines.append(
-                f"  {rule:<13} off by about {self.predicted[rule]:.4g}, as if {self.heard[rule]:,.0f} of "
-                f"{self.of_people:,} people were heard alike{marks}"
+                f"  {rule:<13} off by about {off}, as if {self.heard[rule]:,.0f} of {self.of_people:,} "
+                f"people were heard alike{marks}"
             )
         paid = ", ".join(
             f"{among_others(name)} {value:.3g}" for name, value in list(self.epsilon.items())[:8]
@@ -175,6 +180,13 @@ class Plan:
         more = ", …" if len(self.epsilon) > 8 else ""
         lines.append(f"  each person pays at most ε = {paid}{more}")
         return "\n".join(lines)
+
+
+def unit_of(asked: Asked) -> str:
+    """Say in what predicted errors are, where that is not the answer's own unit."""
+    if asked.kind == "quantile":
+        return " of all ranks"
+    return " in moments of values from -1 to 1" if asked.kind in NUMBERS else ""
 
 
 def wasted(trade: Trade, rule: str, prices: Floats, sizes: NDArray[np.int64]) -> float:

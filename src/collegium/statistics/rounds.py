@@ -75,8 +75,8 @@ class Rounds:
     ) -> Rounds | None:
         """Plan two rounds; None where weights in proportion to budgets are best whatever the spread is.
 
-        And where the grid has no weight for the strictest beside the most generous: a second round could
-        be of nobody.
+        And where the grid has no weight for the strictest beside the most generous: a second round without
+        the latter would be of nobody.
 
         ``noise``: variance of what b = 1 buys, in a round of diameter 1 that takes the whole price.
         ``largest``: variance of values at most, in the same unit.

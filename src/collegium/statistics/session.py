@@ -26,7 +26,7 @@ from collegium.personalisation.bins import few_budgets
 from collegium.statistics.answering import Answering, Question
 from collegium.statistics.answers import Answer
 from collegium.statistics.language import Asked, checked_question, parse_question, parse_where
-from collegium.statistics.planned import Plan
+from collegium.statistics.planned import Plan, unit_of
 from collegium.statistics.settings import Asking
 from collegium.statistics.tables import InMemory, paths_of, read_all, refuse_empty
 from collegium.statistics.weights import RULES, effective_people
@@ -317,6 +317,7 @@ class Statistics(Answering):
             self._epsilon_of(event),
             int(sizes.sum()),
             self.noise,
+            unit=unit_of(asked),
         )
 
     # --------------------------------------------------------------------------------- accounts
