@@ -59,11 +59,12 @@ class Answer:
     >>> from collegium import Schema, Statistics
     >>> people = pd.DataFrame({"age": [30, 40, 50, 60] * 500})
     >>> schema = Schema({"age": {"kind": "whole", "bounds": [18, 90]}})
-    >>> answer = Statistics(people, [1.0, 2.0] * 1000, schema=schema, noise_seed=1).mean("age")
+    >>> budgets = [1.0] * 1000 + [2.0] * 1000
+    >>> answer = Statistics(people, budgets, schema=schema, noise_seed=1).mean("age")
     >>> print(answer)
-    mean age: 45.11 ± 0.20 (95%: 44.71 to 45.51)
+    mean age: 44.91 ± 0.17 (95%: 44.57 to 45.24)
     >>> answer.represented["weight"].round(2).to_dict()
-    {'ε=1': 0.47, 'ε=2': 0.53}
+    {'ε=1': 0.35, 'ε=2': 0.65}
     """
 
     question: str
