@@ -163,6 +163,7 @@ def test_without_an_interval_the_value_has_all_of_the_price() -> None:
         bare = ask.median("x", interval=False)
         assert np.isnan(bare.interval).all()
         assert str(bare) == "median x: 1"
+        assert "whether anybody is there" in bare.notes[0]
         both = ask.median("x")
         assert both.interval[0] <= both.value <= both.interval[1]
         assert bare.paid["share"].item() == pytest.approx(both.paid["share"].item(), rel=1e-6)

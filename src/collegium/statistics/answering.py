@@ -474,6 +474,11 @@ class Answering:
                     "uniform ones here: leave weights out"
                 )
                 warnings.warn(notes[-1], PrivacyWarning, stacklevel=5)
+        if question.asked.kind == "quantile" and not question.interval:
+            notes.append(
+                "without an interval nothing says how far off a value is, or whether anybody is there: of "
+                "nobody, it is any step between the bounds, each as likely"
+            )
         if self._table.named:
             most = self._most_rows
             notes.append(
