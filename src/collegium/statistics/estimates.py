@@ -365,7 +365,8 @@ def _spread(
 
     Returns it as known, or measured: what is to be expected of it, if each possible one was as likely before;
     and beside it one for intervals. A normal interval whose variance v is known up to the standard error e is
-    Student's with 2v²/e² degrees of freedom, about as wide as with the variance v(1 + (z² + 1)e²/4v²), z = 2.
+    Student's with 2v²/e² degrees of freedom, about as wide as with the variance v(1 + (z² + 1)e²/4v²), z = 2;
+    v is at least what was found, for where it is the largest possible, to expect less is to say too much.
 
     What is measured is at most the largest that a mean within two standard errors of this one allows, as
     Wilson's interval has it: where a few are far from all others and are not heard, neither mean nor spread
@@ -394,4 +395,4 @@ def _spread(
     if not variance:
         return plain, max(plain, min(largest, error))
     mean = max(mean, 1e-12)
-    return mean, min(largest, mean + 1.25 * variance / mean)
+    return mean, min(largest, max(mean, plain) + 1.25 * variance / mean)
