@@ -170,7 +170,8 @@ def test_a_crash_while_publishing_leaves_no_student_under_the_name_of_another(
     path.write_text(text)
     assert collegium("run", path)[0] == 0
     student = load_student(tmp_path / "study/release/student.skops")
-    assert type(student).__name__ == "GaussianNB"
+    # Not the other student's model; three noisy labels may all be alike, once in many runs.
+    assert type(student).__name__ in ("GaussianNB", "DummyClassifier")
 
 
 def spent(tmp_path):
