@@ -14,7 +14,7 @@ from collegium.budgets import Policy
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Limit
-from collegium.statistics import quantiles
+from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.sums import Sums
 from collegium.study import folder as folder_module
 from collegium.study import statistics_data, statistics_stages
@@ -156,7 +156,12 @@ class Listener:
             (Ledger, "_settle"),
         ):
             patch.setattr(place, name, self._before_and_after(getattr(place, name)))
-        for place, name in ((Sums, "noisy"), (quantiles, "choose")):
+        for place, name in (
+            (Sums, "noisy"),
+            (quantiles, "choose"),
+            (quantiles, "choose_by_coins"),
+            (quantile_intervals, "noised"),
+        ):
             patch.setattr(place, name, self._draw(getattr(place, name)))
         ask = KeptSession.ask_durably
 
@@ -439,7 +444,12 @@ class Tape:
         self.drawn, self.forced = [], None if forced is None else iter(forced)
 
     def install(self, patch):
-        for place, name in ((Sums, "noisy"), (quantiles, "choose")):
+        for place, name in (
+            (Sums, "noisy"),
+            (quantiles, "choose"),
+            (quantiles, "choose_by_coins"),
+            (quantile_intervals, "noised"),
+        ):
             patch.setattr(place, name, self._way(getattr(place, name)))
 
     def _way(self, way):
