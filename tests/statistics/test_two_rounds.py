@@ -158,8 +158,8 @@ def test_where_there_are_two_rounds(
 
 
 def test_answers_are_better_than_with_either_other_rule_and_intervals_hold() -> None:
-    """300 answers to each: a coverage is off by 5 points, four standard errors, once in 16,000."""
-    times = 300
+    """500 answers to each: a coverage is off by 3.9 points, four standard errors, once in 16,000."""
+    times = 500
     for question, truth, worse in (("mean x", None, 1.1), ("count where rare", 10.0, 1.0)):
         errors = {}
         for rule in ("saturating", "proportional", "uniform"):
@@ -175,7 +175,7 @@ def test_answers_are_better_than_with_either_other_rule_and_intervals_hold() -> 
                 squares.append((row["value"] - exact) ** 2)
             errors[rule] = math.sqrt(np.mean(squares))
             if rule == "saturating":
-                assert 0.95 - 0.05 < within / times < 0.95 + 0.05
+                assert 0.95 - 0.039 < within / times < 0.95 + 0.039
         assert errors["saturating"] < min(errors["proportional"], errors["uniform"]) * 1.03, (
             question
         )
