@@ -30,7 +30,7 @@ from sklearn.metrics import roc_auc_score
 import collegium as cg
 from benchmarks.ten_lines import CASES, LEVELS, Case, Records, split, write_files, write_study
 from collegium.features import BinnedTable
-from collegium.pate.observer import Observer
+from collegium.runs.observer import Observer
 from collegium.students import GaussianProcessStudent
 from collegium.study.chosen import recommended, with_sections
 from collegium.study.config import read_config

@@ -31,7 +31,7 @@ def softmax(rows: int, columns: int, classes: int, steps: int) -> None:
     """Take private and plain steps in turn."""
     from collegium.budgets import Budgets
     from collegium.models.threads import allowed_threads, in_threads
-    from collegium.pate.records import Records
+    from collegium.runs.records import Records
     from collegium.sgd.run import DescentRecipe, DescentRun
     from collegium.sgd.settings import Descent
 
@@ -122,7 +122,7 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
     from collegium.budgets import Policy
     from collegium.data.sharding import Granted, ParquetSource, Roles, scan
     from collegium.models.preprocessing import TabularEncoder
-    from collegium.pate.records import Records
+    from collegium.runs.records import Records
     from collegium.sgd.run import DescentRecipe, DescentRun
     from collegium.sgd.settings import Descent
     from collegium.sgd.streamed import Stream, summands_from_parquet

@@ -25,7 +25,7 @@ from collegium.budgets import Budgets
 from collegium.data.datasets import load_dataset
 from collegium.models.features import PublicComponents, ScatteringTransform
 from collegium.models.preprocessing.principal_table import PrincipalTable
-from collegium.pate.records import Records
+from collegium.runs.records import Records
 from collegium.sgd.filtered import Filtered, allowances_of
 from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.settings import Descent

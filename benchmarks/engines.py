@@ -18,9 +18,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from collegium.budgets import Budgets
-from collegium.pate.teachers.engines import CLUSTERS, Engine, Workers
 from collegium.pate.teachers.ensemble import TeacherEnsemble
 from collegium.personalisation.assignment import Assignment
+from collegium.workers.engines import CLUSTERS, Engine, Workers
 
 PER_SHARD, FEATURES, CLASSES, PUBLIC, WORKERS = 240, 64, 10, 2000, 2
 

@@ -21,11 +21,11 @@ from sklearn.kernel_approximation import Nystroem
 from collegium.budgets import Budget
 from collegium.data.datasets import read_any
 from collegium.noise.sources import SeededNoise
-from collegium.pate.students.targets import class_posterior
 from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax, GNMax
 from collegium.pate.voting.histograms import NoisyHistograms, released_histograms
 from collegium.pate.voting.labelling import LabellingJob
 from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.pate.voting.targets import class_posterior
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Uniform
 

@@ -35,9 +35,9 @@ from sklearn.linear_model import LogisticRegression
 
 from collegium import DPSGDClassifier, GNMax, PATEClassifier, Policy, Queries
 from collegium.datasets import load_dataset
+from collegium.distillation.goal import BalancedAnswers, believed_shares
+from collegium.evaluation.quality import Quality, measure_quality
 from collegium.models.preprocessing import BinnedTable
-from collegium.pate.quality import Quality, measure_quality
-from collegium.pate.students.goal import BalancedAnswers, believed_shares
 from collegium.sgd.linear_model import as_rows
 from collegium.students import RegressionStudent
 from collegium.teachers import LogisticTeachers

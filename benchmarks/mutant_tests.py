@@ -40,7 +40,7 @@ IMPORTED = (
     *("skops.io", "torch", "typer.testing", "xdist.scheduler"),
 )
 #: Tests that are not asked: of what needs none of this, and those that start clusters.
-APART = ("tests/models/", "tests/data/", "tests/report/", "tests/pate/teachers/test_engines.py")
+APART = ("tests/models/", "tests/data/", "tests/report/", "tests/workers/test_engines.py")
 _context = multiprocessing.get_context("forkserver")
 
 

@@ -194,7 +194,7 @@ def main() -> None:
     if options.quick:
         options.rows, options.teachers, options.public = 200_000, 100, 2_000
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from collegium.pate.observer import Observer
+    from collegium.runs.observer import Observer
     from collegium.study.config import read_config
     from collegium.study.stages import run_study
 

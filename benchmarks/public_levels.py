@@ -21,8 +21,8 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from collegium import GNMax, PATEClassifier, Policy, Queries
-from collegium.pate.students.gaussian_process import GaussianProcessStudent
-from collegium.pate.students.supervised import fit_released
+from collegium.distillation.gaussian_process import GaussianProcessStudent
+from collegium.distillation.supervised import fit_released
 
 PRIVATE, PUBLIC, TEACHERS, ANSWERS, DELTA = 1200, 300, 40, 60, 1e-5
 WAYS = ("nothing", "unmarked", "public", "alone")

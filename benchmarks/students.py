@@ -29,16 +29,16 @@ from sklearn.preprocessing import StandardScaler
 
 from collegium.accounting.gaussian import gdp_mu
 from collegium.data.datasets import load_dataset
+from collegium.distillation.gaussian_process import GaussianProcessStudent
+from collegium.distillation.graph import GraphStudent
+from collegium.distillation.neural_student import METHODS, NeuralStudent
+from collegium.distillation.regression import RegressionStudent
+from collegium.distillation.supervised import fit_released
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.models.closed_form.tabular import TabularTeachers
 from collegium.models.features import PublicComponents, ScatteringTransform
 from collegium.models.preprocessing import PrincipalTable
-from collegium.pate.students.gaussian_process import GaussianProcessStudent
-from collegium.pate.students.graph import GraphStudent
-from collegium.pate.students.neural_student import METHODS, NeuralStudent
-from collegium.pate.students.regression import RegressionStudent
-from collegium.pate.students.supervised import fit_released
-from collegium.pate.students.targets import class_posterior
+from collegium.pate.voting.targets import class_posterior
 
 K, DELTA = 250, 1e-5
 BUDGETS = {"ln 2": {np.log(2): 1.0}, "1": {1.0: 1.0}, "1-2-3": {1.0: 0.34, 2.0: 0.43, 3.0: 0.23}}

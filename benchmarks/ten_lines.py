@@ -39,9 +39,9 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.imbalance import DRAWN, drawn_people
 from collegium.datasets import load_dataset
 from collegium.errors import InputError
+from collegium.evaluation.quality import measure_quality
 from collegium.models.preprocessing import BinnedTable
-from collegium.pate.observer import Observer
-from collegium.pate.quality import measure_quality
+from collegium.runs.observer import Observer
 from collegium.sgd.linear_model import as_rows
 from collegium.study.chosen import recommended, with_sections
 from collegium.study.config import read_config

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.data.tables import take_rows
+from collegium.distillation.supervised import fit_released
 from collegium.errors import InputError
 from collegium.models.batched import BatchedEstimator
-from collegium.pate.catalogue import build_model
-from collegium.pate.students.supervised import fit_released
-from collegium.pate.students.targets import class_posterior
+from collegium.models.catalogue import build_model
 from collegium.pate.teachers.ensemble import train_teacher, train_teachers
+from collegium.pate.voting.targets import class_posterior
 from reproduction.records import Scene, Split, shows
 
 _Kind = TypeVar("_Kind", "TeacherKind", "StudentKind")
@@ -199,7 +199,7 @@ def released_students(
     """Make a kind of students that learn from all public records and everything that was released.
 
     Targets are the posterior over classes given the noisy histogram and its known noise
-    (:func:`collegium.pate.students.targets.class_posterior`), or the label where that is all there is.
+    (:func:`collegium.pate.voting.targets.class_posterior`), or the label where that is all there is.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def released_students(
     view : str
         The view of the records.
     make : callable
-        Makes the estimator, given a split; see :func:`collegium.pate.students.supervised.fit_released`.
+        Makes the estimator, given a split; see :func:`collegium.distillation.supervised.fit_released`.
     """
 
     def one(split: Split, X: tuple[Any, Any], seen: Released, seed: int) -> NDArray[np.intp] | None:
@@ -241,7 +241,7 @@ def released_students(
 
 
 def _self_training(split: Split) -> Any:
-    from collegium.pate.students.neural_student import NeuralStudent
+    from collegium.distillation.neural_student import NeuralStudent
 
     return NeuralStudent(features="scattering")
 
@@ -304,7 +304,7 @@ STUDENTS = _SUPERVISED | {
         ),
     )
 }
-"""Kinds of students by name: those of the teachers, and what :mod:`collegium.pate.students` offers."""
+"""Kinds of students by name: those of the teachers, and what :mod:`collegium.distillation` offers."""
 
 
 def teacher_kind(name: str) -> TeacherKind:

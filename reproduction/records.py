@@ -14,6 +14,7 @@ from sklearn.decomposition import PCA
 
 from collegium.data.datasets import default_data_dir, load_dataset
 from collegium.data.tables import take_rows
+from collegium.distillation.embedding import EvenScattering, PublicEmbedding
 from collegium.errors import InputError
 from collegium.models.features import (
     FeatureCache,
@@ -22,7 +23,6 @@ from collegium.models.features import (
     transform_cached,
 )
 from collegium.models.preprocessing import PixelScaler, PrincipalTable, TabularEncoder
-from collegium.pate.students.embedding import EvenScattering, PublicEmbedding
 from collegium.pate.voting.aggregators import ConfidentGNMax
 
 _COMPONENTS, _WHITENING = 200, 0.25  # of scattering coefficients, as in study.models

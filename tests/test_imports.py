@@ -9,9 +9,11 @@ import collegium
 
 ROOT = Path(collegium.__file__).parent
 ORDER = [
-    "cli", "study", "report", "attacks", "planner", "sgd", "pate", "models", "statistics", "data", "ledger",
+    "cli", "study", "report", "attacks", "planner", "sgd", "pate", "statistics", "runs", "evaluation", "distillation",
+    "models", "workers", "data", "ledger",
     "mechanisms", "personalisation", "noise", "accounting",
 ]  # fmt: skip
+METHODS = {"sgd", "pate", "statistics"}
 FACES = {"collegium", "collegium.accounting", "collegium.ledger", "collegium.mechanisms"} | {
     f"collegium.{name}" for name in ("datasets", "features", "students", "teachers")
 }
@@ -62,6 +64,11 @@ def test_every_room_has_its_place_in_the_order():
 
 def test_imports_go_down_only():
     assert {pair for pair in WITHIN if floor(pair[1]) < floor(pair[0])} == UPWARDS
+
+
+def test_no_method_imports_another():
+    rooms = [(module.split(".")[1], imported.split(".")[1]) for module, imported in WITHIN]
+    assert not {pair for pair in rooms if set(pair) <= METHODS and len(set(pair)) == 2}
 
 
 def test_the_public_faces_are_for_users_only_and_hold_nothing():

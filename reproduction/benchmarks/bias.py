@@ -23,13 +23,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from collegium.pate.effects import sensitive_teacher_effects
-from collegium.pate.students.regression import RegressionStudent
-from collegium.pate.students.share_matching import match_shares
-from collegium.pate.students.targets import class_posterior
+from collegium.distillation.regression import RegressionStudent
+from collegium.distillation.share_matching import match_shares
+from collegium.pate.teacher_effects import sensitive_teacher_effects
 from collegium.pate.teachers.ensemble import TeacherEnsemble
 from collegium.pate.voting.aggregators import GNMax
 from collegium.pate.voting.least_noise import least_sigma
+from collegium.pate.voting.targets import class_posterior
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
 from reproduction.kinds import TEACHERS

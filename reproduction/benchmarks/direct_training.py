@@ -37,13 +37,13 @@ from sklearn.preprocessing import normalize
 from collegium import DPSGDClassifier
 from collegium.accounting.gaussian import gdp_mu
 from collegium.datasets import load_dataset
+from collegium.distillation.gaussian_process import GaussianProcessStudent
+from collegium.distillation.regression import RegressionStudent
 from collegium.features import BinnedTable, KernelComponents, PublicComponents, ScatteringTransform
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.models.closed_form.tabular import TabularTeachers
 from collegium.models.preprocessing import PrincipalTable
-from collegium.pate.students.gaussian_process import GaussianProcessStudent
-from collegium.pate.students.regression import RegressionStudent
-from collegium.pate.students.targets import class_posterior
+from collegium.pate.voting.targets import class_posterior
 
 Floats = NDArray[np.floating[Any]]
 DELTA, N_TEACHERS = 1e-5, 250

@@ -35,11 +35,11 @@ from sklearn.preprocessing import StandardScaler
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.renyi import SEED_ORDERS, rdp_to_epsilon
 from collegium.budgets import Budget
-from collegium.pate.students.gaussian_process import GaussianProcessStudent
-from collegium.pate.students.supervised import fit_released
-from collegium.pate.students.targets import class_posterior
+from collegium.distillation.gaussian_process import GaussianProcessStudent
+from collegium.distillation.supervised import fit_released
 from collegium.pate.voting.aggregators import GNMax
 from collegium.pate.voting.least_noise import least_sigma
+from collegium.pate.voting.targets import class_posterior
 from collegium.personalisation import Weighting
 from collegium.personalisation.plan import Plan
 from reproduction.laboratory import Laboratory, Options
@@ -108,7 +108,7 @@ def plan_of(recipe: Recipe, split: Split, society: Society) -> Plan:
 def student_of(recipe: Recipe, seed: int) -> Any:
     """Make the student; its view is :func:`view_of`."""
     if "network" in recipe.used:
-        from collegium.pate.students.neural_student import NeuralStudent
+        from collegium.distillation.neural_student import NeuralStudent
 
         return NeuralStudent(features="scattering", random_state=seed)
     if "semi-supervision" in recipe.used:

@@ -2,7 +2,7 @@
 
 Worst case, δ = 1e-5, seeded noise, shards of equal size: these are experiments. Teachers, view and students
 follow from public numbers (``collegium.pate.by_rule``), which student is published from released answers
-(``collegium.pate.students.held_out``). Settings were chosen on parts of the training images; test records
+(``collegium.distillation.held_out``). Settings were chosen on parts of the training images; test records
 measure only.
 
     python -m reproduction.benchmarks.pate_recipe images --dataset mnist --data-dir DATA --out CSV
@@ -24,15 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.accounting.gaussian import gdp_mu
+from collegium.distillation.best_of_two import EitherStudent
+from collegium.distillation.gaussian_process import GaussianProcessStudent
+from collegium.distillation.held_out import choose_held_out
+from collegium.distillation.regression import RegressionStudent
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate.by_rule import VoteChoice, votes_by_rule
-from collegium.pate.students.doubtful_choice import most_doubtful
-from collegium.pate.students.either import EitherStudent
-from collegium.pate.students.gaussian_process import GaussianProcessStudent
-from collegium.pate.students.held_out import choose_held_out
-from collegium.pate.students.regression import RegressionStudent
-from collegium.pate.students.selection import DOUBTFUL
-from collegium.pate.students.targets import class_posterior
+from collegium.pate.queries.doubtful_choice import most_doubtful
+from collegium.pate.queries.selection import DOUBTFUL
+from collegium.pate.voting.targets import class_posterior
 from reproduction.benchmarks.direct_training import (
     DELTA,
     MIXED,

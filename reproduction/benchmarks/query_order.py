@@ -31,16 +31,16 @@ from sklearn.decomposition import PCA
 from collegium.accounting.gaussian import gdp_mu
 from collegium.budgets import Budget
 from collegium.data.datasets import load_dataset, read_any
+from collegium.distillation.graph import GraphStudent
+from collegium.distillation.regression import RegressionStudent
+from collegium.distillation.supervised import fit_released
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.models.closed_form.tabular import TabularTeachers
 from collegium.models.features import PublicComponents, ScatteringTransform
 from collegium.models.preprocessing import PrincipalTable
 from collegium.noise.sources import SeededNoise
-from collegium.pate.students.active_choice import ActiveChooser
-from collegium.pate.students.graph import GraphStudent
-from collegium.pate.students.regression import RegressionStudent
-from collegium.pate.students.selection import QUERY_ORDERS, query_order
-from collegium.pate.students.supervised import fit_released
+from collegium.pate.queries.active_choice import ActiveChooser
+from collegium.pate.queries.selection import QUERY_ORDERS, query_order
 from collegium.pate.voting.aggregators import GNMax
 from collegium.pate.voting.labelling import LabellingJob, Labels
 from collegium.pate.voting.pricing import WorstCasePricing

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 from collegium.lazy import lazily
 
 _HOMES = {
-    "collegium.pate.students.semi_supervised": ["SemiSupervisedStudent"],
-    "collegium.pate.students.embedding": ["EvenScattering", "PublicEmbedding"],
-    "collegium.pate.students.either": ["EitherStudent"],
-    "collegium.pate.students.gaussian_process": ["GaussianProcessStudent"],
-    "collegium.pate.students.graph": ["GraphStudent"],
-    "collegium.pate.students.neural_student": ["NeuralStudent"],
-    "collegium.pate.students.regression": ["RegressionStudent"],
+    "collegium.distillation.semi_supervised": ["SemiSupervisedStudent"],
+    "collegium.distillation.embedding": ["EvenScattering", "PublicEmbedding"],
+    "collegium.distillation.best_of_two": ["EitherStudent"],
+    "collegium.distillation.gaussian_process": ["GaussianProcessStudent"],
+    "collegium.distillation.graph": ["GraphStudent"],
+    "collegium.distillation.neural_student": ["NeuralStudent"],
+    "collegium.distillation.regression": ["RegressionStudent"],
 }
 
 if TYPE_CHECKING:
-    from collegium.pate.students.either import EitherStudent
-    from collegium.pate.students.embedding import EvenScattering, PublicEmbedding
-    from collegium.pate.students.gaussian_process import GaussianProcessStudent
-    from collegium.pate.students.graph import GraphStudent
-    from collegium.pate.students.neural_student import NeuralStudent
-    from collegium.pate.students.regression import RegressionStudent
-    from collegium.pate.students.semi_supervised import SemiSupervisedStudent
+    from collegium.distillation.best_of_two import EitherStudent
+    from collegium.distillation.embedding import EvenScattering, PublicEmbedding
+    from collegium.distillation.gaussian_process import GaussianProcessStudent
+    from collegium.distillation.graph import GraphStudent
+    from collegium.distillation.neural_student import NeuralStudent
+    from collegium.distillation.regression import RegressionStudent
+    from collegium.distillation.semi_supervised import SemiSupervisedStudent
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES)
 

@@ -13,7 +13,7 @@ _HOMES = {
     "collegium.models.closed_form.ridge": ["RidgeTeachers"],
     "collegium.models.closed_form.tabular": ["TabularTeachers"],
     "collegium.models.neural.neural_classifier": ["NeuralClassifier"],
-    "collegium.pate.teachers.engines": ["Engine"],
+    "collegium.workers.engines": ["Engine"],
 }
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collegium.models.closed_form.ridge import RidgeTeachers
     from collegium.models.closed_form.tabular import TabularTeachers
     from collegium.models.neural.neural_classifier import NeuralClassifier
-    from collegium.pate.teachers.engines import Engine
+    from collegium.workers.engines import Engine
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES)
 

@@ -27,7 +27,7 @@ from collegium import (
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate import classifier, pipeline
-from collegium.pate.teachers.engines import Engine
+from collegium.workers.engines import Engine
 
 RECORDS = np.random.default_rng(0).normal(size=(90, 2))
 LABELS = (RECORDS[:, 0] > 0).astype(int)

@@ -15,10 +15,10 @@ from collegium.cli.console import plan_table
 from collegium.cli.electorates import electorate_of
 from collegium.errors import InputError
 from collegium.ledger.limits import Limit
-from collegium.pate.records import Records
 from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import Hybrid
 from collegium.personalisation.bins import MOST_BUDGETS, few_budgets
+from collegium.runs.records import Records
 from collegium.sgd.run import DescentRecipe, DescentRun
 from collegium.sgd.settings import Descent
 

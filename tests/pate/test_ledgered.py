@@ -19,8 +19,8 @@ from collegium.errors import (
 )
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost, Limit
-from collegium.pate import spent_again
 from collegium.pate.pipeline import PateRun
+from collegium.runs import repeated_fits
 
 POLICY = Policy({"high": 1.0, "low": 3.0})
 RAISED = Policy({"high": 4.0, "low": 6.0})
@@ -178,7 +178,7 @@ def test_a_few_people_with_a_history_of_their_own_are_no_group(ledger):
 
 
 def test_without_a_ledger_the_first_fit_of_a_process_says_so_in_one_line(monkeypatch, ledger):
-    monkeypatch.setattr(spent_again, "_fits", spent_again._fits[:0])
+    monkeypatch.setattr(repeated_fits, "_fits", repeated_fits._fits[:0])
     monkeypatch.delenv("COLLEGIUM_LEDGER")
 
     def said(**how):
@@ -190,10 +190,10 @@ def test_without_a_ledger_the_first_fit_of_a_process_says_so_in_one_line(monkeyp
         return [str(one.message) for one in caught if "nobody remembers" in str(one.message)]
 
     assert not said(ledger=ledger)
-    monkeypatch.setattr(spent_again, "_fits", spent_again._fits[:0])
+    monkeypatch.setattr(repeated_fits, "_fits", repeated_fits._fits[:0])
     assert len(said()) == 1
     assert not said()
-    monkeypatch.setattr(spent_again, "_fits", spent_again._fits[:0])
+    monkeypatch.setattr(repeated_fits, "_fits", repeated_fits._fits[:0])
     monkeypatch.setenv("COLLEGIUM_LEDGER", "none")
     assert not said()
 

@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from collegium import Account, GNMax, PATEClassifier, PrivacyWarning, Queries
 from collegium.errors import InputError
-from collegium.pate.students.selection import query_order
+from collegium.pate.queries.selection import query_order
 from collegium.pate.voting.aggregators import InteractiveGNMax
 
 IMAGES, DIGITS = load_digits(return_X_y=True)

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from collegium import GNMax, PATEClassifier, Policy, Queries
 from collegium.errors import InputError
-from collegium.pate.effects import measure_effects
+from collegium.evaluation.effects import measure_effects
 
 SHARES = np.array([0.8, 0.2])
 POLICY = Policy({"careful": 4.0, "generous": 32.0}, delta=1e-5)

@@ -19,8 +19,8 @@ from collegium import (
     Queries,
 )
 from collegium.errors import InputError, NothingReleasedError, PrivacyWarning
-from collegium.pate.students.targets import class_posterior
 from collegium.pate.voting.aggregators import ExponentialMax, PermuteAndFlip
+from collegium.pate.voting.targets import class_posterior
 
 GENERATOR = np.random.default_rng(8)
 X = GENERATOR.normal(size=(300, 3))

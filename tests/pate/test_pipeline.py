@@ -11,7 +11,7 @@ from collegium.pate.classifier import default_model
 from collegium.pate.memory import Memory
 from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import Recipe
-from collegium.pate.records import Records
+from collegium.runs.records import Records
 
 
 class Noting(Memory):

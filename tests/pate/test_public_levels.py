@@ -14,10 +14,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MaxAbsScaler
 
 from collegium import GNMax, PATEClassifier, Policy, PrivacyWarning, Queries, load_student
+from collegium.distillation.gaussian_process import GaussianProcessStudent
+from collegium.distillation.graph import GraphStudent
+from collegium.distillation.regression import RegressionStudent
 from collegium.errors import InputError
-from collegium.pate.students.gaussian_process import GaussianProcessStudent
-from collegium.pate.students.graph import GraphStudent
-from collegium.pate.students.regression import RegressionStudent
 from collegium.study import stages as running
 from collegium.study.config import config_from
 from collegium.study.stages import run_study

@@ -19,10 +19,11 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from collegium import Budgets, GNMax, InteractiveGNMax, PATEClassifier, Queries
+from collegium.distillation.graph import GraphStudent
 from collegium.errors import ConfigError, InputError, StudentError
+from collegium.models.catalogue import build_model
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate import pipeline, recipe
-from collegium.pate.catalogue import build_model
 from collegium.pate.rehearsal import (
     TRIED,
     rehearse_student,
@@ -30,7 +31,6 @@ from collegium.pate.rehearsal import (
     rows_that_lack_values,
     telling_rows,
 )
-from collegium.pate.students.graph import GraphStudent
 from collegium.pate.teachers.ensemble import TeacherEnsemble
 
 N, N_PUBLIC = 120, 60

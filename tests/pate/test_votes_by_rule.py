@@ -12,8 +12,8 @@ from sklearn.datasets import load_digits
 import collegium as cg
 from collegium.budgets import Budget
 from collegium.errors import InputError, NothingReleasedError, StudentError
+from collegium.models.catalogue import build_model, build_preprocessing
 from collegium.pate.by_rule import signal, votes_by_rule
-from collegium.pate.catalogue import build_model, build_preprocessing
 
 
 def test_the_signal_adds_up_over_groups_and_leaves_out_who_grants_nothing_or_everything():

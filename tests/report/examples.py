@@ -10,14 +10,14 @@ import numpy as np
 
 from collegium.accounting.statement import GroupSpending, PrivacyStatement
 from collegium.budgets import Budget
-from collegium.pate.effects import (
+from collegium.evaluation.effects import (
     ClassEffect,
     Effects,
     GroupEffect,
     influence_shares,
     measure_effects,
 )
-from collegium.pate.quality import Quality, judge_by_answers, measure_quality
+from collegium.evaluation.quality import Quality, judge_by_answers, measure_quality
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.base import Personalisation
 from collegium.personalisation.plan import Plan

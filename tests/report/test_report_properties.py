@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import collegium.report
 from collegium.accounting.statement import GroupSpending
 from collegium.budgets import Budget
-from collegium.pate.quality import PUBLIC, RELEASED, TEST
+from collegium.evaluation.quality import PUBLIC, RELEASED, TEST
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.uniform import Uniform
 from collegium.report.numbers import clean, display_width, down, interval, shorten, up

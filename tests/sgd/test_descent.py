@@ -15,8 +15,8 @@ from collegium.budgets import Budgets, Policy
 from collegium.errors import BudgetExceededError, InputError
 from collegium.models.features.principal import PublicComponents
 from collegium.noise.sources import SeededNoise
-from collegium.pate.records import Records
 from collegium.personalisation.rates import plan_descent
+from collegium.runs.records import Records
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import LARGEST_STEP, signal
 from collegium.sgd.grid import UNIT

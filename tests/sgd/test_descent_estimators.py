@@ -22,8 +22,8 @@ import collegium as cg
 from collegium.errors import InputError, PrivacyWarning, StudentWarning
 from collegium.models.preprocessing.binned_table import BinnedTable
 from collegium.parameters import settings_of
-from collegium.pate.records import Records
 from collegium.personalisation.descent_plan import DescentPlan
+from collegium.runs.records import Records
 from collegium.sgd.by_rule import signal
 from collegium.sgd.face import usual_preprocessing
 from collegium.sgd.run import DescentRecipe, DescentRun

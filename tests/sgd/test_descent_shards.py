@@ -16,10 +16,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from collegium.budgets import Policy
 from collegium.data.sharding import Granted, ParquetSource, Roles, scan
 from collegium.errors import InputError, WorkerWarning
-from collegium.pate.records import Records
-from collegium.pate.teachers.engines import Engine
-from collegium.pate.teachers.parcels import Veiled
-from collegium.pate.views import View
+from collegium.runs.records import Records
+from collegium.runs.views import View
 from collegium.sgd.linear_sums import InMemory, Terms
 from collegium.sgd.memory import DescentMemory
 from collegium.sgd.run import DescentRecipe, DescentRun
@@ -27,6 +25,8 @@ from collegium.sgd.sampling import Sample
 from collegium.sgd.settings import Descent
 from collegium.sgd.shards import ShardSums, blocks_in
 from collegium.sgd.streamed import Stream, feature_shards, summands_from_parquet
+from collegium.workers.engines import Engine
+from collegium.workers.opaque_payload import Veiled
 
 cloudpickle.register_pickle_by_value(mortal_losses)
 PARAMETERS = np.random.default_rng(3).normal(size=(5, 3))

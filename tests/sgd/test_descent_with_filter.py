@@ -16,7 +16,7 @@ from collegium.budgets import Policy
 from collegium.errors import InputError
 from collegium.ledger import Ledger
 from collegium.noise.sources import SeededNoise
-from collegium.pate.records import Records
+from collegium.runs.records import Records
 from collegium.sgd.filtered import CENT_BITS, Filtered
 from collegium.sgd.grid import UNIT
 from collegium.sgd.memory import DescentMemory

@@ -13,7 +13,7 @@ from collegium.accounting.gaussian import gdp_mu
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
 from collegium.budgets import Budget, Budgets
 from collegium.noise.sources import SecureNoise
-from collegium.pate.records import Records
+from collegium.runs.records import Records
 from collegium.sgd.grid import noisy
 from collegium.sgd.linear_sums import CONSTANT
 from collegium.sgd.run import DescentRecipe, DescentRun

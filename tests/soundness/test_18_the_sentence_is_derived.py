@@ -16,7 +16,7 @@ import pytest
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.budgets import Budget, Policy
 from collegium.errors import ConfigError, InputError, PrivacyWarning
-from collegium.pate.catalogue import build_model
+from collegium.models.catalogue import build_model
 from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import Recipe
 from collegium.pate.voting.aggregators import GNMax

@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 from collegium.accounting.renyi import DEFAULT_ORDERS, poisson_gaussian_rdp, rdp_to_epsilon
 from collegium.budgets import Budget, Policy
 from collegium.errors import BudgetExceededError, InputError
-from collegium.pate.records import Records
 from collegium.personalisation.rates import plan_descent
+from collegium.runs.records import Records
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.filtered import Filtered
 from collegium.sgd.grid import UNIT

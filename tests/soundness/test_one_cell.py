@@ -19,9 +19,9 @@ from collegium import GNMax, PATEClassifier, Policy
 from collegium.data.tables import encode_classes
 from collegium.errors import PrivacyWarning
 from collegium.models.preprocessing import TabularEncoder
-from collegium.pate.from_python import given_records
 from collegium.pate.pipeline import PateRun
 from collegium.personalisation.partition import owner_hashes
+from collegium.runs.fit_inputs import given_records
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.kept import FolderMemory

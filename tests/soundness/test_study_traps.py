@@ -13,7 +13,7 @@ from collegium.accounting.arg_max import gaussian_arg_max_rdp
 from collegium.accounting.renyi import rdp_to_epsilon
 from collegium.errors import PrivacyWarning, StudyMismatchError
 from collegium.noise.grid import GRID
-from collegium.pate.observer import Observer
+from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal

@@ -10,9 +10,9 @@ import pytest
 from collegium.budgets import Policy
 from collegium.errors import BudgetExceededError, InputError, StudyMismatchError
 from collegium.ledger.ledger import Ledger
-from collegium.pate.observer import Observer
 from collegium.planner import recommend
 from collegium.planner.rehearsal import Rehearsed
+from collegium.runs.observer import Observer
 from collegium.study.chosen import (
     CHOSEN,
     facts_of,

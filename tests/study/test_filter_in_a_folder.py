@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from collegium.budgets import Budget, Budgets
-from collegium.pate.records import Records
+from collegium.runs.records import Records
 from collegium.sgd import run as sgd_run
 from collegium.sgd.filtered import Filtered
 from collegium.sgd.run import DescentRecipe, DescentRun

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import collegium as cg
+from collegium.distillation.goal import BalancedAnswers
 from collegium.errors import StudyMismatchError
-from collegium.pate.students.goal import BalancedAnswers
 from collegium.study.config import config_from
 from collegium.study.descent_stages import run_descent_study
 from collegium.study.stages import run_study

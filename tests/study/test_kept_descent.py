@@ -12,7 +12,7 @@ import pytest
 
 from collegium.budgets import Budget, Budgets
 from collegium.errors import StudyMismatchError
-from collegium.pate.records import Records
+from collegium.runs.records import Records
 from collegium.sgd import grid
 from collegium.sgd import run as sgd_run
 from collegium.sgd.optimiser import State

@@ -28,11 +28,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from collegium import load_student
+from collegium.distillation.share_matching import match_shares
+from collegium.distillation.supervised import fit_released
 from collegium.errors import InputError, PrivacyWarning
-from collegium.pate.catalogue import SHORT_NAMES, build_model, build_preprocessing
-from collegium.pate.students.share_matching import match_shares
-from collegium.pate.students.supervised import fit_released
-from collegium.pate.views import fitted_view
+from collegium.models.catalogue import SHORT_NAMES, build_model, build_preprocessing
+from collegium.runs.views import fitted_view
 from collegium.study.config import read_config
 from collegium.study.stages import run_study
 from collegium.study.student_file import read_student, student_bytes
@@ -362,7 +362,7 @@ def test_a_student_survives_that_its_classes_move(tmp_path):
     student = build_model("student.model", "evidence-regression", {}).fit(*records())
     with zipfile.ZipFile(io.BytesIO(student_bytes(student, {}))) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
-    old = parts["schema.json"].replace(b"collegium.pate.students", b"collegium.students")
+    old = parts["schema.json"].replace(b"collegium.distillation", b"collegium.students")
     old = old.replace(b'"_Columns"', b'"_View"')  # and was called otherwise
     assert old != parts["schema.json"]
     (tmp_path / "student.skops").write_bytes(zipped({**parts, "schema.json": old}))

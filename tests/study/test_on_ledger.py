@@ -17,7 +17,7 @@ from collegium.errors import (
     StudyMismatchError,
 )
 from collegium.ledger.ledger import Ledger
-from collegium.pate.observer import Observer
+from collegium.runs.observer import Observer
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal

@@ -15,8 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from collegium.cli.main import main
 from collegium.data.tables import described
+from collegium.distillation.goal import BalancedAnswers
 from collegium.features import TabularEncoder
-from collegium.pate.students.goal import BalancedAnswers
 from collegium.study.student_file import student_bytes
 
 onnxruntime = pytest.importorskip("onnxruntime")

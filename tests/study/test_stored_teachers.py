@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from collegium.budgets import Budgets
 from collegium.errors import InputError, StudyMismatchError
-from collegium.pate.teachers.engines import Workers
 from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble
 from collegium.personalisation import Uniform
 from collegium.study.folder import StudyFolder
 from collegium.study.stored_teachers import StoredTeachers, fetch_teacher, store_teacher
+from collegium.workers.engines import Workers
 
 
 class CutOff(ClassifierMixin, BaseEstimator):

@@ -14,8 +14,8 @@ from sklearn.datasets import load_digits
 from collegium import load_student
 from collegium.errors import ConfigError, InputError, PrivacyWarning, StudyMismatchError
 from collegium.noise.sources import SeededNoise
-from collegium.pate.students.active_choice import ActiveChooser
-from collegium.pate.students.selection import query_order
+from collegium.pate.queries.active_choice import ActiveChooser
+from collegium.pate.queries.selection import query_order
 from collegium.study import stages as running
 from collegium.study.config import config_from, read_config
 from collegium.study.folder import StudyFolder
@@ -117,7 +117,7 @@ def test_coverage_follows_the_order_of_the_prepared_public_records_and_keeps_it(
     expected = query_order("coverage", PUBLIC / np.float32(255), seed=0)
     assert asked(result) == expected[:40].tolist()
     # Another machine that would round distances otherwise still goes on with the same order.
-    monkeypatch.setattr("collegium.pate.question_order.query_order", lambda *args: expected[::-1])
+    monkeypatch.setattr("collegium.pate.queries.order.query_order", lambda *args: expected[::-1])
     not_ended_yet(tmp_path / "study")
     assert asked(run_study(config, tmp_path / "study")) == asked(result)
     np.save(tmp_path / "study/vault/order.npy", expected[1:])
@@ -272,7 +272,7 @@ def test_records_that_cannot_be_compared_are_refused_before_anything_is_trained(
         column = "privacy"
         levels = {{ high = 8.0 }}
         [teachers]
-        model = "collegium.pate.students.graph.GraphStudent"
+        model = "collegium.distillation.graph.GraphStudent"
         n_teachers = 20
         [preprocessing]
         kind = "none"

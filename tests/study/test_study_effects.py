@@ -157,7 +157,7 @@ def test_a_student_that_cannot_predict_is_not_published(tmp_path, monkeypatch):
     def broken(self, X):
         raise ValueError("no prediction")
 
-    monkeypatch.setattr("collegium.pate.students.share_matching.ShareMatched.predict", broken)
+    monkeypatch.setattr("collegium.distillation.share_matching.ShareMatched.predict", broken)
     monkeypatch.setattr("collegium.pate.pipeline.PateRun.rehearse", lambda *_, **named: None)
     with pytest.raises(InputError, match="asked about public records"):
         run_study(study(tmp_path, student=SHARES), tmp_path / "out")

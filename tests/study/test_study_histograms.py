@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from collegium import load_student
 from collegium.errors import ConfigError, PrivacyWarning, StudyMismatchError
-from collegium.pate.observer import Observer
+from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
 from collegium.study.stages import run_study

@@ -29,11 +29,11 @@ from collegium.errors import (
     StudyMismatchError,
 )
 from collegium.noise.grid import GRID
-from collegium.pate.observer import Observer
 from collegium.pate.teachers.teacher import Teacher
 from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.pate.voting.pricing import LabelPricing
 from collegium.personalisation import PERSONALISATIONS
+from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.stages import plan_study, run_study
@@ -490,7 +490,7 @@ def wait_for(process, condition):
 def interrupted(process):
     os.killpg(process.pid, signal.SIGINT)
     output, errors = process.communicate(timeout=600)
-    lines = [line for line in errors.splitlines() if not line.startswith("warning:")]
+    lines = [line for line in errors.splitlines() if not line.startswith(("warning:", "["))]
     assert process.returncode == 130, errors
     assert len(lines) == 1 and lines[0].startswith("interrupted: nothing that was paid for is lost")
     assert output == ""

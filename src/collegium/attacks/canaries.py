@@ -15,12 +15,12 @@ from collegium.attacks.bounds import Guesses
 from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
 from collegium.errors import InputError, PrivacyWarning
-from collegium.pate.records import Records
 from collegium.pate.voting.affordable import answers_affordable
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.pricing import worst_case_pricing
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
+from collegium.runs.records import Records
 
 Floats = NDArray[np.float64]
 _OUTSIDE = 3.0  # how far outside canaries lie, in units of each feature's range

@@ -35,11 +35,11 @@ from collegium.attacks.listening import ListeningNoise
 from collegium.budgets import Budget
 from collegium.checks import check_choice, check_number, check_whole
 from collegium.data.tables import one_hot
+from collegium.distillation.supervised import RefittedStudent
 from collegium.errors import InputError
 from collegium.noise.sources import NoiseSource, SecureNoise
 from collegium.pate.memory import Memory
 from collegium.pate.pipeline import PateRun
-from collegium.pate.students.supervised import RefittedStudent
 from collegium.pate.voting.release import HISTOGRAM
 
 Floats = NDArray[np.float64]

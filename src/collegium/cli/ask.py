@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collegium.cli.asked_session import Standing
     from collegium.data.schema import Schema
     from collegium.ledger.places import Place
-    from collegium.pate.observer import Observer
+    from collegium.runs.observer import Observer
     from collegium.statistics.asked import Asked
     from collegium.statistics.planned import Plan
     from collegium.statistics.session import Statistics

@@ -12,7 +12,7 @@ from collegium.budgets import Budgets
 from collegium.errors import InputError
 from collegium.extremes import granting, part_of
 from collegium.ledger.places import Place, find_place
-from collegium.pate.observer import Observer
+from collegium.runs.observer import Observer
 from collegium.statistics.asked import Asked
 from collegium.statistics.ledgered import begin
 from collegium.statistics.session import Statistics

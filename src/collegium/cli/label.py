@@ -194,15 +194,15 @@ def label(
     from collegium.cli.progress import NoteObserver, watching
     from collegium.cli.vote_files import read_budgets, read_features, read_people, read_votes
     from collegium.data.datasets import sha256_of
+    from collegium.distillation.supervised import RefittedStudent
     from collegium.ledger.allowance import Allowance
     from collegium.ledger.places import find_place
     from collegium.noise.sources import SecureNoise, SeededNoise
     from collegium.pate.classifier import default_model
     from collegium.pate.ledgered import NO_PROMISE, LedgeredRun, require_mu, takes_the_whole
     from collegium.pate.pipeline import release as release_votes
-    from collegium.pate.question_order import random_order
+    from collegium.pate.queries.order import random_order
     from collegium.pate.settings import Account, Queries
-    from collegium.pate.students.supervised import RefittedStudent
     from collegium.pate.voting.affordable import refuse_unaffordable
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price

@@ -21,7 +21,7 @@ from rich.progress import (
 from rich.text import Text
 
 from collegium.cli.console import err
-from collegium.pate.observer import Observer
+from collegium.runs.observer import Observer
 
 _SILENT_S = 5.0
 _EVERY_S = 30.0

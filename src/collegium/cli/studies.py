@@ -29,7 +29,7 @@ from collegium.errors import InputError
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
-    from collegium.pate.quality import Quality
+    from collegium.evaluation.quality import Quality
     from collegium.study.config import StudyConfig
     from collegium.study.descent_result import DescentResult
     from collegium.study.result import StudyResult

@@ -15,7 +15,7 @@ One faint histogram for each public record, and a student that learns from all o
   Where that would leave fewer than twenty answers for each component, and of tables, more, or all.
 * **Students.** Least squares on the noisy histograms (where classes overlap), or a Gaussian process with a
   graph (where public records lie in clusters of a class), which is believed unless answers that it did
-  not see contradict it: :func:`~collegium.pate.students.held_out.choose_held_out`.
+  not see contradict it: :func:`~collegium.distillation.held_out.choose_held_out`.
 
 How each was found, with what else was tried: ``docs/results/pate-recipe.md``.
 """
@@ -31,9 +31,9 @@ from collegium.accounting.gaussian import gdp_mu
 from collegium.budgets import Budget
 from collegium.checks import check_choice, check_positive, check_whole
 from collegium.data.record_kinds import IMAGES, ROWS, TABLE
+from collegium.distillation.goal import ACCURACY, wants_balanced_votes
 from collegium.errors import InputError
-from collegium.pate.students.goal import ACCURACY, wants_balanced_votes
-from collegium.pate.students.selection import DOUBTFUL, RANDOM
+from collegium.pate.queries.selection import DOUBTFUL, RANDOM
 
 SHARD = 0.03
 """Records of a teacher, in units of classes · √S."""

@@ -26,6 +26,8 @@ from collegium.data.tables import (
     as_records,
     encode_classes,
 )
+from collegium.distillation.goal import ACCURACY
+from collegium.distillation.supervised import beliefs_of
 from collegium.errors import (
     InputError,
     LedgerError,
@@ -33,44 +35,37 @@ from collegium.errors import (
     NothingReleasedError,
     StudentError,
 )
-from collegium.parameters import Searchable
-from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
-from collegium.pate.classifier_settings import check_settings
-from collegium.pate.effects import (
-    Effects,
-    StudentAnswers,
-    measure_effects,
-    sensitive_teacher_effects,
-)
-from collegium.pate.from_python import (
-    NO_LIST,
-    ClassifierFace,
-    Warner,
-    check_ledger,
-    given_records,
-    one_each,
-    tell_of_fits_before,
-    warn_of_quality,
-)
-from collegium.pate.memory import Memory, TrainedTeachers
-from collegium.pate.pipeline import PateRun
-from collegium.pate.quality import (
+from collegium.evaluation.effects import Effects, StudentAnswers, measure_effects
+from collegium.evaluation.quality import (
     Quality,
     beliefs_about,
     judge_by_answers,
 )
-from collegium.pate.recipe import SAME, Recipe
+from collegium.parameters import Searchable
+from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
+from collegium.pate.classifier_settings import check_settings
+from collegium.pate.memory import Memory, TrainedTeachers
+from collegium.pate.pipeline import PateRun
+from collegium.pate.recipe import Recipe
 from collegium.pate.recipe_by_rule import chosen_recipe
-from collegium.pate.records import Records
 from collegium.pate.settings import Account, Queries
-from collegium.pate.students.goal import ACCURACY
-from collegium.pate.students.supervised import beliefs_of
-from collegium.pate.teachers.engines import Engine, running
-from collegium.pate.views import View
+from collegium.pate.teacher_effects import sensitive_teacher_effects
 from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Personalisation, as_personalisation
 from collegium.row_labels import refuse_other_order
+from collegium.runs.estimator_base import (
+    ClassifierFace,
+    check_ledger,
+    one_each,
+    tell_of_fits_before,
+    warn_of_quality,
+)
+from collegium.runs.fit_inputs import NO_LIST, given_records
+from collegium.runs.records import Records
+from collegium.runs.user_warnings import Warner
+from collegium.runs.views import SAME, View
+from collegium.workers.engines import Engine, running
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -156,9 +151,9 @@ class PATEClassifier(ClassifierFace):
         *public* shares of the classes, shape (n_classes,), and cost nobody anything. With the first, each
         teacher sees its own shard in these shares (:mod:`collegium.pate.teachers.class_balance`); with the
         second, the student is corrected until its mean belief in each class, over the public records,
-        is the class's share (:mod:`collegium.pate.students.share_matching`).
+        is the class's share (:mod:`collegium.distillation.share_matching`).
     goal : {"accuracy", "balanced", "auc"}
-        What the student is to be good at (:mod:`collegium.pate.students.goal`): to be right as often as
+        What the student is to be good at (:mod:`collegium.distillation.goal`): to be right as often as
         possible; to be right about each class alike, however frequent it is; or to put records in order. With
         the last two each teacher votes as if the classes of its shard were equally frequent, and the
         student's probabilities are of such classes, unless ``student_class_shares`` are given.
@@ -178,7 +173,7 @@ class PATEClassifier(ClassifierFace):
         Parallel training, as in joblib.
     engine : str or Engine, optional
         Where teachers are trained and asked: ``"local"``, ``"dask"``, ``"ray"``, another joblib backend, or
-        an :class:`~collegium.pate.teachers.engines.Engine` with its own number of workers. Default: the
+        an :class:`~collegium.workers.engines.Engine` with its own number of workers. Default: the
         joblib backend that is active (``with joblib.parallel_config("threading"): …``).
     verbose : int, default=0
         Progress messages of training and voting, as in joblib.
@@ -564,7 +559,7 @@ class PATEClassifier(ClassifierFace):
         groups: ArrayLike | None = None,
         y_public: ArrayLike | None = None,
     ) -> Effects:
-        """Tabulate what the budgets did to classes and groups; see :mod:`collegium.pate.effects`.
+        """Tabulate what the budgets did to classes and groups; see :mod:`collegium.evaluation.effects`.
 
         Parameters
         ----------
@@ -616,7 +611,7 @@ class PATEClassifier(ClassifierFace):
         Returns
         -------
         DataFrame
-            See :func:`collegium.pate.effects.sensitive_teacher_effects`. **Sensitive.**
+            See :func:`collegium.pate.teacher_effects.sensitive_teacher_effects`. **Sensitive.**
 
         Raises
         ------

@@ -16,7 +16,6 @@ from collegium.ledger.ledger import Left
 from collegium.ledger.limits import Cost
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.recipe import Recipe
-from collegium.pate.records import Records
 from collegium.pate.voting.composition import replay
 from collegium.pate.voting.labelling import Outcome
 from collegium.pate.voting.noisy_maxima import Aggregator
@@ -24,6 +23,7 @@ from collegium.pate.voting.pricing import LabelPricing, WorstCasePricing
 from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.personalisation.bins import too_many
 from collegium.personalisation.electorate import Electorate
+from collegium.runs.records import Records
 
 NO_PROMISE = (
     "a data-dependent guarantee is a statement about one data set, and no budget that a ledger could count: "

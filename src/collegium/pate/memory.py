@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
-from collegium.pate.teachers.engines import Workers
 from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.labelling import Journal, Labels
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.electorate import Electorate
+from collegium.workers.engines import Workers
 
 Ensemble = TypeVar("Ensemble", bound=TeacherEnsemble)
 

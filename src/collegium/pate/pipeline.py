@@ -1,7 +1,7 @@
 """The one pipeline of PATE: plan, rehearsal, teachers, votes, labels, student.
 
 The estimator, studies (in memory and streamed), votes from elsewhere, audits and reproductions are thin faces
-of it: they hand over a :class:`~collegium.pate.recipe.Recipe`, :class:`~collegium.pate.records.Records`, a
+of it: they hand over a :class:`~collegium.pate.recipe.Recipe`, :class:`~collegium.runs.records.Records`, a
 :class:`~collegium.pate.memory.Memory` and an observer. Everything that decides on a result is in the first
 two, and every random number but the privacy noise follows from the recipe's seed.
 """
@@ -21,23 +21,19 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.data.tables import one_hot, stack_rows, take_rows
+from collegium.distillation.goal import answering_as_voted, wants_balanced_votes
+from collegium.distillation.share_matching import match_shares, require_probabilities
+from collegium.distillation.supervised import RefittedStudent, fit_released
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import NoiseSource
 from collegium.pate.memory import Memory
-from collegium.pate.observer import Observer
-from collegium.pate.question_order import check_order, chooser_of, order_of_asking
+from collegium.pate.queries.order import check_order, chooser_of, order_of_asking
 from collegium.pate.recipe import Recipe
-from collegium.pate.records import LendWorkers, Records, Teaching
 from collegium.pate.rehearsal import rehearse_student, rehearse_teacher, try_student
 from collegium.pate.settings import Account, Queries
-from collegium.pate.students.goal import answering_as_voted, wants_balanced_votes
-from collegium.pate.students.share_matching import match_shares, require_probabilities
-from collegium.pate.students.supervised import RefittedStudent, fit_released
-from collegium.pate.students.targets import released_targets
 from collegium.pate.teachers.class_balance import rows_in_shares
-from collegium.pate.teachers.engines import Workers
-from collegium.pate.views import View, fitted_view
+from collegium.pate.teaching import LendWorkers, Teaching
 from collegium.pate.voting.affordable import refuse_unaffordable
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import QueryChooser
@@ -46,11 +42,16 @@ from collegium.pate.voting.labelling import LabellingJob, Labels
 from collegium.pate.voting.price_choice import ChosenPrice, choose_price
 from collegium.pate.voting.pricing import LabelPricing, pricing_for
 from collegium.pate.voting.release import HISTOGRAM
+from collegium.pate.voting.targets import released_targets
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.assignment import check_assignment
 from collegium.personalisation.bins import said_of
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
+from collegium.runs.observer import Observer
+from collegium.runs.records import Records
+from collegium.runs.views import View, fitted_view
+from collegium.workers.engines import Workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,8 @@ class PateRun:
         ``with lend_workers() as workers:`` lends those who train and ask; default: this process.
     verbose : int
         Of training, as in joblib.
+    teaching : type
+        How teachers learn from these records: in memory, unless they are streamed.
 
     Attributes
     ----------
@@ -133,6 +136,7 @@ class PateRun:
         observer: Observer | None = None,
         lend_workers: LendWorkers = _alone,
         verbose: int = 0,
+        teaching: type[Teaching] = Teaching,
     ) -> None:
         self.recipe = recipe
         self.granted = records.budgets
@@ -144,6 +148,7 @@ class PateRun:
         self.observer = Observer() if observer is None else observer
         self._lend_workers = lend_workers
         self._verbose = verbose
+        self._kind_of_teaching = teaching
         self.plan: Plan = recipe.personalisation.plan_for(records.budgets, recipe.n_teachers)
         large = self.plan.large_deltas()
         if large:
@@ -292,7 +297,7 @@ class PateRun:
         records : Records
             Whose private ones are learnt; the run's, but in an audit.
         """
-        return records.votes(self._teaching(X_asked))
+        return self._teaching(X_asked).votes(records)
 
     def votes_of(self, numbers: Sequence[int]) -> NDArray[np.int32]:
         """Let some teachers vote on the public records, trained before if the memory lacks them.
@@ -304,10 +309,10 @@ class PateRun:
         ndarray of int32, shape (n_public, n_numbers)
             Class numbers, -1 for abstentions.
         """
-        return self.records.votes_of(self._teaching(self.X_asked), numbers)
+        return self._teaching(self.X_asked).votes_of(self.records, numbers)
 
     def _teaching(self, X_asked: Any) -> Teaching:
-        return Teaching(
+        return self._kind_of_teaching(
             self.recipe,
             self.plan,
             self.teachers_view,

@@ -13,23 +13,23 @@ from sklearn.base import clone
 
 from collegium.checks import shown
 from collegium.data.class_shares import as_class_shares
+from collegium.distillation.goal import ACCURACY, check_goal, wants_balanced_votes
+from collegium.distillation.supervised import require_comparable
 from collegium.errors import InputError
+from collegium.models.balanced import balanced
 from collegium.models.batched import BatchedEstimator, check_teachers_at_once
 from collegium.models.classifiers import check_classifier
 from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
+from collegium.pate.queries.active_choice import require_beliefs
+from collegium.pate.queries.selection import ACTIVE, CHOSEN
 from collegium.pate.settings import Account, Queries
-from collegium.pate.students.active_choice import require_beliefs
-from collegium.pate.students.goal import ACCURACY, check_goal, wants_balanced_votes
-from collegium.pate.students.selection import ACTIVE, CHOSEN
-from collegium.pate.students.supervised import require_comparable
-from collegium.pate.teachers.balanced import balanced
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import check_choosing
 from collegium.pate.voting.price_choice import check_price
 from collegium.pate.voting.release import check_release
 from collegium.personalisation import Personalisation, Weighting
+from collegium.runs.views import SAME
 
-SAME = "same"
 #: What messages call the parts of a recipe; a study's file calls them by its own keys.
 NAMES = {
     name: name
@@ -71,7 +71,7 @@ class Recipe:
     teacher_class_shares, student_class_shares : mapping, array-like or None
         Public shares of the classes.
     goal : {"accuracy", "balanced", "auc"}
-        What the student is to be good at: :mod:`collegium.pate.students.goal`. With ``balanced`` and ``auc``
+        What the student is to be good at: :mod:`collegium.distillation.goal`. With ``balanced`` and ``auc``
         :attr:`teacher` is made one whose votes are balanced.
     seed : int
         Public randomness: assignment of owners (keyed by its decimal digits), training (as it is), order

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from collegium.models.catalogue import build_model, build_preprocessing
 from collegium.pate.by_rule import VoteChoice
-from collegium.pate.catalogue import build_model, build_preprocessing
-from collegium.pate.recipe import SAME, Recipe
+from collegium.pate.recipe import Recipe
 from collegium.pate.settings import Queries
 from collegium.pate.voting.aggregators import aggregator_from
+from collegium.runs.views import SAME
 
 FEW_COMPONENTS = 50
 """Where a choice leaves their number open."""

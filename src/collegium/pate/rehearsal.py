@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from collegium.data.tables import take_rows
+from collegium.distillation.share_matching import match_shares
+from collegium.distillation.supervised import beliefs_of, fit_released
 from collegium.errors import CollegiumError, InputError, counted
 from collegium.models.batched import BatchedEstimator
 from collegium.models.trial import one_line_about
-from collegium.pate.students.share_matching import match_shares
-from collegium.pate.students.supervised import beliefs_of, fit_released
 from collegium.pate.teachers.teacher import train_teacher, train_teachers
 
 Rows = NDArray[np.intp]

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from collegium.accounting.renyi import CONVERSIONS, DEFAULT_ORDERS, SEED_ORDERS, validate_orders
 from collegium.budgets import DEFAULT_DELTA
 from collegium.parameters import Settings, setting
-from collegium.pate.students.selection import QUERY_ORDERS, RANDOM
-from collegium.pate.students.targets import METHODS
+from collegium.pate.queries.selection import QUERY_ORDERS, RANDOM
 from collegium.pate.voting.pricing import GUARANTEES, PRICES
 from collegium.pate.voting.release import LABELS, RELEASES
+from collegium.pate.voting.targets import METHODS
 
 _ORDERS = {"wide": DEFAULT_ORDERS, "seeds": SEED_ORDERS}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from collegium.data.record_kinds import IMAGES
-from collegium.pate.catalogue import build_preprocessing
+from collegium.models.catalogue import build_preprocessing
 from collegium.pate.recipe_by_rule import FEW_COMPONENTS
 from collegium.planner.facts import Facts
 from collegium.sgd.by_rule import USUAL_VIEW

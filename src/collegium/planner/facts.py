@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.data.record_kinds import kind_of_records
+from collegium.distillation.goal import ACCURACY
 from collegium.errors import InputError
-from collegium.pate.students.goal import ACCURACY
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
 from collegium.sgd.by_rule import signal

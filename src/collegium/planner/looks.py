@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from collegium.models.features.kernel_components import KernelComponents
 from collegium.models.trial import one_line_about
-from collegium.pate.views import View, fitted_view
+from collegium.runs.views import View, fitted_view
 from collegium.sgd.settings import MOST_COMPONENTS
 
 

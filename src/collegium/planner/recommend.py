@@ -17,11 +17,10 @@ from collegium.checks import is_number
 from collegium.data.class_shares import as_class_shares
 from collegium.data.record_kinds import IMAGES, TABLE
 from collegium.data.tables import as_records
+from collegium.distillation.goal import ACCURACY
 from collegium.errors import InputError
 from collegium.extremes import apart
 from collegium.pate.classifier import PATEClassifier
-from collegium.pate.from_python import one_each
-from collegium.pate.students.goal import ACCURACY
 from collegium.planner.candidates import Candidate, Sections, direct
 from collegium.planner.expected import (
     MEASURES,
@@ -34,6 +33,7 @@ from collegium.planner.facts import LABELS, Facts
 from collegium.planner.rehearsal import NO_NOISE, DescentRehearsal, Rehearsed
 from collegium.planner.stand_ins import ENOUGH, stand_ins
 from collegium.planner.votes import rehearse_votes, votes
+from collegium.runs.estimator_base import one_each
 from collegium.sgd.classifier import DPSGDClassifier
 from collegium.sgd.run import RELATIONS
 

@@ -23,14 +23,14 @@ from threadpoolctl import threadpool_limits
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
-from collegium.pate.quality import measure_quality
-from collegium.pate.records import Records
-from collegium.pate.students.gaussian_process import OnSameRecords
-from collegium.pate.students.goal import AUC, BALANCED, believed_shares
-from collegium.pate.students.supervised import beliefs_of
+from collegium.distillation.gaussian_process import OnSameRecords
+from collegium.distillation.goal import AUC, BALANCED, believed_shares
+from collegium.distillation.supervised import beliefs_of
+from collegium.evaluation.quality import measure_quality
 from collegium.planner.facts import Facts
 from collegium.planner.looks import Looks
 from collegium.planner.stand_ins import StandIns, completed, public_model
+from collegium.runs.records import Records
 from collegium.sgd.by_rule import noise_of, signal, with_components
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.run import DescentRecipe, DescentRun

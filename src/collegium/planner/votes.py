@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
+from collegium.distillation.supervised import beliefs_of
 from collegium.errors import InputError
+from collegium.models.catalogue import build_model
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, signal, votes_by_rule
-from collegium.pate.catalogue import build_model
 from collegium.pate.pipeline import PateRun
-from collegium.pate.recipe import SAME, Recipe
-from collegium.pate.records import Records
+from collegium.pate.queries.selection import RANDOM
+from collegium.pate.recipe import Recipe
 from collegium.pate.settings import Queries
-from collegium.pate.students.selection import RANDOM
-from collegium.pate.students.supervised import beliefs_of
 from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import as_personalisation
 from collegium.planner.candidates import VOTES, Candidate, Sections
@@ -25,6 +24,8 @@ from collegium.planner.facts import Facts
 from collegium.planner.looks import Looks
 from collegium.planner.rehearsal import Rehearsed, scored
 from collegium.planner.stand_ins import StandIns
+from collegium.runs.records import Records
+from collegium.runs.views import SAME
 
 _MOST_RECORDS = 60_000
 """Records that are made up for a rehearsal, at most: with more, teachers have less each."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from collegium.pate.effects import Effects
+from collegium.evaluation.effects import Effects
 from collegium.report.numbers import count, interval, plain, share
 
 

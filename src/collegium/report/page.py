@@ -10,9 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from collegium.accounting.statement import FALSE_ALARMS, GroupSpending
+from collegium.distillation.goal import ACCURACY, AUC, BALANCED
 from collegium.errors import InputError
-from collegium.pate.quality import Quality
-from collegium.pate.students.goal import ACCURACY, AUC, BALANCED
+from collegium.evaluation.quality import Quality
 from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.report import words
 from collegium.report.effect_rows import as_context

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from collegium.accounting.statement import PrivacyStatement
-from collegium.pate.effects import Effects
-from collegium.pate.quality import Quality
+from collegium.evaluation.effects import Effects
+from collegium.evaluation.quality import Quality
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.plan import Plan
 

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from collegium.accounting.statement import PrivacyStatement
-from collegium.pate.effects import Effects
+from collegium.evaluation.effects import Effects
 from collegium.plain_text import in_a_row
 from collegium.report import words
 from collegium.report.answer_plot import MOST_DRAWN, answer_figure

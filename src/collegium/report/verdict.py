@@ -10,7 +10,7 @@ from collegium.accounting.statement import (
     budget_and_cost,
     percent_spent,
 )
-from collegium.pate.quality import Quality
+from collegium.evaluation.quality import Quality
 from collegium.report.numbers import count, down, up, up_of_down
 from collegium.report.report_data import PageData, ReportData
 from collegium.report.words import KEPT_IN_VAULT

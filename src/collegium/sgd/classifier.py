@@ -12,27 +12,27 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets
 from collegium.checks import check_truth
 from collegium.data.tables import encode_classes
-from collegium.errors import InputError
-from collegium.models.trial import one_line_about
-from collegium.pate.from_python import (
-    NO_LIST,
-    ClassifierFace,
-    given_records,
-    one_each,
-    warn_of_quality,
-)
-from collegium.pate.quality import STARTED, Quality, judge_by_itself, measure_quality, of_a_model
-from collegium.pate.recipe import SAME
-from collegium.pate.records import Records
-from collegium.pate.students.goal import (
+from collegium.distillation.goal import (
     ACCURACY,
     BALANCED,
     answering,
     check_goal,
     without_goal,
 )
-from collegium.pate.students.supervised import beliefs_of
-from collegium.pate.views import View, fitted_view
+from collegium.distillation.supervised import beliefs_of
+from collegium.errors import InputError
+from collegium.evaluation.quality import (
+    STARTED,
+    Quality,
+    judge_by_itself,
+    measure_quality,
+    of_a_model,
+)
+from collegium.models.trial import one_line_about
+from collegium.runs.estimator_base import ClassifierFace, one_each, warn_of_quality
+from collegium.runs.fit_inputs import NO_LIST, given_records
+from collegium.runs.records import Records
+from collegium.runs.views import SAME, View, fitted_view
 from collegium.sgd.face import AUTO, Answering, DescentFace
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.progress import OnStep
@@ -97,7 +97,7 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         The public list of classes. Default: those that occur in ``y``, which the guarantee then does not
         cover: ``privacy_`` says so, and a :class:`~collegium.PrivacyWarning` is given.
     goal : {"accuracy", "balanced", "auc"}
-        What the model is to be good at (:mod:`collegium.pate.students.goal`): to be right as often as
+        What the model is to be good at (:mod:`collegium.distillation.goal`): to be right as often as
         possible; to be right about each class alike, however frequent it is (its probabilities are held
         against the shares that it believes in over the public records, which it needs); or to put records
         in order. Steps and probabilities are the same, and so is the cost.

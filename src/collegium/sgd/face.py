@@ -23,19 +23,20 @@ from collegium.data.record_kinds import kind_of_records
 from collegium.data.tables import as_records, take_rows
 from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
 from collegium.extremes import apart, granting, part_of
+from collegium.models.catalogue import build_preprocessing
 from collegium.parameters import settings_of
-from collegium.pate.catalogue import build_preprocessing
-from collegium.pate.classifier_settings import check_running, seed_of
-from collegium.pate.from_python import (
-    Face,
-    Given,
-    check_ledger,
-    frames_to_user,
-    tell_of_fits_before,
-)
-from collegium.pate.views import View
 from collegium.personalisation.bins import few_budgets
 from collegium.personalisation.descent_plan import DescentPlan
+from collegium.runs.estimator_base import (
+    Face,
+    check_ledger,
+    check_running,
+    seed_of,
+    tell_of_fits_before,
+)
+from collegium.runs.fit_inputs import Given
+from collegium.runs.user_warnings import frames_to_user
+from collegium.runs.views import View
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import USUAL_VIEW, mostly_noise, noise_of
 from collegium.sgd.linear_model import as_rows, linear_model

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from collegium.pate.from_python import Warner
 from collegium.personalisation.descent_plan import DescentPlan
+from collegium.runs.user_warnings import Warner
 from collegium.sgd.optimiser import State
 from collegium.sgd.steadiness import Steadiness
 

@@ -18,8 +18,10 @@ from sklearn.metrics import r2_score
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets
 from collegium.checks import check_truth, is_number, shown
 from collegium.errors import WHERE, InputError, RecordError
-from collegium.pate.from_python import checked_weights, frames_to_user, given_records, one_each
 from collegium.row_labels import refuse_other_order
+from collegium.runs.estimator_base import checked_weights, one_each
+from collegium.runs.fit_inputs import given_records
+from collegium.runs.user_warnings import frames_to_user
 from collegium.sgd.face import AUTO, DescentFace
 from collegium.sgd.progress import OnStep
 from collegium.sgd.settings import Descent

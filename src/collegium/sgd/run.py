@@ -1,7 +1,7 @@
 """The one pipeline of direct training: plan, features, charged and noisy steps, a model.
 
 The estimators, studies, the audit and reproductions are thin faces of it: they hand over a
-:class:`DescentRecipe`, :class:`~collegium.pate.records.Records` and a
+:class:`DescentRecipe`, :class:`~collegium.runs.records.Records` and a
 :class:`~collegium.sgd.memory.DescentMemory`. Everything that decides on the result is in the first two; the
 coins of a sample and the noise come from the operating system.
 """
@@ -24,13 +24,13 @@ from collegium.budgets import Budgets
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
-from collegium.pate.from_python import frames_to_user
-from collegium.pate.observer import Observer
-from collegium.pate.records import Records
-from collegium.pate.views import View, fitted_view
 from collegium.personalisation.bins import few_budgets, said_of
 from collegium.personalisation.descent_plan import DescentPlan
 from collegium.personalisation.rates import plan_descent
+from collegium.runs.observer import Observer
+from collegium.runs.records import Records
+from collegium.runs.user_warnings import frames_to_user
+from collegium.runs.views import View, fitted_view
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import curvature, learning_rate, with_components
 from collegium.sgd.filtered import Filtered

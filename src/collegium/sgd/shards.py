@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from collegium.errors import CollegiumError, InputError
 from collegium.models.threads import in_threads
-from collegium.pate.teachers.engines import Workers
-from collegium.pate.teachers.parcels import Lent, Veiled
-from collegium.pate.teachers.rounds import run_in_rounds
 from collegium.sgd.grid import Integers
 from collegium.sgd.linear_sums import Block, Terms, lengths_of, owners_together
 from collegium.sgd.losses import Loss
 from collegium.sgd.sampling import Sample
+from collegium.workers.engines import Workers
+from collegium.workers.opaque_payload import Lent, Veiled
+from collegium.workers.rounds import run_in_rounds
 
 Floats = NDArray[np.float64]
 Records = NDArray[np.void]

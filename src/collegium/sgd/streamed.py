@@ -20,12 +20,12 @@ from collegium.data.sharding.disk import disk_trouble, private_folder, read_json
 from collegium.data.sharding.owner_shards import each_owner_shard, number_of_shards, write_private
 from collegium.durable import sync
 from collegium.errors import InputError
-from collegium.pate.teachers.engines import Workers
-from collegium.pate.views import View
+from collegium.runs.views import View
 from collegium.sgd.linear_model import as_rows
 from collegium.sgd.linear_sums import to_features
 from collegium.sgd.run import DescentRun
 from collegium.sgd.shards import Records, ShardFiles, ShardSums, in_order, record_type, rows_of
+from collegium.workers.engines import Workers
 
 _FORMAT = 1
 _CHUNK = 16_384  # records that are seen as floats at a time

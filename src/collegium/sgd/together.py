@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.pate.students.supervised import fit_released
+from collegium.distillation.supervised import fit_released
 
 _DRAWS = 5
 

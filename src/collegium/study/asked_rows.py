@@ -22,7 +22,7 @@ from collegium.data.schema_arrays import n_rows, series_of
 from collegium.data.schema_column import NUMBER, WHOLE
 from collegium.data.sharding.source import ParquetSource
 from collegium.errors import InputError
-from collegium.pate.observer import Observer
+from collegium.runs.observer import Observer
 from collegium.study.first_steps.levels import read_levels
 from collegium.study.policy_file import read_policy
 

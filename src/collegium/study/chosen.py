@@ -18,10 +18,10 @@ from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Left
-from collegium.pate.observer import Observer
 from collegium.planner.expected import MEASURES
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import Recommendation, recommend_from
+from collegium.runs.observer import Observer
 from collegium.sgd.ledgered import DescentSpending, allow
 from collegium.study.config import StudyConfig, config_from, read_config
 from collegium.study.folder import StudyFolder

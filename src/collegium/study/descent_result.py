@@ -9,8 +9,8 @@ import numpy as np
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.data.class_shares import as_class_shares
-from collegium.pate.effects import Effects, StudentAnswers, effects_of
-from collegium.pate.quality import (
+from collegium.evaluation.effects import Effects, StudentAnswers, effects_of
+from collegium.evaluation.quality import (
     PUBLIC,
     STARTED,
     TEST,

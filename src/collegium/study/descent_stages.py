@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Neighbours
 from collegium.errors import InputError
 from collegium.models.trial import one_line_about
-from collegium.pate.observer import Observer
-from collegium.pate.records import Records
 from collegium.report.descent_page import render_descent
+from collegium.runs.observer import Observer
+from collegium.runs.records import Records
 from collegium.sgd.account import DescentAccount
 from collegium.sgd.by_rule import mostly_noise
 from collegium.sgd.face import start_from_public
@@ -42,7 +42,7 @@ from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import StudyLedger, begin_study
 from collegium.study.result import notes_on_test_records
 from collegium.study.sections import FROM_LABELS
-from collegium.study.streaming import StreamedStudyData
+from collegium.study.streaming import StreamedStudyData, streamed_summands
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
@@ -233,7 +233,7 @@ def _summands(planned: PlannedDescent, folder: StudyFolder) -> Iterator[Summands
     is_here = config.run.engine == "local"
     with contextlib.ExitStack() as stack:
         workers = None if is_here else stack.enter_context(config.engine().running())
-        yield stack.enter_context(records.summands(run, folder.vault / _SHARDS, workers))
+        yield stack.enter_context(streamed_summands(records, run, folder.vault / _SHARDS, workers))
 
 
 def _as_kept(run: DescentRun, memory: FolderDescentMemory) -> Learnt:

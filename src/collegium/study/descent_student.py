@@ -9,12 +9,12 @@ import numpy as np
 
 from collegium.data.class_shares import as_class_shares
 from collegium.data.tables import one_hot, stack_rows
+from collegium.distillation.goal import BALANCED, answering
+from collegium.distillation.share_matching import match_shares
+from collegium.distillation.supervised import beliefs_of
 from collegium.models.trial import one_line_about
 from collegium.pate.rehearsal import rehearse_student
-from collegium.pate.students.goal import BALANCED, answering
-from collegium.pate.students.share_matching import match_shares
-from collegium.pate.students.supervised import beliefs_of
-from collegium.pate.views import View, fitted_view
+from collegium.runs.views import View, fitted_view
 from collegium.sgd.by_rule import noise_of
 from collegium.sgd.run import DescentRun
 from collegium.sgd.together import choose, taught_by_beliefs

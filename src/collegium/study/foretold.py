@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from collegium.durable import write_durably
+from collegium.evaluation.quality import TEST, Quality
 from collegium.json_files import read_json
-from collegium.pate.quality import TEST, Quality
 from collegium.planner.expected import MEASURES, Expected
 from collegium.study.folder import StudyFolder
 

@@ -21,9 +21,9 @@ from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.names import as_names
 from collegium.pate.ledgered import LedgeredRun
-from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun
 from collegium.pate.voting.pricing import WorstCasePricing
+from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.kept import FolderMemory

@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 
 from collegium.data.column_types import NUMBER, kind_of
+from collegium.distillation.goal import require_beliefs_for
+from collegium.distillation.share_matching import require_probabilities
 from collegium.errors import InputError
+from collegium.models.catalogue import build_model, build_preprocessing
 from collegium.models.classifiers import check_classifier
-from collegium.pate.catalogue import build_model, build_preprocessing
-from collegium.pate.recipe import SAME, Recipe, seeded
-from collegium.pate.students.goal import require_beliefs_for
-from collegium.pate.students.share_matching import require_probabilities
+from collegium.pate.recipe import Recipe, seeded
+from collegium.runs.views import SAME
 from collegium.sgd.run import DescentRecipe
 from collegium.sgd.settings import WHITENING
 from collegium.study.config import StudyConfig

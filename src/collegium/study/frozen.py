@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from collegium.pate.students.goal import ACCURACY, wants_balanced_votes
-from collegium.pate.students.selection import ACTIVE, RANDOM
+from collegium.distillation.goal import ACCURACY, wants_balanced_votes
+from collegium.pate.queries.selection import ACTIVE, RANDOM
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.release import LABELS
 from collegium.study.config import StudyConfig

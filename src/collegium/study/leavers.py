@@ -14,7 +14,7 @@ from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError, PrivacyWarning
 from collegium.json_files import number_as_json, read_json
 from collegium.names import spelling
-from collegium.pate.records import Records
+from collegium.runs.records import Records
 from collegium.study.folder import StudyFolder
 from collegium.study.pieces import LEAVERS
 from collegium.study.sealing import read_key

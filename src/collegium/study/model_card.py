@@ -9,8 +9,8 @@ import pandas as pd
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.data.tables import described
-from collegium.pate.quality import Quality
-from collegium.pate.students.goal import ACCURACY, BALANCED
+from collegium.distillation.goal import ACCURACY, BALANCED
+from collegium.evaluation.quality import Quality
 from collegium.report.numbers import clean, count
 from collegium.study.config import StudyConfig
 from collegium.study.descent_result import DescentResult

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from collegium.json_files import read_json
-from collegium.pate.observer import Observer
+from collegium.runs.observer import Observer
 from collegium.study.folder import StudyFolder
 
 

@@ -23,8 +23,8 @@ from collegium.ledger.ledger import Ledger, Left
 from collegium.ledger.limits import DELTA_0_SHARE, Cost
 from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, elsewhere, find_place
 from collegium.pate.ledgered import LedgeredRun, MakeRun, allow
-from collegium.pate.observer import Observer
 from collegium.pate.recipe import Recipe
+from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.pieces import KEPT_ALLOWANCE, KEPT_CODES, LEARNT

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from collegium.distillation.goal import BalancedAnswers
 from collegium.errors import InputError
-from collegium.pate.students.goal import BalancedAnswers
 from collegium.study.student_file import StoredStudent
 
 

@@ -11,9 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.statement import PrivacyStatement
-from collegium.pate.effects import Effects, StudentAnswers, measure_effects
-from collegium.pate.pipeline import Released
-from collegium.pate.quality import (
+from collegium.evaluation.effects import Effects, StudentAnswers, measure_effects
+from collegium.evaluation.quality import (
     PUBLIC,
     TEST,
     Quality,
@@ -22,6 +21,7 @@ from collegium.pate.quality import (
     judge_by_answers,
     measure_quality,
 )
+from collegium.pate.pipeline import Released
 from collegium.pate.recipe import Recipe
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.history import spending_history

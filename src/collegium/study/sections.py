@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
+from collegium.distillation.goal import ACCURACY, GOALS
 from collegium.parameters import Setting, Settings, same_as, setting, settings_of
 from collegium.pate.settings import Account, Queries
-from collegium.pate.students.goal import ACCURACY, GOALS
 from collegium.pate.voting.aggregators import AGGREGATORS, InteractiveGNMax
 from collegium.personalisation import (
     PERSONALISATIONS,

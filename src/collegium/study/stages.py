@@ -8,15 +8,16 @@ from typing import Any
 
 from collegium.errors import NothingReleasedError
 from collegium.models.trial import one_line_about
-from collegium.pate.effects import sensitive_teacher_effects
 from collegium.pate.ledgered import LedgeredRun
-from collegium.pate.observer import Observer
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.recipe import Recipe
-from collegium.pate.records import Records
+from collegium.pate.teacher_effects import sensitive_teacher_effects
+from collegium.pate.teaching import Teaching
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.plain_text import csv_for_people
 from collegium.report.page import render_report
+from collegium.runs.observer import Observer
+from collegium.runs.records import Records
 from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
@@ -34,6 +35,7 @@ from collegium.study.result import (
     notes_on_test_records,
     report_data,
 )
+from collegium.study.streaming import StreamedStudyData, StreamedTeaching
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.study_data import StudyData
 from collegium.study.terms import kept_price
@@ -56,7 +58,19 @@ def plan_study(
         own = is_its_own(folder, config, data)
         memory = FolderMemory(folder, own)
         data = planned_as_begun(folder if own else None, data)
-    return PateRun(recipe_of(config), data, memory, observer, config.engine().running)
+    return _run_of(config, recipe_of(config), data, memory, observer)
+
+
+def _run_of(
+    config: StudyConfig,
+    recipe: Recipe,
+    records: Records,
+    memory: FolderMemory | None,
+    observer: Observer | None,
+) -> PateRun:
+    teaching = StreamedTeaching if isinstance(records, StreamedStudyData) else Teaching
+    lend_workers = config.engine().running
+    return PateRun(recipe, records, memory, observer, lend_workers, teaching=teaching)
 
 
 def plan_on_ledger(
@@ -80,7 +94,7 @@ def plan_on_ledger(
 
     def make(recipe: Recipe, records: Records) -> PateRun:
         records = planned_as_begun(folder if own else None, records)
-        return PateRun(recipe, records, memory, observer, config.engine().running)
+        return _run_of(config, recipe, records, memory, observer)
 
     recipe = recipe_of(config)
     ledger = on_ledger(config, recipe, data, make, folder if own else None, observer)

@@ -14,7 +14,7 @@ from collegium.checks import listed, nearest
 from collegium.data.schema import Schema
 from collegium.errors import ConfigError
 from collegium.extremes import granting, part_of
-from collegium.pate.observer import Observer
+from collegium.runs.observer import Observer
 from collegium.statistics.asked import Asked
 from collegium.statistics.language import parse_question
 from collegium.statistics.session import CALIBRATED

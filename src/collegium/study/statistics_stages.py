@@ -14,9 +14,9 @@ from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Policy
 from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance
-from collegium.pate.observer import Observer
 from collegium.plain_text import csv_for_people
 from collegium.report.statistics_page import StatisticsReport, render_statistics
+from collegium.runs.observer import Observer
 from collegium.statistics.asked import Asked
 from collegium.statistics.ledgered import StatisticsSpending, relation_on
 from collegium.statistics.settings import Asking

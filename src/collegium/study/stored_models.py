@@ -22,26 +22,26 @@ _MOVED = {
     "collegium.teachers.ridge": "collegium.models.closed_form.ridge",
     "collegium.teachers.tabular": "collegium.models.closed_form.tabular",
     "collegium.teachers": "collegium.pate.teachers",
-    "collegium.students.neighbours": "collegium.pate.students.nearest",
+    "collegium.students.neighbours": "collegium.distillation.nearest",
     "collegium.neural.memory": "collegium.models.neural.device_memory",
-    "collegium.students.fitted": "collegium.pate.students.fitted_student",
-    "collegium.students.neural": "collegium.pate.students.neural_student",
-    "collegium.students": "collegium.pate.students",
+    "collegium.students.fitted": "collegium.distillation.fitted_student",
+    "collegium.students.neural": "collegium.distillation.neural_student",
+    "collegium.students": "collegium.distillation",
     "collegium.features": "collegium.models.features",
     "collegium.preprocessing.tabular": "collegium.models.preprocessing.tabular_encoder",
     "collegium.preprocessing": "collegium.models.preprocessing",
     "collegium.neural.classifier": "collegium.models.neural.neural_classifier",
-    "collegium.students.base": "collegium.pate.students.semi_supervised",
+    "collegium.students.base": "collegium.distillation.semi_supervised",
     "collegium.neural.fitted": "collegium.models.neural.trained_network",
     "collegium.neural": "collegium.models.neural",
 }
 #: Classes that have another name since, by where they are now.
 _RENAMED = {
-    ("collegium.pate.students.regression", "_View"): "_Columns",
+    ("collegium.distillation.regression", "_View"): "_Columns",
     ("collegium.models.closed_form.tabular", "_View"): "_Weighting",
-    ("collegium.pate.students.nearest", "Neighbours"): "NearestRecords",
+    ("collegium.distillation.nearest", "Neighbours"): "NearestRecords",
     ("collegium.models.neural.recipes", "Recipe"): "TrainingRecipe",
-    ("collegium.pate.students.released", "Released"): "ReleasedAnswers",
+    ("collegium.distillation.released", "Released"): "ReleasedAnswers",
 }
 
 
@@ -51,7 +51,7 @@ def where_now(module: str, name: str) -> tuple[str, str]:
     Examples
     --------
     >>> where_now("collegium.students.graph", "GraphStudent")
-    ('collegium.pate.students.graph', 'GraphStudent')
+    ('collegium.distillation.graph', 'GraphStudent')
     """
     for before in sorted(_MOVED, key=len, reverse=True):
         if module == before or module.startswith(f"{before}."):

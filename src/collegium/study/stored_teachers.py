@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from collegium.durable import private_folder
-from collegium.pate.catalogue import keep_checkpoints
+from collegium.models.catalogue import keep_checkpoints
 from collegium.pate.memory import Ensemble, TrainedTeachers
-from collegium.pate.teachers.engines import Workers
 from collegium.pate.teachers.ensemble import Teacher
 from collegium.study.folder import StudyFolder
 from collegium.study.sealing import require_sealed, store_model
 from collegium.study.stored_models import load_model
+from collegium.workers.engines import Workers
 
 TEACHERS = "teachers"
 

@@ -38,12 +38,12 @@ from collegium.data.tables import (
     warn_of_unseen_classes,
 )
 from collegium.errors import ConfigError, InputError, PrivacyWarning
-from collegium.pate.records import Teaching
-from collegium.pate.teachers.engines import Workers
 from collegium.pate.teachers.shard_ensemble import ShardEnsemble
+from collegium.pate.teaching import Teaching
 from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
+from collegium.runs.records import Records
 from collegium.sgd.run import DescentRun, Summands
 from collegium.sgd.streamed import Stream, summands_from_parquet
 from collegium.study.config import StudyConfig
@@ -61,6 +61,7 @@ from collegium.study.study_data import (
     truth_about,
     warn_of_private_classes,
 )
+from collegium.workers.engines import Workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,28 +138,33 @@ class StreamedStudyData(StudyData):
             arrangement=replace(self.arrangement, on_ledger=True, what_is_left=True),
         )
 
-    def votes(self, teaching: Teaching) -> VoteTable:
+
+class StreamedTeaching(Teaching):
+    """How teachers learn from shards, and vote block by block."""
+
+    def votes(self, records: Records) -> VoteTable:
         """Partition private records, train teachers on shards and ask them block by block; all resumable.
 
         The shards are a second copy of the private records: they are removed once the votes are there.
         """
-        recipe, memory, observer = teaching.recipe, teaching.memory, teaching.observer
+        assert isinstance(records, StreamedStudyData)
+        recipe, memory, observer = self.recipe, self.memory, self.observer
         if memory.folder is None:
             raise InputError(
                 "streamed records need a folder for their shards: run the study with one"
             )
         path, shards = memory.folder / "votes.npy", memory.folder / "shards"
-        n_teachers, n_classes = teaching.plan.n_teachers, len(self.classes)
-        size = (teaching.X_asked.shape[0], n_teachers, n_classes)
+        n_teachers, n_classes = self.plan.n_teachers, len(records.classes)
+        size = (self.X_asked.shape[0], n_teachers, n_classes)
         known = memory.votes(*size)
         if known is not None:
             observer.skipped("teachers")
             remove_shards(shards)
             return known
-        warn_of_unseen_classes(self.codes, self.classes)
+        warn_of_unseen_classes(records.codes, records.classes)
         teachers = memory.teachers(n_teachers)
         missing = teachers.missing()
-        with teaching.lend_workers() as workers:
+        with self.lend_workers() as workers:
             ensemble = teachers.ensemble(
                 ShardEnsemble,
                 recipe.teacher,
@@ -166,40 +172,41 @@ class StreamedStudyData(StudyData):
                 workers,
                 progress=observer.advanced,
                 n_classes=n_classes,
-                class_shares=recipe.class_shares("teacher", self.classes),
+                class_shares=recipe.class_shares("teacher", records.classes),
             )
             if missing:
                 observer.stage("shards")
-                store = self.X.shards(teaching.plan, shards, self.n_jobs, observer.advanced)
+                store = records.X.shards(self.plan, shards, records.n_jobs, observer.advanced)
                 observer.stage("teachers", len(missing))
                 ensemble.train_stored(
-                    store, _Shown(self.X.types, teaching.view.transformer), missing
+                    store, _Shown(records.X.types, self.view.transformer), missing
                 )
             observer.stage("votes", n_teachers)
             votes = ask_in_blocks(
                 path,
                 lambda block: ensemble.ask(teachers.kept, block),
-                blocks_of(teaching.X_asked, n_teachers),
+                blocks_of(self.X_asked, n_teachers),
                 *size,
                 vouch=partial(memory.vouch, path),
             )
         remove_shards(shards)
         return votes
 
-    def summands(
-        self, run: DescentRun, folder: Path, workers: Workers | None
-    ) -> AbstractContextManager[Summands]:
-        """Lend clipped sums over the records, for a descent; see :func:`summands_from_parquet`."""
-        view = replace(run.view, transformer=_Shown(self.X.types, run.view.transformer))
-        stream = Stream(self.X.source, self.X.roles, self.X.scanned, view, self.X.fingerprint)
-        return summands_from_parquet(
-            stream,
-            run,
-            folder,
-            workers=workers,
-            n_jobs=self.n_jobs,
-            progress=run.observer.advanced,
-        )
+
+def streamed_summands(
+    data: StreamedStudyData, run: DescentRun, folder: Path, workers: Workers | None
+) -> AbstractContextManager[Summands]:
+    """Lend clipped sums over the records, for a descent; see :func:`summands_from_parquet`."""
+    view = replace(run.view, transformer=_Shown(data.X.types, run.view.transformer))
+    stream = Stream(data.X.source, data.X.roles, data.X.scanned, view, data.X.fingerprint)
+    return summands_from_parquet(
+        stream,
+        run,
+        folder,
+        workers=workers,
+        n_jobs=data.n_jobs,
+        progress=run.observer.advanced,
+    )
 
 
 def load_streamed_data(config: StudyConfig) -> StreamedStudyData:

@@ -36,8 +36,8 @@ from collegium.data.tables import (
 from collegium.errors import WHERE, ConfigError, InputError, PrivacyWarning, RecordError
 from collegium.extremes import PublicRecords, apart, granting, granting_rows, part_of
 from collegium.names import as_names
-from collegium.pate.records import Records
 from collegium.personalisation.partition import owner_hashes
+from collegium.runs.records import Records
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import settled
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from collegium.budgets import Policy
+from collegium.distillation.goal import ACCURACY
 from collegium.parameters import settings_of
 from collegium.pate.settings import Account, Queries
-from collegium.pate.students.goal import ACCURACY
-from collegium.pate.teachers.engines import Engine
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.study.sections import (
     AUTO,
@@ -36,6 +35,7 @@ from collegium.study.sections import (
     Study,
     Teachers,
 )
+from collegium.workers.engines import Engine
 
 
 @dataclass(frozen=True)

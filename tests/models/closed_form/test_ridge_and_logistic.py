@@ -20,10 +20,10 @@ from collegium import PATEClassifier
 from collegium.budgets import Budgets
 from collegium.errors import InputError
 from collegium.models.batched import BatchedEstimator
+from collegium.models.catalogue import build_model
 from collegium.models.closed_form.kernels import ShardKernel
 from collegium.models.closed_form.logistic import LogisticTeachers
 from collegium.models.closed_form.ridge import PENALTIES, RidgeTeachers
-from collegium.pate.catalogue import build_model
 from collegium.pate.teachers.ensemble import TeacherEnsemble
 from collegium.personalisation.assignment import Assignment
 

@@ -15,10 +15,10 @@ from sklearn.ensemble import RandomForestClassifier
 from collegium.budgets import Budgets
 from collegium.errors import InputError, ModelError
 from collegium.models.batched import BatchedEstimator
+from collegium.models.catalogue import build_model, build_preprocessing
 from collegium.models.closed_form.kernel_regression import LEVEL, regress
 from collegium.models.closed_form.tabular import TabularTeachers
 from collegium.models.preprocessing import PrincipalTable, TabularEncoder
-from collegium.pate.catalogue import build_model, build_preprocessing
 from collegium.pate.teachers.ensemble import TeacherEnsemble, train_teachers
 from collegium.personalisation import Uniform
 

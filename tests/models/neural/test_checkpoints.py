@@ -10,10 +10,10 @@ torch = pytest.importorskip("torch")
 from sklearn.ensemble import RandomForestClassifier  # noqa: E402
 
 from collegium.errors import InputError  # noqa: E402
+from collegium.models.catalogue import keep_checkpoints  # noqa: E402
 from collegium.models.neural import checkpoints as module  # noqa: E402
 from collegium.models.neural.checkpoints import Checkpoints  # noqa: E402
 from collegium.models.neural.neural_classifier import NeuralClassifier  # noqa: E402
-from collegium.pate.catalogue import keep_checkpoints  # noqa: E402
 
 
 def shards(n_shards=4, seed=0):

@@ -17,9 +17,9 @@ from collegium.budgets import Budgets  # noqa: E402
 from collegium.data.datasets import load_dataset  # noqa: E402
 from collegium.errors import ConfigError, InputError, ModelError  # noqa: E402
 from collegium.models.batched import BatchedEstimator  # noqa: E402
+from collegium.models.catalogue import build_model  # noqa: E402
 from collegium.models.neural import machine  # noqa: E402
 from collegium.models.neural.neural_classifier import NeuralClassifier  # noqa: E402
-from collegium.pate.catalogue import build_model  # noqa: E402
 from collegium.pate.teachers.ensemble import TeacherEnsemble  # noqa: E402
 from collegium.personalisation import Uniform  # noqa: E402
 

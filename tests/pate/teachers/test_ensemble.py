@@ -17,8 +17,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from collegium.budgets import Budgets
 from collegium.errors import ConfigError, InputError, ModelError
+from collegium.models.catalogue import build_model
 from collegium.models.closed_form.ridge import RidgeTeachers
-from collegium.pate.catalogue import build_model
 from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble, teacher_seed, train_teacher
 from collegium.personalisation.assignment import Assignment
 

@@ -2,8 +2,8 @@
 
 A teacher depends on its own shard, the public list of classes and its public seed, and on nothing else:
 that is what the sensitivity of a vote rests on. Who runs the tasks (an
-:class:`engine <collegium.pate.teachers.engines.Engine>`) and how often
-(:mod:`~collegium.pate.teachers.rounds`) changes nothing about it.
+:class:`engine <collegium.workers.engines.Engine>`) and how often
+(:mod:`~collegium.workers.rounds`) changes nothing about it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from collegium.data.tables import take_rows
 from collegium.errors import InputError
 from collegium.models.batched import BatchedEstimator, check_teachers_at_once
-from collegium.pate.teachers.engines import Workers
-from collegium.pate.teachers.rounds import Task, run_in_rounds
 from collegium.pate.teachers.tasks import Keep, ask_batch, train_batch
 from collegium.pate.teachers.teacher import Teacher, teacher_seed, train_teacher, train_teachers
 from collegium.pate.voting.vote_table import ABSTAIN
 from collegium.personalisation.assignment import Assignment
+from collegium.workers.engines import Workers
+from collegium.workers.rounds import Task, run_in_rounds
 
 __all__ = [
     "Progress",
@@ -52,7 +52,7 @@ class TeacherEnsemble:
     ``progress``: called with (teachers done, teachers in all).
     ``verbose``: as in joblib: progress messages.
     ``n_classes``: length of the public list of classes; a batched estimator needs it.
-    ``workers``: from :meth:`Engine.running <collegium.pate.teachers.engines.Engine.running>`.
+    ``workers``: from :meth:`Engine.running <collegium.workers.engines.Engine.running>`.
         Default: ``n_jobs`` of the joblib backend that is active (``joblib.parallel_config``).
     ``class_shares`` (n_classes,): public shares of the classes. Each teacher sees its own shard in
         these shares; see :mod:`~collegium.pate.teachers.class_balance`. Default: shards as they

@@ -14,7 +14,6 @@ from collegium.errors import InputError, ModelError
 from collegium.models.batched import BatchedEstimator, Shard
 from collegium.pate.teachers.class_balance import rows_in_shares
 from collegium.pate.teachers.no_warnings import NO_WARNINGS
-from collegium.pate.teachers.parcels import Lent
 from collegium.pate.teachers.teacher import (
     Teacher,
     as_votes,
@@ -22,6 +21,7 @@ from collegium.pate.teachers.teacher import (
     train_teacher,
     train_teachers,
 )
+from collegium.workers.opaque_payload import Lent
 
 Keep = Callable[[int, Teacher], Any]
 Fetch = Callable[[Any], Teacher]

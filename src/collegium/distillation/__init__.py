@@ -1,0 +1,1 @@
+"""Models that learn from public records and from what was released about them: students."""

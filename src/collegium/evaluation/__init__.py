@@ -1,0 +1,1 @@
+"""What a model is worth, and what individual budgets do to classes and groups."""

@@ -1,0 +1,1 @@
+"""Which public records teachers are asked about, and in which order."""

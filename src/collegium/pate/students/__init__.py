@@ -1,1 +1,0 @@
-"""Students, the only models that leave the house."""

@@ -1,0 +1,1 @@
+"""What every way of learning shares: records, what a model sees of them, who is told, estimators."""

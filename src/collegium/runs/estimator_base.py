@@ -1,0 +1,280 @@
+"""What estimators of every method share: scikit-learn's manners, and what is checked before a fit."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from collegium.checks import check_whole, exact_floats, is_whole, shown
+from collegium.data.column_types import ColumnTypes
+from collegium.data.tables import (
+    as_records,
+)
+from collegium.distillation.goal import AUC
+from collegium.errors import InputError, StudentWarning
+from collegium.evaluation.quality import Quality, beliefs_about, beside_the_list, measure_quality
+from collegium.ledger.places import NONE, VARIABLE, is_unwanted
+from collegium.row_labels import refuse_other_order
+from collegium.runs.fit_inputs import Given
+from collegium.runs.records import Records
+from collegium.runs.repeated_fits import anything_before, fits_before, hashes_of, note_fit
+from collegium.runs.user_warnings import Warner, frames_to_user
+
+_FIT_OFTEN = ("sklearn.model_selection", "sklearn.calibration")
+
+
+class Face(BaseEstimator):  # type: ignore[misc]
+    """What estimators remember of the records they were fitted to, and how they look at others."""
+
+    _fitted: ClassVar[str]  # the attribute that holds what was learnt
+    _column_types: ColumnTypes | None
+
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        """Give what predicts, and the records as that sees them."""
+        raise NotImplementedError
+
+    def _remember(self, given: Given) -> None:
+        self._column_types = given.types
+        self.n_features_in_ = given.n_features
+        if given.feature_names is not None:
+            self.feature_names_in_ = given.feature_names
+
+    def _like_fitted(self, X: Any) -> Any:
+        """Take new records with the columns and types of those that were given to fit."""
+        check_is_fitted(self, self._fitted)
+        records = as_records(X, "new")
+        if records.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {records.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and hasattr(records, "columns"):
+            if set(names) != set(records.columns):
+                raise InputError(
+                    "the feature names should match those that were passed during fit: expected "
+                    f"{', '.join(map(str, names))}"
+                )
+            records = records[list(names)]
+            if self._column_types is not None:
+                records = self._column_types.applied(records, "new", tell=False)
+        return records
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit learnt: a refit that fails must leave no model of other data."""
+        for name in [
+            name for name in vars(self) if name.endswith("_") and not name.startswith("_")
+        ]:
+            delattr(self, name)
+
+
+class ClassifierFace(ClassifierMixin, Face):  # type: ignore[misc]
+    """A classifier that knows how good it is beside one that always gives the same answer."""
+
+    classes_: NDArray[Any]
+    goal: str
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict classes.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_records, n_features)
+            Any records.
+
+        Returns
+        -------
+        ndarray, shape (n_records,)
+            Class labels.
+        """
+        model, prepared = self._ready(X)
+        return np.asarray(model.predict(prepared))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of right answers; warns where always naming the most frequent class would do as well.
+
+        Classes that are not on the list count as wrong, and are warned of.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_test, n_features)
+            Test records.
+        y : array-like, shape (n_test,)
+            Their classes.
+        sample_weight : array-like, shape (n_test,), optional
+            Of the records, in the share; the warning counts every record alike.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        InputError
+            If a class is missing, there is not one class (and weight) for each record, or pandas objects
+            have the same index in two orders.
+        """
+        refuse_other_order(test_records=X, classes=y, sample_weight=sample_weight)
+        model, prepared = self._ready(X)
+        predicted = np.asarray(model.predict(prepared))
+        truth = one_each(y, len(predicted), "test records", "classes")
+        weights = checked_weights(sample_weight, len(truth))
+        missing = int(np.count_nonzero(pd.isna(truth)))
+        if missing:
+            raise InputError(
+                f"{missing:,} of {len(truth):,} test records have no class: drop them, or ask quality(X, y), "
+                "which leaves them out"
+            )
+        self._tell_of_other_classes(y)
+        beliefs = beliefs_about(model, prepared, self.classes_) if self.goal == AUC else None
+        found = measure_quality(self.classes_, y, predicted, beliefs, goal=self.goal)
+        if found is not None and found.tone == "caution":
+            warn_of_quality(self._worded(found))
+        return float(accuracy_score(y, predicted, sample_weight=weights))
+
+    def quality(self, X: Any, y: ArrayLike) -> Quality:
+        """Judge the model by test records: beside always giving one answer.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame, shape (n_test, n_features)
+            Public test records.
+        y : array-like, shape (n_test,)
+            Their classes; records whose class is missing are left out.
+
+        Returns
+        -------
+        Quality
+            ``verdict``, ``better``, accuracy beside the most frequent class, balanced accuracy, ROC AUC and
+            calibration; see :mod:`collegium.evaluation.quality`.
+
+        Raises
+        ------
+        InputError
+            If lengths do not fit, no class is known, or pandas objects have the same index in two orders.
+        """
+        check_is_fitted(self, self._fitted)
+        refuse_other_order(test_records=X, classes=y)
+        truth = one_each(y, int(as_records(X, "new").shape[0]), "test records", "classes")
+        model, prepared = self._ready(X)
+        beliefs = beliefs_about(model, prepared, self.classes_)
+        self._tell_of_other_classes(truth)
+        found = measure_quality(
+            self.classes_, truth, model.predict(prepared), beliefs, goal=self.goal
+        )
+        if found is None:
+            raise InputError("the class of every test record is missing: nothing can be measured")
+        return self._worded(found)
+
+    def _worded(self, found: Quality) -> Quality:
+        """Speak of what predicts as it is called."""
+        return found
+
+    def _tell_of_other_classes(self, truth: ArrayLike) -> None:
+        strange = beside_the_list(self.classes_, truth)
+        if strange:
+            warnings.warn(strange, StudentWarning, stacklevel=3)
+
+
+def warn_of_quality(found: Quality) -> None:
+    """Say that a model is no better than one that always gives the same answer, or looks like one."""
+    warnings.warn(f"{found.verdict}. {found.reason}", StudentWarning, stacklevel=frames_to_user())
+
+
+def one_each(given: ArrayLike, n_records: int, records: str, what: str) -> NDArray[Any]:
+    """Take one thing for each record."""
+    column = np.asarray(given)
+    if column.shape != (n_records,):
+        have = str(len(column)) if column.ndim == 1 else f"an array of shape {column.shape} of"
+        raise InputError(f"{n_records} {records}, but {have} {what}: give one per record")
+    return column
+
+
+def checked_weights(sample_weight: Any, n_records: int) -> NDArray[np.float64] | None:
+    """Take one weight for each test record; None: they count alike."""
+    if sample_weight is None:
+        return None
+    weights = exact_floats(one_each(sample_weight, n_records, "test records", "weights"))
+    if weights is None or not (np.isfinite(weights).all() and weights.min() >= 0 < weights.max()):
+        raise InputError(
+            "sample_weight must be finite numbers of at least 0, not all of them 0: give one per record"
+        )
+    return weights
+
+
+def check_ledger(ledger: Any) -> None:
+    """Refuse what is no ledger: a path, say."""
+    if ledger is not None and not hasattr(ledger, "reserve"):
+        raise InputError(
+            f"ledger must be a collegium.Ledger, got {shown(ledger)}: open it with Ledger(url)"
+        )
+    if ledger is not None and _fits_often():
+        raise InputError(
+            "a search or cross-validation fits many times, and every fit with a ledger spends what people "
+            "have left there, for good: search without the ledger (on public records, or with noise_seed, "
+            "keeping what comes out to yourself), then fit once with it"
+        )
+
+
+def _fits_often() -> bool:
+    """Tell whether the fit that is going on was asked for by something that asks for many."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).startswith(_FIT_OFTEN):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def tell_of_fits_before(records: Records, without_ledger: bool) -> None:
+    """Say that an earlier fit spent these people's budgets, too; remember that this one does."""
+    hashes = hashes_of(records)
+    before = fits_before(hashes)
+    if without_ledger and not anything_before() and not is_unwanted():
+        Warner().note(
+            "nobody remembers what this fit spends, and the next one spends it anew: give ledger=, or set "
+            f"{VARIABLE}={NONE}"
+        )
+    note_fit(hashes)
+    if before and without_ledger:
+        Warner().note(
+            f"these people's budgets were spent {before + 1} times in this process, with this fit: each is a "
+            "release of its own, what each person granted holds for one of them, and for all together what "
+            "they spent adds up (searches and cross-validation fit often)"
+        )
+
+
+def check_running(model: Any) -> None:
+    """Refuse settings that every estimator has of how it runs: ``noise_seed``, ``n_jobs``, ``verbose``."""
+    if model.noise_seed is not None:
+        check_whole("noise_seed", model.noise_seed, least=0)
+    n_jobs, verbose = model.n_jobs, model.verbose
+    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
+        raise InputError(
+            "n_jobs must be a whole number of at least 1, -1 for all cores, or None, got "
+            f"{shown(n_jobs)}"
+        )
+    if not isinstance(verbose, (bool, np.bool_)):
+        check_whole("verbose", verbose, least=0)
+
+
+def seed_of(random_state: Any) -> int:
+    """Take a number as it is, and draw one from anything else."""
+    try:
+        generator = check_random_state(random_state)
+    except (ValueError, TypeError):
+        raise InputError(
+            "random_state must be None, a whole number from 0 to 4294967295 or a "
+            f"numpy.random.RandomState, got {shown(random_state)}"
+        ) from None
+    return int(random_state) if is_whole(random_state) else int(generator.randint(2**31 - 1))

@@ -1,0 +1,65 @@
+"""The records of a run: private ones in memory, and the public ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.accounting.neighbours import Arrangement
+from collegium.budgets import Budgets
+from collegium.data.tables import take_rows
+from collegium.extremes import PublicRecords
+
+if TYPE_CHECKING:
+    from collegium.ledger.allowance import Spending
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Private records in memory, and the public ones.
+
+    ``X``, ``codes``, ``budgets``: private records, their class numbers, and who granted what. **Sensitive.**
+    ``classes``: public list of classes.
+    ``X_public``: public records.
+    ``y_public``: their true classes, where they are known: only measured with, never learnt from.
+    ``given``: records whose owners let them be published: the student learns from them, no teacher does.
+    ``made_public``: names of owners whose records become public in this run: those, and those of a split.
+    ``arrangement``: where owners, group sizes, levels and classes come from; the run adds what the recipe
+        decides.
+    """
+
+    X: Any
+    codes: NDArray[np.intp]
+    budgets: Budgets
+    classes: NDArray[Any]
+    X_public: Any
+    y_public: NDArray[Any] | None = None
+    arrangement: Arrangement = field(default_factory=Arrangement)
+    given: PublicRecords | None = None
+    made_public: NDArray[Any] | None = None
+
+    def with_budgets(self, budgets: Budgets, rows: NDArray[np.intp]) -> Self:
+        """Take some of the private records, whose owners have other budgets left than they once granted."""
+        return replace(
+            self,
+            X=take_rows(self.X, rows),
+            codes=self.codes[rows],
+            budgets=budgets,
+            arrangement=replace(self.arrangement, on_ledger=True, what_is_left=True),
+        )
+
+    def regrouped(self, budgets: Budgets) -> Self:
+        """Put people into the groups of ``budgets``, made of how many granted which; else as they are."""
+        if budgets is self.budgets:
+            return self
+        arrangement = replace(self.arrangement, regrouped=True)
+        return replace(self, budgets=budgets, arrangement=arrangement)
+
+    def allowed(self, spending: Spending) -> Self:
+        """Take the records of those who take part, with what they have left in a ledger."""
+        if spending.allowance.whole:
+            return replace(self, arrangement=replace(self.arrangement, on_ledger=True))
+        return self.with_budgets(spending.budgets, spending.records)
