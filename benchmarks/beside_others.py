@@ -235,7 +235,7 @@ def ours(
                 how["interval"] = False
             session = cg.Statistics(
                 frame, epsilon, schema=schema, questions=1,
-                neighbours="replaced" if way == "ours, replaced" else None,
+                neighbours="replace-one" if way == "ours, replaced" else None,
             )  # fmt: skip
             if kind == "count":
                 answer = session.histogram(by) if by else session.count()

@@ -36,9 +36,9 @@ from sklearn.linear_model import LogisticRegression
 from collegium import DPSGDClassifier, GNMax, PATEClassifier, Policy, Queries
 from collegium.datasets import load_dataset
 from collegium.distillation.goal import BalancedAnswers, believed_shares
+from collegium.dpsgd.linear_model import as_rows
 from collegium.evaluation.quality import Quality, measure_quality
 from collegium.models.preprocessing import BinnedTable
-from collegium.sgd.linear_model import as_rows
 from collegium.students import RegressionStudent
 from collegium.teachers import LogisticTeachers
 

@@ -32,10 +32,10 @@ import pandas as pd
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.pate.voting.labelling import Outcome
 from collegium.pate.voting.release import LABELS
-from collegium.study.descent_terms import read_descent
+from collegium.study.dpsgd_terms import read_dpsgd
 from collegium.study.folder import StudyFolder
-from collegium.study.sections import SGD
-from collegium.study.terms import begun_as, read_job
+from collegium.study.sections import DPSGD
+from collegium.study.terms import method_of, read_job
 from collegium.study.verifying import examine
 
 LEVELS = {"high": 4.0, "low": 12.0}
@@ -60,15 +60,15 @@ KINDS: dict[str, dict[str, dict[str, Any] | None]] = {
     },
     **{
         kind: {
-            "method": {"kind": "sgd"},
-            "descent": {"steps": 50, **more},
+            "method": {"kind": "dpsgd"},
+            "dpsgd": {"steps": 50, **more},
             "teachers": None,
             "student": None,
         }
         for kind, more in (
-            ("sgd", {}),
+            ("dpsgd", {}),
             ("sgd-sample", {"sampling": "sample", "rate": 0.3, "accountant": "rdp"}),
-            ("sgd-filter", {"filter": 1.5}),
+            ("sgd-filter", {"individual_filter": 1.5}),
         )
     },
 }
@@ -78,7 +78,7 @@ import json, os, signal, sys, threading, time
 from pathlib import Path
 import jinja2, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
 import sklearn.naive_bayes
-import collegium.sgd.run, collegium.study.descent_stages, collegium.study.stages, collegium.study.streaming
+import collegium.dpsgd.run, collegium.study.dpsgd_stages, collegium.study.stages, collegium.study.streaming
 from collegium.cli.main import main
 from collegium.study.student_file import skops_io
 skops_io()
@@ -86,11 +86,11 @@ sys.path.insert(0, BENCHMARKS)
 from kills import rank, stage_of
 
 def aimed(folder, aim, countdown, wait, steps):
-    draw, drawn = collegium.sgd.run.noisy, open(folder + ".drawn", "a", buffering=1)
+    draw, drawn = collegium.dpsgd.run.noisy, open(folder + ".drawn", "a", buffering=1)
     def noisy(total, sigma, noise, *, step, rounds=0):
         drawn.write(f"{step}" + chr(10))
         return draw(total, sigma, noise, step=step, rounds=rounds)
-    collegium.sgd.run.noisy = noisy
+    collegium.dpsgd.run.noisy = noisy
     to_the_disk = os.fsync
     def fsync(descriptor):
         nonlocal countdown
@@ -285,7 +285,7 @@ def known(folder: Path) -> dict[int, Outcome]:
         return {}
     wrong = [one.piece for one in examine(study) if one.trouble]
     assert not wrong, f"{wrong}: not what the study wrote there"
-    if begun_as(folder, SGD):
+    if method_of(folder, DPSGD):
         drawn = [int(line) for line in Path(f"{folder}.drawn").read_text().split()]
         assert max(drawn, default=-1) < study.open_journal().steps, "drawn before it was charged"
         return {}
@@ -294,12 +294,14 @@ def known(folder: Path) -> dict[int, Outcome]:
     return {outcome.query: outcome for outcome in outcomes}
 
 
-def check_descent(folder: Path) -> None:
+def check_dpsgd(folder: Path) -> None:
     """Compare every draw of noise with what was charged, and what was said with that."""
-    terms, steps = read_descent(folder)
+    terms, steps = read_dpsgd(folder)
     drawn = [int(line) for line in Path(f"{folder}.drawn").read_text().split()]
     assert len(set(drawn)) == len(drawn), "a step was taken twice"
-    assert steps == terms.taken and max(drawn) < steps, "a step was drawn that was not charged"
+    assert steps == terms.n_steps_taken and max(drawn) < steps, (
+        "a step was drawn that was not charged"
+    )
     statement = json.loads((folder / "release" / "privacy.json").read_text("utf-8"))
     taken = steps - statement["steps_lost"]
     assert taken <= len(drawn), "more steps count as taken than were drawn"
@@ -314,8 +316,8 @@ def check_descent(folder: Path) -> None:
 
 def check_finished(kind: str, folder: Path) -> None:
     """Compare what was published with the journal, and what was said with what was paid."""
-    if kind.startswith("sgd"):
-        check_descent(folder)
+    if kind.startswith("dpsgd"):
+        check_dpsgd(folder)
         return
     outcomes = known(folder)
     answered = {q: CLASSES[o.label] for q, o in outcomes.items() if o.verdict == "answered"}

@@ -127,8 +127,8 @@ def _import_for_label_jobs() -> None:
     import alembic.command
     import alembic.config
 
-    import collegium.cli.electorates
     import collegium.cli.main
+    import collegium.cli.vote_budgets
     import collegium.cli.vote_files
     import collegium.ledger.versions
     import collegium.study.on_ledger

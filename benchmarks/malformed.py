@@ -270,7 +270,7 @@ class Malformed:
         content = self._random.choice(JSONS)
         path.write_text(content, encoding="utf-8", errors="surrogatepass")
         commands = [
-            ["account", "--left", str(out)],
+            ["account", "--remaining", str(out)],
             ["account", "--export", str(out)],
             ["report", str(out)],
         ]

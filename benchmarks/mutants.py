@@ -62,18 +62,18 @@ SUBJECTS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["tests/personalisation"],
     ),
-    "descent": (
+    "dpsgd": (
         [
-            "sgd/account.py",
-            "sgd/filtered.py",
-            "sgd/grid.py",
-            "sgd/linear_sums.py",
-            "sgd/run.py",
-            "sgd/sampling.py",
+            "dpsgd/account.py",
+            "dpsgd/filtered.py",
+            "dpsgd/grid.py",
+            "dpsgd/linear_sums.py",
+            "dpsgd/run.py",
+            "dpsgd/sampling.py",
             "personalisation/rates.py",
-            "personalisation/descent_plan.py",
+            "personalisation/dpsgd_plan.py",
         ],
-        ["tests/sgd", "tests/soundness/test_direct_training.py", "tests/personalisation"],
+        ["tests/dpsgd", "tests/soundness/test_direct_training.py", "tests/personalisation"],
     ),
     "journal": (
         ["study/journal.py", "durable.py"],

@@ -23,8 +23,8 @@ import numpy as np
 from collegium.accounting.export import to_dp_event
 from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.personalisation.descent_plan import DescentPlan
-from collegium.personalisation.rates import KINDS, plan_descent
+from collegium.personalisation.dpsgd_plan import DPSGDPlan
+from collegium.personalisation.rates import KINDS, plan_dpsgd
 
 EPSILONS = {"high": 1.0, "average": 2.0, "low": 3.0}
 
@@ -36,7 +36,7 @@ def beside_reference(reference: dict[str, Any], account: str) -> str:
     found, seconds = {}, {}
     for kind in ("sample", "scale", "uniform"):
         start = time.perf_counter()
-        found[kind] = plan_descent(
+        found[kind] = plan_dpsgd(
             groups,
             sizes,
             steps=reference["T"],
@@ -58,7 +58,7 @@ def beside_reference(reference: dict[str, Any], account: str) -> str:
     return f"{reference['name']:3} {worst:8.1e}  {took}  all {total:5.2f} s (theirs {reference['cpu']:.1f} s)"
 
 
-def random_plan(rng: np.random.Generator, account: str) -> DescentPlan:
+def random_plan(rng: np.random.Generator, account: str) -> DPSGDPlan:
     """Make a plan for a random policy."""
     n = int(rng.integers(1, 6))
     epsilons = np.exp(rng.uniform(math.log(0.3), math.log(8), n)).tolist()
@@ -68,7 +68,7 @@ def random_plan(rng: np.random.Generator, account: str) -> DescentPlan:
     rate = (
         None if kind == "full-batch" else float(np.exp(rng.uniform(math.log(0.01), math.log(0.6))))
     )
-    return plan_descent(
+    return plan_dpsgd(
         groups,
         dict(zip(groups, rng.integers(1, 1001, n).tolist(), strict=True)),
         steps=int(np.exp(rng.uniform(0, math.log(1000)))),
@@ -92,7 +92,7 @@ def gaussian_epsilon(mu: mpmath.mpf, delta: float) -> mpmath.mpf:
     return high
 
 
-def most_spent(plan: DescentPlan) -> float:
+def most_spent(plan: DPSGDPlan) -> float:
     """Largest share of ε that a group has spent: by dp_accounting, and in closed form where all take part."""
     shares = []
     for cohort, group in enumerate(plan.groups.values()):

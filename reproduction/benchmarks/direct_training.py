@@ -3,7 +3,7 @@
 Worst case, δ = 1e-5, seeded noise: these are experiments. Images: private are the 60,000 training images of
 MNIST or Fashion-MNIST; each seed splits the 10,000 test images into 9,000 public ones, whose labels nobody
 sees, and 1,000 test ones. Every step size and number of features follows from public numbers by the rules
-of ``collegium.sgd``. Those rules were found on parts of the training images; test records measure only.
+of ``collegium.dpsgd``. Those rules were found on parts of the training images; test records measure only.
 
     python -m reproduction.benchmarks.direct_training images --dataset mnist --data-dir DATA --out CSV
     python -m reproduction.benchmarks.direct_training tables --data-dir DATA --out CSV
@@ -192,7 +192,7 @@ def signal_of(epsilons: Floats, relation: str) -> float:
     """Σ μ over owners; against replacement half of it."""
     levels, counts = np.unique(epsilons, return_counts=True)
     total = sum(n * gdp_mu(float(e), DELTA) for e, n in zip(levels, counts, strict=True))
-    return float(total) / (2 if relation == "replaced" else 1)
+    return float(total) / (2 if relation == "replace-one" else 1)
 
 
 def supported(student: Floats, direct: Floats, logits: Floats, noise: float) -> tuple[float, float]:
@@ -206,7 +206,7 @@ def supported(student: Floats, direct: Floats, logits: Floats, noise: float) -> 
     return float((student.argmax(axis=1) != named).mean()), float(np.mean(moved))
 
 
-BLANKED, REPLACED = "blanked", "replaced"
+BLANKED, REPLACED = "zero-out", "replace-one"
 # ε (0: groups of 1, 2 and 3) and relation, the most telling ones first, each round for all splits.
 ROUNDS: tuple[tuple[tuple[float, str], ...], ...] = (
     ((0.1, BLANKED), (1.0, BLANKED), (0.03, BLANKED)),
@@ -483,7 +483,7 @@ def run_individual(table: Table, data_dir: Path, cache: Path | None, seeds: int)
         for dataset in ("adult", "mnist"):
             people, features = None, None
             for lowest in LOWEST:
-                key = (dataset, seed, lowest, "blanked")
+                key = (dataset, seed, lowest, "zero-out")
                 if table.has(*map(_short, (*key, "individual"))):
                     continue
                 if people is None or features is None:
@@ -500,7 +500,7 @@ def run_individual(table: Table, data_dir: Path, cache: Path | None, seeds: int)
                     ("strictest", np.full(n, lowest)),
                     ("individual", dealt(n, shares, seed)),
                 ):
-                    scores = direct_scores(people, features, levels, "blanked", seed)
+                    scores = direct_scores(people, features, levels, "zero-out", seed)
                     judge(table, people, (*key, method), scores)
 
 

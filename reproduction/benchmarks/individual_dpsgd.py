@@ -25,8 +25,8 @@ from torch import Tensor, nn
 
 import collegium as cg
 from collegium.budgets import Budgets
-from collegium.personalisation.descent_plan import DescentPlan
-from collegium.personalisation.rates import plan_descent
+from collegium.personalisation.dpsgd_plan import DPSGDPlan
+from collegium.personalisation.rates import plan_dpsgd
 
 EPSILONS = {"high": 1.0, "average": 2.0, "low": 3.0}
 SHARES = {"34/43/23": (34, 43, 23), "54/37/9": (54, 37, 9)}
@@ -39,11 +39,11 @@ PUBLISHED = {
 }  # fmt: skip
 
 
-def plan_of(kind: str, budgets: Budgets, reading: str, steps: int) -> DescentPlan:
+def plan_of(kind: str, budgets: Budgets, reading: str, steps: int) -> DPSGDPlan:
     """Plan as published, or sound; with fewer steps the budgets are the same, and the noise smaller."""
     published = reading == "published"
     stated = round(steps * STATED_FOR / STEPS) if published and kind == "scale" else steps
-    plan = plan_descent(
+    plan = plan_dpsgd(
         budgets.groups,
         budgets.public_sizes(),
         steps=stated,
@@ -84,7 +84,7 @@ def images(data_dir: Path | None, quick: bool) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(X).float().unsqueeze(1), torch.from_numpy(y)
 
 
-def accuracy(data: tuple[Tensor, Tensor], plan: DescentPlan, budgets: Budgets, seed: int) -> float:
+def accuracy(data: tuple[Tensor, Tensor], plan: DPSGDPlan, budgets: Budgets, seed: int) -> float:
     """Train on the first people's images, and count right answers on the rest, in percent."""
     X, y = data
     n = len(budgets)

@@ -29,7 +29,7 @@ _HOMES = {
         "PermuteAndFlip",
     ],
     "collegium.pate.voting.vote_table": ["VoteTable"],
-    "collegium.personalisation.rates": ["plan_descent"],
+    "collegium.personalisation.rates": ["plan_dpsgd"],
     "collegium.personalisation": [
         "Bagging",
         "Hybrid",
@@ -38,14 +38,14 @@ _HOMES = {
         "Vanishing",
         "Weighting",
     ],
-    "collegium.sgd.classifier": ["DPSGDClassifier"],
-    "collegium.sgd.regressor": ["DPSGDRegressor"],
-    "collegium.sgd.door": ["individual_dpsgd"],
-    "collegium.sgd.opacus_terms": ["opacus_terms"],
+    "collegium.dpsgd.classifier": ["DPSGDClassifier"],
+    "collegium.dpsgd.regressor": ["DPSGDRegressor"],
+    "collegium.dpsgd.torch_entry": ["individual_dpsgd"],
+    "collegium.dpsgd.opacus_terms": ["opacus_terms"],
     "collegium.planner.recommend": ["recommend"],
     "collegium.statistics.answers": ["Answer"],
     "collegium.statistics.session": ["Statistics"],
-    "collegium.study.chosen": ["plan"],
+    "collegium.study.planned_settings": ["plan"],
     "collegium.study.student_file": ["load_student"],
 }
 _ROOMS = ["accounting", "datasets", "features", "ledger", "mechanisms", "students", "teachers"]
@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     from collegium.budgets import Budget, Budgets, Policy
     from collegium.data.datasets import load_dataset
     from collegium.data.schema import Schema
+    from collegium.dpsgd.classifier import DPSGDClassifier
+    from collegium.dpsgd.opacus_terms import opacus_terms
+    from collegium.dpsgd.regressor import DPSGDRegressor
+    from collegium.dpsgd.torch_entry import individual_dpsgd
     from collegium.errors import CollegiumError, PrivacyWarning
     from collegium.ledger.ledger import Ledger
     from collegium.pate.classifier import PATEClassifier
@@ -69,15 +73,11 @@ if TYPE_CHECKING:
     )
     from collegium.pate.voting.vote_table import VoteTable
     from collegium.personalisation import Bagging, Hybrid, Uniform, Upsampling, Vanishing, Weighting
-    from collegium.personalisation.rates import plan_descent
+    from collegium.personalisation.rates import plan_dpsgd
     from collegium.planner.recommend import recommend
-    from collegium.sgd.classifier import DPSGDClassifier
-    from collegium.sgd.door import individual_dpsgd
-    from collegium.sgd.opacus_terms import opacus_terms
-    from collegium.sgd.regressor import DPSGDRegressor
     from collegium.statistics.answers import Answer
     from collegium.statistics.session import Statistics
-    from collegium.study.chosen import plan
+    from collegium.study.planned_settings import plan
     from collegium.study.student_file import load_student
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES, _ROOMS)
@@ -117,6 +117,6 @@ __all__ = [
     "load_student",
     "opacus_terms",
     "plan",
-    "plan_descent",
+    "plan_dpsgd",
     "recommend",
 ]

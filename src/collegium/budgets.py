@@ -3,7 +3,7 @@
 A :class:`Policy` says what each privacy level means; :meth:`Policy.assign` turns a column of levels into
 :class:`Budgets`, which tie every record to its owner, every owner to one group, and every group (by
 name, never by position) to one :class:`Budget`. Who granted nothing, or gave the records to everybody, is in
-no group: :mod:`collegium.extremes` sets their records apart.
+no group: :mod:`collegium.zero_and_public_budgets` sets their records apart.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium.checks import check_whole, exact_float, exact_floats, is_number, shown
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
+from collegium.index_alignment import refuse_other_order
 from collegium.names import as_names, spelt_alike
-from collegium.row_labels import refuse_other_order
 
 DEFAULT_DELTA = 1e-5
 MOST_EPSILON = 1e15

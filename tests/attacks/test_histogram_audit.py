@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from collegium.attacks.game import play_game
-from collegium.attacks.listening import ListeningNoise
 from collegium.attacks.mechanism import mechanism_from
+from collegium.attacks.noise_capture import ListeningNoise
 from collegium.budgets import Budget
 from collegium.noise.sources import SecureNoise
 from collegium.pate.voting.aggregators import ConfidentGNMax, GNMax, LNMax

@@ -1,4 +1,4 @@
-"""collegium account --left and --export: read a job's folder, change nothing."""
+"""collegium account --remaining and --export: read a job's folder, change nothing."""
 
 import json
 
@@ -59,7 +59,7 @@ def as_json(*arguments):
 def test_what_is_left_of_a_finished_job_is_what_it_stated(tmp_path, house, personalisation):
     job = label(tmp_path, house, "--personalisation", personalisation, "--max-labels", 12)
     before = everything(job)
-    left = as_json("--left", job, "--json")
+    left = as_json("--remaining", job, "--json")
     assert everything(job) == before
     stated = json.loads((job / "release" / "privacy.json").read_text(encoding="utf-8"))
     assert left["labels"] == stated["labels_released"] > 0
@@ -75,13 +75,13 @@ def test_what_is_left_of_a_finished_job_is_what_it_stated(tmp_path, house, perso
 def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house, price):
     every_query_passes = ("--threshold=-10000", "--sigma-threshold", 40, "--price", price)
     job = label(tmp_path, house, *every_query_passes, "--max-labels", 5)
-    left = as_json("--left", job, "--json")
+    left = as_json("--remaining", job, "--json")
     terms, outcomes = read_job(job)
     kind = {"histogram": GaussianAccountant, "labels": RenyiAccountant}[price]
     assert isinstance(terms.replayed(outcomes).account, kind)
     whole = tmp_path / "whole"
     whole.mkdir()
-    done = as_json("--left", label(whole, house, *every_query_passes), "--json")
+    done = as_json("--remaining", label(whole, house, *every_query_passes), "--json")
     rejected = done["checks"] - done["labels"]
     assert done["answers_left"] == 0
     assert rejected == 0
@@ -90,31 +90,31 @@ def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house, price
 
 def test_in_words_it_says_the_same(tmp_path, house):
     job = label(tmp_path, house, "--max-labels", 3)
-    result = command("account", "--left", job)
+    result = command("account", "--remaining", job)
     assert result.exit_code == 0
     words = " ".join(result.output.split())
     assert "3 labels so far" in words
     assert "ended: the wanted number of labels was reached. Nothing more will be asked" in words
-    assert as_json("--left", job, "--json")["stopped_by"] == "labels"
+    assert as_json("--remaining", job, "--json")["stopped_by"] == "labels"
     assert "more answers if every query is answered" in words
     assert "ε per teacher's data, worst case; neighbouring data sets: all that one teacher" in words
 
 
 def test_a_running_job_counts_what_may_have_been_drawn(tmp_path, house):
     job = label(tmp_path, house, "--max-labels", 3)
-    before = as_json("--left", job, "--json")
+    before = as_json("--remaining", job, "--json")
     journal = StudyFolder(job).open_journal()
     first = before["queries_asked"]
     journal.reserve(first, [390, 391])
     (job / "vault" / "journal.jsonl").open("ab").write(b"0000 torn")
     files = everything(job)
-    during = as_json("--left", job, "--json")
+    during = as_json("--remaining", job, "--json")
     assert everything(job) == files
     assert during["queries_asked"] == first + 2
     for name, group in during["groups"].items():
         assert group["epsilon_spent"] > before["groups"][name]["epsilon_spent"]
     (job / "vault/aggregation.json").unlink()
-    words = " ".join(command("account", "--left", job).output.split())
+    words = " ".join(command("account", "--remaining", job).output.split())
     assert f"the next run asks at most {400 - first - 2} more questions" in words
 
 
@@ -151,17 +151,17 @@ def test_terms_survive_json_exactly(house, personalisation):
 def test_terms_from_before_neighbours_had_names_can_be_read(tmp_path, house):
     job = label(tmp_path, house, "--max-labels", 3)
     path = job / "vault" / "terms.json"
-    before, content = as_json("--left", job, "--json"), json.loads(path.read_text())
+    before, content = as_json("--remaining", job, "--json"), json.loads(path.read_text())
     assert Neighbours(content.pop("neighbours")) is Neighbours.ANY_CHANGE
     folder = StudyFolder(job)
     folder.journal = folder.open_journal()
     folder.write_json(path, content)
     assert read_job(job)[0].neighbours is Neighbours.ANY_CHANGE
-    assert as_json("--left", job, "--json") == before
+    assert as_json("--remaining", job, "--json") == before
     content["adjacency"] = "all records of one owner are replaced"
     folder.write_json(path, content)
     assert read_job(job)[0].neighbours is Neighbours.REPLACE
-    assert as_json("--left", job, "--json") == {**before, "adjacency": content["adjacency"]}
+    assert as_json("--remaining", job, "--json") == {**before, "adjacency": content["adjacency"]}
 
 
 def refused(*arguments, words):
@@ -172,19 +172,19 @@ def refused(*arguments, words):
 
 def test_data_dependent_jobs_are_not_shown(tmp_path, house):
     job = label(tmp_path, house, "--max-labels", 3, "--guarantee", "data-dependent")
-    for option in ("--left", "--export"):
+    for option in ("--remaining", "--export"):
         refused(option, job, words="sensitive")
 
 
 def test_folders_without_a_job_are_refused(tmp_path, house):
-    refused("--left", tmp_path, words="no labelling job")
+    refused("--remaining", tmp_path, words="no labelling job")
     refused("--export", tmp_path / "nowhere", words="no labelling job")
     job = label(tmp_path, house, "--max-labels", 3)
     (job / "vault" / "terms.json").write_text("{}", encoding="utf-8")
-    refused("--left", job, words="is not what the journal beside it says")
+    refused("--remaining", job, words="is not what the journal beside it says")
 
 
 def test_one_question_at_a_time(tmp_path):
     refused(words="give one of")
-    refused("--left", tmp_path, "--export", tmp_path, words="give one of")
-    refused("--left", tmp_path, "--level", "a=1:500", words="give one of")
+    refused("--remaining", tmp_path, "--export", tmp_path, words="give one of")
+    refused("--remaining", tmp_path, "--level", "a=1:500", words="give one of")

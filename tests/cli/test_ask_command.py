@@ -12,7 +12,7 @@ import pytest
 
 from collegium import Schema
 from collegium.cli import answer_record
-from collegium.cli.asked_session import Standing
+from collegium.cli.query_session import SessionProgress
 from collegium.errors import InputError
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.places import Place
@@ -273,9 +273,12 @@ def test_ctrl_c_says_what_is_paid_for_and_what_is_kept(
 def test_ctrl_c_twice_counts_all_that_was_set_aside_as_spent(tmp_path):
     place = Place(str(tmp_path / "people.ledger"))
     session = SimpleNamespace(left=lambda: pd.DataFrame({"share_left": [1.0]}), answers=[])
-    standing = Standing(None, place, begins=True, session=session)
+    standing = SessionProgress(None, place, begins=True, session=session)
     assert "nothing was paid for" in standing.in_words(in_order=True)
-    for said in (standing.in_words(in_order=False), Standing(None, place, True).in_words(True)):
+    for said in (
+        standing.in_words(in_order=False),
+        SessionProgress(None, place, True).in_words(True),
+    ):
         assert f"may count as spent in the ledger {place}" in said
 
 

@@ -26,7 +26,7 @@ import collegium.cli.asking_studies, collegium.cli.progress, collegium.ledger.le
 import collegium.study.statistics_stages
 from collegium.cli.main import _built, app, main
 from collegium.noise.sources import SecureNoise
-from collegium.study.kept_answers import FolderAnswers
+from collegium.study.answers_checkpoint import FolderAnswers
 _built(app)
 for line in sys.stdin:
     begins, last, *argv = line.split()

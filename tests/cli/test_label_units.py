@@ -20,7 +20,7 @@ def labelled(tmp_path, collegium):
         code, printed, errors = collegium("label", *files, "--out", out, *NOISE, *options)
         assert code == 0 and not [line for line in errors.splitlines() if "δ is large" not in line]
         said = json.loads((out / "release/privacy.json").read_text())
-        left = "".join(collegium("account", "--left", out)[1:])
+        left = "".join(collegium("account", "--remaining", out)[1:])
         return " ".join((errors + printed).split()), said, " ".join(left.split())
 
     return call

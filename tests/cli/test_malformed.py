@@ -40,7 +40,7 @@ def test_every_json_file_of_a_study_is_looked_at(made, collegium, name, content)
     path.write_text(content, encoding="utf-8")
     commands = [["run", folder / "study.toml"]]
     commands += [["report", folder / "study"]] * (name == "privacy")
-    commands += [["account", "--left", folder / "study"]] * (name == "terms")
+    commands += [["account", "--remaining", folder / "study"]] * (name == "terms")
     refused = 0
     for command in commands:
         code, _, errors = collegium(*map(str, command))

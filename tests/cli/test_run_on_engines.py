@@ -101,7 +101,7 @@ def test_the_file_names_the_engine(collegium, study, tmp_path):
 
 def test_direct_training_in_memory_has_no_engine(collegium, study, tmp_path):
     text, *_ = STUDY.partition("[teachers]")
-    study.write_text(f'{text}[method]\nkind = "sgd"\n', encoding="utf-8")
+    study.write_text(f'{text}[method]\nkind = "dpsgd"\n', encoding="utf-8")
     code, _, errors = collegium("run", study, "--out", tmp_path / "out", "--engine", "dask")
     assert code == 2 and "--engine means nothing to direct training on records in memory" in errors
     assert not (tmp_path / "out").exists()

@@ -264,10 +264,12 @@ def test_what_cannot_be_said_is_refused(jobs, name, form, message):
 def test_a_folder_that_tells_of_nothing_or_too_little_is_refused(jobs, tmp_path, monkeypatch):
     with pytest.raises(CollegiumError, match="no labelling job"):
         command("statement", tmp_path)
-    from collegium.study import disclosed
+    from collegium.study import statement_json
 
-    read = disclosed.read_job
+    read = statement_json.read_job
     with monkeypatch.context() as patch:
-        patch.setattr(disclosed, "read_job", lambda folder: (read(folder)[0], read(folder)[1][:-1]))
+        patch.setattr(
+            statement_json, "read_job", lambda folder: (read(folder)[0], read(folder)[1][:-1])
+        )
         with pytest.raises(CollegiumError, match="its release tells of"):
             command("statement", jobs("histograms"))

@@ -17,8 +17,8 @@ from collegium.distillation.goal import (
     without_goal,
 )
 from collegium.distillation.share_matching import match_shares
+from collegium.dpsgd.ensemble_choice import Choice
 from collegium.errors import InputError
-from collegium.sgd.together import Choice
 from collegium.students import RegressionStudent
 from collegium.teachers import RidgeTeachers
 

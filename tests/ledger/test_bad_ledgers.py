@@ -144,8 +144,8 @@ def test_a_second_ledger_beside_another(used, tmp_path):
     ("given", "said"),
     [
         (
-            {"neighbours": "replaced"},
-            r"neighbours must be Neighbours.ADD_OR_REMOVE, .*got 'replaced'",
+            {"neighbours": "replace-one"},
+            r"neighbours must be Neighbours.ADD_OR_REMOVE, .*got 'replace-one'",
         ),
         ({"neighbours": None}, "neighbours must be Neighbours"),
         ({"place": 3}, "place must be the name of a file"),
@@ -280,7 +280,7 @@ def test_a_full_disk_changes_nothing(used):
     )
     many = people({f"p{number}": "high" for number in range(20_000)})
     with pytest.raises(LedgerError, match="disk is full"):
-        ask(used, "new", many, COSTS, newcomers=True)
+        ask(used, "new", many, COSTS, allow_new_people=True)
     assert [entry.mac for entry in Ledger(str(used)).history()] == before
 
 

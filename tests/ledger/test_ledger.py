@@ -79,7 +79,7 @@ class Town:
         )
         budgets = people(levels, POLICY)
         try:
-            made = ask(self.ledger, id, budgets, costs, parts, newcomers=True)
+            made = ask(self.ledger, id, budgets, costs, parts, allow_new_people=True)
         except BudgetExceededError:
             assert not affordable
             self.n_refused += 1
@@ -242,7 +242,7 @@ def test_a_reservation_outlives_those_who_left_and_is_for_nobody_else(ledger):
     bob = people({"bob": "low"})
     ask(ledger, "a", people({"ann": "high", "bob": "low"}), [Cost(0.04), Cost(0.36)])
     ledger.forget("ann")
-    ask(ledger, "b", people({"cid": "low"}), [Cost(0.0), Cost(0.1)], newcomers=True)
+    ask(ledger, "b", people({"cid": "low"}), [Cost(0.0), Cost(0.1)], allow_new_people=True)
     again = ledger.reservation("a", bob)
     assert (again.entry, again.costs, again.is_settled) == (3, (Cost(0.04), Cost(0.36)), False)
     for others, words in (
@@ -350,7 +350,7 @@ def test_whose_ledger_is_it(ledger):
     others = people({f"q{i}": "high" for i in range(10)})
     with pytest.raises(LedgerError, match=r"0 of 10 owners are known .* another data set's"):
         ask(ledger, "b", others, [Cost(0.01), Cost(0)])
-    ask(ledger, "b", others, [Cost(0.01), Cost(0)], newcomers=True)
+    ask(ledger, "b", others, [Cost(0.01), Cost(0)], allow_new_people=True)
 
 
 def test_what_is_left_follows_each_owner(ledger):

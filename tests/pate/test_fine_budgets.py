@@ -12,15 +12,15 @@ import collegium as cg
 from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Arrangement
 from collegium.cli.console import plan_table
-from collegium.cli.electorates import electorate_of
+from collegium.cli.vote_budgets import electorate_of
+from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
+from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
 from collegium.ledger.limits import Limit
 from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import Hybrid
 from collegium.personalisation.bins import MOST_BUDGETS, few_budgets
 from collegium.runs.records import Records
-from collegium.sgd.run import DescentRecipe, DescentRun
-from collegium.sgd.settings import Descent
 
 N = 230
 
@@ -110,12 +110,12 @@ def test_a_release_that_takes_whole_budgets_has_the_groups_that_its_ledger_has(p
 
 
 @pytest.mark.parametrize("on_ledger", [False, True])
-def test_a_descent_has_the_groups_that_its_ledger_has(people, on_ledger):
+def test_a_dpsgd_has_the_groups_that_its_ledger_has(people, on_ledger):
     X, y, X_public, owners, epsilon = people
     budgets = cg.Budgets.from_epsilons(epsilon, owners=owners)
     about = Arrangement(on_ledger=on_ledger)
     records = Records(X, y, budgets, np.array([0, 1]), X_public, arrangement=about)
-    plan = DescentRun(DescentRecipe(Descent(steps=5)), records).plan
+    plan = DPSGDRun(DPSGDRecipe(DPSGDSettings(steps=5)), records).plan
     assert len(plan.groups) == (N if on_ledger else MOST_BUDGETS)
 
 

@@ -12,14 +12,14 @@ from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
 from collegium.errors import BudgetExceededError, InputError
-from collegium.personalisation.rates import plan_descent
+from collegium.personalisation.rates import plan_dpsgd
 
 ONE_TWO_THREE = {"high": Budget(1.0), "average": Budget(2.0), "low": Budget(3.0)}
 SHARES = {"low": 9, "high": 54, "average": 37}  # in another order
 
 
 def test_the_closed_form_of_the_design():
-    plan = plan_descent(ONE_TWO_THREE, SHARES, steps=100)
+    plan = plan_dpsgd(ONE_TWO_THREE, SHARES, steps=100)
     assert plan.noise == pytest.approx(25.31374483785796, rel=1e-12)
     clips = {name: group.clip for name, group in plan.groups.items()}
     expected = {
@@ -50,7 +50,7 @@ def test_no_group_is_over_budget_and_an_account_lets_every_step_pass(
 ):
     groups = {name: Budget(epsilon, delta) for name, (epsilon, delta, _) in people.items()}
     sizes = {name: size for name, (_, _, size) in people.items()}
-    plan = plan_descent(groups, sizes, steps=steps, neighbours=neighbours, kind=kind)
+    plan = plan_dpsgd(groups, sizes, steps=steps, neighbours=neighbours, kind=kind)
     assert set(plan.groups) == {name for name, size in sizes.items() if size}
     moves = 1 if neighbours is Neighbours.ADD_OR_REMOVE else 2
     for name, spent in plan.epsilon().items():
@@ -70,7 +70,7 @@ def test_no_group_is_over_budget_and_an_account_lets_every_step_pass(
 
 
 def test_what_is_left_of_the_steps_is_what_was_not_spent():
-    plan = plan_descent(ONE_TWO_THREE, SHARES, steps=100)
+    plan = plan_dpsgd(ONE_TWO_THREE, SHARES, steps=100)
     assert plan.epsilon(0) == dict.fromkeys(plan.groups, 0.0)
     spent = plan.epsilon(25)
     for name, budget in ONE_TWO_THREE.items():
@@ -79,8 +79,8 @@ def test_what_is_left_of_the_steps_is_what_was_not_spent():
 
 
 def test_replacement_has_twice_the_noise_and_the_same_clips():
-    there_or_not = plan_descent(ONE_TWO_THREE, SHARES, steps=100)
-    replaced = plan_descent(ONE_TWO_THREE, SHARES, steps=100, neighbours=Neighbours.ANY_CHANGE)
+    there_or_not = plan_dpsgd(ONE_TWO_THREE, SHARES, steps=100)
+    replaced = plan_dpsgd(ONE_TWO_THREE, SHARES, steps=100, neighbours=Neighbours.ANY_CHANGE)
     assert replaced.noise == pytest.approx(2 * there_or_not.noise, rel=1e-12)
     assert replaced.groups == there_or_not.groups
     assert replaced.event().neighbours is Neighbours.ANY_CHANGE
@@ -89,18 +89,18 @@ def test_replacement_has_twice_the_noise_and_the_same_clips():
 
 def test_unlimited_budgets_have_the_influence_of_the_most_generous_finite_one():
     groups = {"some": Budget(1.0), "more": Budget(2.0), "all": Budget(math.inf)}
-    plan = plan_descent(groups, {"some": 5, "more": 1, "all": 4}, steps=10)
+    plan = plan_dpsgd(groups, {"some": 5, "more": 1, "all": 4}, steps=10)
     assert plan.groups["all"].clip == plan.groups["more"].clip
     assert plan.groups["all"].utilisation == 0
     assert plan.epsilon()["all"] == pytest.approx(2.0)
     with pytest.raises(InputError, match="every budget is unlimited"):
-        plan_descent({"all": Budget(math.inf)}, {"all": 4}, steps=10)
+        plan_dpsgd({"all": Budget(math.inf)}, {"all": 4}, steps=10)
 
 
 def test_forty_thousand_budgets_each_of_its_own():
     epsilons = np.exp(np.random.default_rng(0).normal(0, 1, 40_000))
     groups = {f"person {i}": Budget(epsilon) for i, epsilon in enumerate(epsilons.tolist())}
-    plan = plan_descent(groups, dict.fromkeys(groups, 1), steps=1000)
+    plan = plan_dpsgd(groups, dict.fromkeys(groups, 1), steps=1000)
     mean = math.fsum(gdp_mu(epsilons, 1e-5)) / 40_000
     assert plan.noise == pytest.approx(math.sqrt(1000) / mean, rel=1e-9)
     for name in ("person 0", "person 39999"):
@@ -128,7 +128,7 @@ def test_forty_thousand_budgets_each_of_its_own():
 def test_what_cannot_be_planned_is_said_in_one_line(change, message):
     settings = {"groups": ONE_TWO_THREE, "sizes": SHARES, "steps": 10, **change}
     with pytest.raises(InputError, match=message) as error:
-        plan_descent(settings.pop("groups"), settings.pop("sizes"), **settings)
+        plan_dpsgd(settings.pop("groups"), settings.pop("sizes"), **settings)
     assert "\n" not in str(error.value)
 
 
@@ -141,12 +141,12 @@ def test_what_cannot_be_planned_is_said_in_one_line(change, message):
         ({"sizes": [54, 37, 9]}, r"sizes must be of type Mapping.*public_sizes"),
         ({"sizes": {1: 54, "high": 5}}, "sizes must name the same groups"),
         ({"sizes": {**SHARES, "low": "nine"}}, "size of group 'low' must be a whole number"),
-        ({"neighbours": "replaced"}, r"neighbours must be Neighbours\.ADD_OR_REMOVE"),
+        ({"neighbours": "replace-one"}, r"neighbours must be Neighbours\.ADD_OR_REMOVE"),
         ({"kind": None}, "kind must be one of"),
         ({"steps": "many"}, "steps must be a whole number"),
     ],
 )  # fmt: skip
 def test_what_is_of_another_type_is_refused_in_one_line(given, said):
     with pytest.raises(InputError, match=said) as refusal:
-        plan_descent(**{"groups": ONE_TWO_THREE, "sizes": SHARES, "steps": 5, **given})
+        plan_dpsgd(**{"groups": ONE_TWO_THREE, "sizes": SHARES, "steps": 5, **given})
     assert "\n" not in str(refusal.value)

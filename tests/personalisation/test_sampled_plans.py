@@ -14,7 +14,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.subsampled import poisson_gaussian_epsilon
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
-from collegium.personalisation.rates import plan_descent
+from collegium.personalisation.rates import plan_dpsgd
 
 dp_accounting = pytest.importorskip("dp_accounting")
 REFERENCE = Path(__file__).resolve().parents[2].parent / "shared" / "reference"
@@ -32,7 +32,7 @@ def planned(reference, kind, account):
     sizes = dict(zip(ONE_TWO_THREE, reference["groups"], strict=True))
     backwards = dict(reversed(sizes.items()))
     rate = reference["B"] / reference["N"]
-    return plan_descent(
+    return plan_dpsgd(
         ONE_TWO_THREE, backwards, steps=reference["T"], kind=kind, rate=rate, accountant=account
     )
 
@@ -80,7 +80,7 @@ def test_no_group_of_random_policies_is_over_budget_by_an_independent_count(kind
     epsilons = np.exp(rng.uniform(math.log(0.5), math.log(6), n))
     groups = {f"group {i}": Budget(epsilon) for i, epsilon in enumerate(epsilons.tolist())}
     sizes = dict(zip(groups, rng.integers(1, 100, n).tolist(), strict=True))
-    plan = plan_descent(groups, sizes, steps=20, kind=kind, rate=0.3, accountant=account)
+    plan = plan_dpsgd(groups, sizes, steps=20, kind=kind, rate=0.3, accountant=account)
     for name, spent in recounted(plan).items():
         # This coarser grid is above the one that counts, by less than a part in 100 here.
         assert spent <= groups[name].epsilon * (1.01 if account == "pld" else 1.0)
@@ -96,7 +96,7 @@ def test_rates_belong_to_names_rise_with_epsilon_and_to_one_noise():
     names = ["b", "d", "a", "c"]
     groups = {name: Budget(epsilon) for name, epsilon in zip(names, [3, 0.5, 1, 2], strict=True)}
     sizes = {"a": 40, "b": 5, "c": 20, "d": 35}
-    plan = plan_descent(groups, sizes, steps=100, kind="sample", rate=0.05, accountant="rdp")
+    plan = plan_dpsgd(groups, sizes, steps=100, kind="sample", rate=0.05, accountant="rdp")
     assert list(plan.groups) == names
     by_epsilon = sorted(names, key=lambda name: groups[name].epsilon)
     rates = [plan.groups[name].rate for name in by_epsilon]
@@ -108,7 +108,7 @@ def test_rates_belong_to_names_rise_with_epsilon_and_to_one_noise():
             group.rate, plan.noise / group.clip, 100, group.budget.delta, "rdp"
         )
         assert group.budget.epsilon * (1 - 2e-7) <= spent <= group.budget.epsilon
-    again = plan_descent(
+    again = plan_dpsgd(
         dict(sorted(groups.items())), sizes, steps=100, kind="sample", rate=0.05, accountant="rdp"
     )
     for name in names:
@@ -118,7 +118,7 @@ def test_rates_belong_to_names_rise_with_epsilon_and_to_one_noise():
 def test_a_group_whose_rate_would_pass_1_takes_part_always_and_moves_further():
     groups = {**ONE_TWO_THREE, "open": Budget(10.0), "all": Budget(math.inf)}
     sizes = {"high": 54, "average": 37, "low": 9, "open": 3, "all": 1}
-    plan = plan_descent(groups, sizes, steps=50, kind="sample", rate=0.5, accountant="rdp")
+    plan = plan_dpsgd(groups, sizes, steps=50, kind="sample", rate=0.5, accountant="rdp")
     assert plan.groups["open"].rate == plan.groups["all"].rate == 1
     assert plan.groups["open"].clip == plan.groups["all"].clip > 1
     assert plan.groups["high"].clip == plan.groups["low"].clip == 1
@@ -133,19 +133,19 @@ def test_one_budget_per_person_is_binned_and_rounded_down():
     rng = np.random.default_rng(1)
     budgets = Budgets.from_epsilons(np.round(np.exp(rng.normal(0, 0.7, 500)), 4))
     options = {"steps": 200, "kind": "sample", "rate": 0.05, "accountant": "rdp"}
-    plan = plan_descent(budgets.groups, budgets.group_sizes(), **options)
+    plan = plan_dpsgd(budgets.groups, budgets.group_sizes(), **options)
     assert len({group.rate for group in plan.groups.values()}) <= 16
     order = sorted(plan.groups, key=lambda name: budgets.groups[name].epsilon)
     rates = [plan.groups[name].rate for name in order]
     assert rates == sorted(rates)
     spent = plan.epsilon()
     assert all(spent[name] <= budgets.groups[name].epsilon for name in order)
-    finer = plan_descent(budgets.groups, budgets.group_sizes(), bins=24, **options)
+    finer = plan_dpsgd(budgets.groups, budgets.group_sizes(), bins=24, **options)
     assert 0.7 < plan.utilisation < finer.utilisation < 1
 
 
 def test_a_group_of_one_alone_and_steps_not_yet_taken():
-    plan = plan_descent(
+    plan = plan_dpsgd(
         {"only": Budget(1.0)}, {"only": 1}, steps=64, kind="sample", rate=0.25, accountant="rdp"
     )
     assert plan.groups["only"].rate == 0.25
@@ -169,12 +169,12 @@ def test_a_group_of_one_alone_and_steps_not_yet_taken():
 def test_what_cannot_be_sampled_is_said_in_one_line(change, message):
     settings = {"steps": 10, "kind": "sample", "rate": 0.1, "accountant": "rdp", **change}
     with pytest.raises(InputError, match=message) as error:
-        plan_descent(ONE_TWO_THREE, dict.fromkeys(ONE_TWO_THREE, 5), **settings)
+        plan_dpsgd(ONE_TWO_THREE, dict.fromkeys(ONE_TWO_THREE, 5), **settings)
     assert "\n" not in str(error.value)
 
 
 def test_no_plan_of_samples_is_relabelled_as_one_about_replacement():
-    plan = plan_descent(
+    plan = plan_dpsgd(
         {"a": Budget(1.0)}, {"a": 10}, steps=5, kind="scale", rate=0.2, accountant="rdp"
     )
     with pytest.raises(InputError, match="who are there or not"):

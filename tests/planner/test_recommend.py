@@ -15,8 +15,8 @@ from collegium.planner import recommend
 from collegium.planner.expected import from_experience, from_labels
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import recommend_from
-from collegium.planner.rehearsal import NO_NOISE, DescentRehearsal, Rehearsed
-from collegium.planner.stand_ins import ENOUGH, completed, stand_ins
+from collegium.planner.rehearsal import NO_NOISE, DPSGDRehearsal, Rehearsed
+from collegium.planner.surrogates import ENOUGH, completed, stand_ins
 from collegium.planner.votes import rehearse_votes, votes
 
 
@@ -83,7 +83,7 @@ def test_noise_costs_in_a_rehearsal_what_it_costs_in_a_run():
     """The rehearsal's noise is that of N people, though only n records are there to learn from."""
     X, y = table(9000)
     given = facts(X[:1000], y[:1000], 0.02, n=8000)
-    rehearsal = DescentRehearsal(
+    rehearsal = DPSGDRehearsal(
         given, stand_ins(given), cg.DPSGDClassifier()._recipe(X[:1000]).preprocessing, False
     )
     cost = rehearsal.score(NO_NOISE).score - rehearsal.score(given.signal).score
@@ -174,7 +174,7 @@ def test_guessed_classes_follow_the_known_ones():
     X, y = table(600, apart=2.0)
     given = facts(X, np.where(np.arange(600) < 200, y, -1))
     found = stand_ins(given)
-    rehearsal = DescentRehearsal(given, found, cg.DPSGDClassifier()._recipe(X).preprocessing, False)
+    rehearsal = DPSGDRehearsal(given, found, cg.DPSGDClassifier()._recipe(X).preprocessing, False)
     whole = completed(found, rehearsal.seen, 2)
     assert (whole.codes >= 0).all()
     known = found.codes >= 0
@@ -236,7 +236,7 @@ def test_experience_grows_with_the_signal():
     ("changed", "message"),
     [
         ({"goal": "speed"}, "goal must be 'accuracy'"),
-        ({"neighbours": "next door"}, "neighbours must be 'blanked' or 'replaced'"),
+        ({"neighbours": "next door"}, "neighbours must be 'zero-out' or 'replace-one'"),
         ({"y_public": [0, 1]}, "300 public records, but 2 classes in y_public"),
         ({"X_public": None}, "public records are missing"),
         ({"n_records": None}, "how many records there are is not said: give n_records"),
@@ -272,7 +272,7 @@ def test_votes_are_chosen_only_if_they_are_better_than_chance_explains_and_noise
     )
     scores = {NO_NOISE: without_noise}
     monkeypatch.setattr(
-        DescentRehearsal,
+        DPSGDRehearsal,
         "score",
         lambda self, signal: Rehearsed(scores.get(signal, 0.85), 0.02, 0.85, 300),
     )
@@ -334,7 +334,7 @@ def test_where_people_are_few_the_luck_of_noise_is_in_the_interval():
     X, y = table(200, apart=2.0)
     given = facts(X, y, 0.2, n=200)
     found = recommend_from(given)
-    rehearsal = DescentRehearsal(
+    rehearsal = DPSGDRehearsal(
         given, stand_ins(given), cg.DPSGDClassifier()._recipe(X).preprocessing, False
     )
     _, luck = rehearsal.steps_of_known(given.signal)

@@ -90,9 +90,9 @@ def test_a_policy_is_read_from_a_study_or_alone(collegium, tmp_path, content, ri
 
 def test_what_a_study_of_direct_training_promises(tmp_path):
     study, file = STUDY.format(data='owner = "p"', privacy="", aggregation=""), tmp_path / "s.toml"
-    method = '[method]\nkind = "sgd"\n[descent]\n'
-    for descent, neighbours in (("", "ADD_OR_REMOVE"), ('neighbours = "replaced"', "ANY_CHANGE")):
-        file.write_text(study.replace("[aggregation]", method + descent))
+    method = '[method]\nkind = "dpsgd"\n[dpsgd]\n'
+    for dpsgd, neighbours in (("", "ADD_OR_REMOVE"), ('neighbours = "replace-one"', "ANY_CHANGE")):
+        file.write_text(study.replace("[aggregation]", method + dpsgd))
         assert read_policy(file).arrangement.neighbours.name == neighbours
     file.write_text(study.replace("[aggregation]", method + 'noise = "seeded"'))
     with pytest.raises(InputError, match=r"nothing is promised .* descent\.noise = 'secure'"):

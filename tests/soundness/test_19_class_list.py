@@ -113,7 +113,7 @@ def test_the_terminal_says_it(tmp_path, collegium):
     assert code == 0
     assert "which the guarantee does not cover" in " ".join(errors.split())
     assert NOT_COVERED in " ".join(printed.split())
-    left = collegium("account", "--left", tmp_path / "study")[1]
+    left = collegium("account", "--remaining", tmp_path / "study")[1]
     assert NOT_COVERED in " ".join(left.split())
 
 

@@ -1,4 +1,4 @@
-"""Traps 27 to 31, on whole descents: each test fails if the trap is sprung (details: ``tests/sgd``)."""
+"""Traps 27 to 31, on whole descents: each test fails if the trap is sprung (details: ``tests/dpsgd``)."""
 
 import inspect
 import pickle
@@ -10,15 +10,15 @@ from sklearn.datasets import load_digits
 
 from collegium.accounting.renyi import DEFAULT_ORDERS, poisson_gaussian_rdp, rdp_to_epsilon
 from collegium.budgets import Budget, Policy
+from collegium.dpsgd.account import DPSGDAccount
+from collegium.dpsgd.filtered import Filtered
+from collegium.dpsgd.grid import UNIT
+from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
+from collegium.dpsgd.sampling import Sample
+from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import BudgetExceededError, InputError
-from collegium.personalisation.rates import plan_descent
+from collegium.personalisation.rates import plan_dpsgd
 from collegium.runs.records import Records
-from collegium.sgd.account import DescentAccount
-from collegium.sgd.filtered import Filtered
-from collegium.sgd.grid import UNIT
-from collegium.sgd.run import DescentRecipe, DescentRun
-from collegium.sgd.sampling import Sample
-from collegium.sgd.settings import Descent
 
 LEVELS = {"high": 1.0, "average": 2.0, "low": 3.0}
 GROUPS = {name: Budget(epsilon) for name, epsilon in LEVELS.items()}
@@ -32,9 +32,9 @@ def digits(n=200, level=None):
     return Records(X[:n], y[:n], budgets, np.arange(10), None)
 
 
-def descent(records=None, **settings):
-    recipe = DescentRecipe(Descent(**{"steps": 4, **settings}), noise_seed=3)
-    return DescentRun(recipe, records or digits())
+def dpsgd(records=None, **settings):
+    recipe = DPSGDRecipe(DPSGDSettings(**{"steps": 4, **settings}), noise_seed=3)
+    return DPSGDRun(recipe, records or digits())
 
 
 @pytest.mark.parametrize("kind", ["sample", "scale"])
@@ -44,7 +44,7 @@ def test_27_rates_and_clips_rise_with_budgets_by_name_and_cost_nobody_more(kind)
     for names in (list(GROUPS), ["low", "high", "average"]):
         groups = {name: GROUPS[name] for name in names}
         sizes = {name: SIZES[name] for name in names}
-        plan = plan_descent(groups, sizes, kind=kind, steps=50, rate=0.1, accountant="rdp")
+        plan = plan_dpsgd(groups, sizes, kind=kind, steps=50, rate=0.1, accountant="rdp")
         seen[tuple(names)] = {n: (g.rate, g.clip) for n, g in plan.groups.items()}
         say = [g.rate * g.clip for g in (plan.groups[n] for n in ("high", "average", "low"))]
         assert say[0] < say[1] < say[2]  # the most generous are heard most
@@ -60,9 +60,9 @@ def test_27_rates_and_clips_rise_with_budgets_by_name_and_cost_nobody_more(kind)
 
 def test_28_an_empty_batch_is_charged_and_noised_and_the_divisor_is_public():
     its = digits()
-    run = DescentRun(
-        DescentRecipe(
-            Descent(steps=3, sampling="sample", rate=0.005, accountant="rdp", momentum=0.0)
+    run = DPSGDRun(
+        DPSGDRecipe(
+            DPSGDSettings(steps=3, sampling="sample", rate=0.005, accountant="rdp", momentum=0.0)
         ),
         its,
     )
@@ -75,7 +75,7 @@ def test_28_an_empty_batch_is_charged_and_noised_and_the_divisor_is_public():
     learnt = run.descend(Empty(), 65, stop=lambda state: states.append(state) or False)
     assert learnt.account.steps == 3 and states[-1].parameters.any()  # noise alone moved it
     moved = (states[1].parameters - states[0].parameters) / run.learning_rate
-    noise = run.plan.noise * run.recipe.descent.clip_norm / run.plan.divisor
+    noise = run.plan.noise * run.recipe.dpsgd.clip_norm / run.plan.divisor
     # 650 values: their deviation is off by more than 15 % once in 10 million
     assert abs(moved.std() / noise - 1) < 0.15
     owners = sum(g.owners * g.rate * g.clip for g in run.plan.groups.values())
@@ -84,13 +84,13 @@ def test_28_an_empty_batch_is_charged_and_noised_and_the_divisor_is_public():
 
 def test_29_what_one_owner_gives_is_bounded_and_nobody_else_changes_it():
     its = digits()
-    run = descent(its)
+    run = dpsgd(its)
     parameters = np.random.default_rng(0).normal(size=(65, 10)) * 5
     whole = run.summands().clipped_sum(parameters, Sample())
     for row, value in ((0, np.nan), (60, np.inf), (95, -1e30), (199, 0.0)):
         X = its.X.copy()
         X[row] = value
-        other = DescentRun(run.recipe, replace(its, X=X)).summands()
+        other = DPSGDRun(run.recipe, replace(its, X=X)).summands()
         moved = np.linalg.norm((whole - other.clipped_sum(parameters, Sample())) * UNIT)
         clip = run.plan.groups[its.budgets.record_groups()[row]].clip
         assert moved <= 2 * clip  # one goes and another comes
@@ -98,15 +98,15 @@ def test_29_what_one_owner_gives_is_bounded_and_nobody_else_changes_it():
         kept = np.delete(np.arange(200), row)
         rest = replace(rest, budgets=its.budgets[kept])
         rest.budgets.declare(its.budgets.group_sizes())
-        blank = DescentRun(run.recipe, rest).summands().clipped_sum(parameters, Sample())
+        blank = DPSGDRun(run.recipe, rest).summands().clipped_sum(parameters, Sample())
         assert np.linalg.norm((whole - blank) * UNIT) <= clip
 
 
 def test_30_a_filter_takes_no_samples_and_what_is_sensitive_stays_in_it():
-    run = descent(sampling="sample", rate=0.2, accountant="rdp")
+    run = dpsgd(sampling="sample", rate=0.2, accountant="rdp")
     with pytest.raises(InputError, match="full-batch"):
         Filtered(run.summands().blocks, run.loss, run.terms, 4)
-    learnt = descent().learn()
+    learnt = dpsgd().learn()
     text = pickle.dumps((learnt.state, learnt.privacy))
     for row in digits().X[:50]:
         assert row.tobytes() not in text
@@ -115,8 +115,8 @@ def test_30_a_filter_takes_no_samples_and_what_is_sensitive_stays_in_it():
 
 
 def test_31_steps_are_fixed_and_who_may_stop_sees_released_things_only():
-    run = descent()
-    account = DescentAccount(run.plan)
+    run = dpsgd()
+    account = DPSGDAccount(run.plan)
     account.charge(4)
     with pytest.raises(BudgetExceededError):
         account.charge(5)

@@ -14,12 +14,12 @@ from sklearn.tree import DecisionTreeClassifier
 from collegium import GNMax, PATEClassifier, Policy, PrivacyWarning
 from collegium.budgets import NOTHING, Budgets
 from collegium.errors import InputError
-from collegium.extremes import granting, require_budgets
 from collegium.personalisation import PERSONALISATIONS, Weighting
 from collegium.study import stages as running
 from collegium.study.config import config_from, read_config
 from collegium.study.stages import run_study
 from collegium.study.study_data import load_study_data
+from collegium.zero_and_public_budgets import has_budget, require_budgets
 
 POLICY = Policy({"high": 8.0, "none": 0.0, "low": 16.0, "never": 0})
 CLASSES = ["ill", "well"]
@@ -286,7 +286,7 @@ def test_numbers_say_it_too_and_a_part_of_the_budgets_still_does():
     budgets = Budgets.from_epsilons([0, 2, 0.0, 1, math.inf], owners=list("abacd"))
     assert budgets.record_groups().tolist() == ["nothing", "ε=2", "nothing", "ε=1", "ε=inf"]
     assert budgets.group_sizes() == {"ε=1": 1, "ε=2": 1, "ε=inf": 1}
-    assert granting(budgets[1:]).tolist() == [0, 2, 3]
+    assert has_budget(budgets[1:]).tolist() == [0, 2, 3]
     assert budgets.strictest().owner_group.tolist() == [NOTHING, 0, 0, 0]
     with pytest.raises(InputError, match=r"^1 owner\(s\) have no budget"):
         require_budgets(budgets)

@@ -24,9 +24,9 @@ from collegium.personalisation.partition import owner_hashes
 from collegium.runs.fit_inputs import given_records
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
-from collegium.study.kept import FolderMemory
 from collegium.study.stages import plan_study
 from collegium.study.streaming import PrivateStream, _Shown
+from collegium.study.votes_checkpoint import FolderMemory
 
 FACES = ("memory", "streamed", "python")
 LEVELS = {"1": 9.0, "2": 18.0, "high": 27.0}

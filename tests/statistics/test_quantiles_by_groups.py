@@ -41,13 +41,13 @@ def log_chances(people: pd.DataFrame, level: float, neighbours: str) -> tuple[np
 
 @pytest.mark.parametrize("level", [0.5, 0.75, 0.9, 0.25])
 def test_nobody_who_changes_the_group_pays_less_than_is_lost(level: float) -> None:
-    before, eta = log_chances(PEOPLE, level, "replaced")
+    before, eta = log_chances(PEOPLE, level, "replace-one")
     lost = []
     for person in (0, 39):
         for value, group in ((0, "a"), (0, "b"), (9, "a"), (9, "b")):
             changed = PEOPLE.copy()
             changed.loc[person, ["x", "group"]] = [value, group]
-            after, _ = log_chances(changed, level, "replaced")
+            after, _ = log_chances(changed, level, "replace-one")
             # What all groups' draws together tell: the ranges of independent draws add up.
             lost.append(float(np.ptp(after - before, axis=1).sum()))
     assert max(lost) <= eta

@@ -145,7 +145,7 @@ def others(frame: pd.DataFrame, owner: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(("noise", "people"), [("gaussian", N), ("laplace", N), ("gaussian", 2000)])
-@pytest.mark.parametrize("neighbours", ["blanked", "replaced"])
+@pytest.mark.parametrize("neighbours", ["zero-out", "replace-one"])
 def test_no_noised_value_moves_further_than_was_charged(
     noise: str, people: int, neighbours: str
 ) -> None:
@@ -157,7 +157,7 @@ def test_no_noised_value_moves_further_than_was_charged(
         assert {"count where age >= 40", "mean income", "histogram age"} <= set(rounds)
     reached: dict[str, float] = {}
     for owner in OWNERS:
-        changed = without(frame, owner) if neighbours == "blanked" else others(frame, owner)
+        changed = without(frame, owner) if neighbours == "zero-out" else others(frame, owner)
         second = Tape(first.outcomes)
         two, _ = asked(changed, second, noise, neighbours)
         # All that is not noised is the same: what is charged, what is asked next, what is answered.
@@ -184,6 +184,6 @@ def test_no_noised_value_moves_further_than_was_charged(
             assert amount <= cost[group] * (1 + 1e-9), question
             reached[question] = max(reached.get(question, 0.0), amount / cost[group])
     # The bounds are reached where one row can reach them.
-    if neighbours == "blanked":
+    if neighbours == "zero-out":
         assert min(reached["count where age >= 40"], reached["mean income"]) > 0.999
     assert reached["median income by sex"] > 0.3

@@ -68,7 +68,7 @@ QUESTIONS = (
 )
 
 
-@pytest.mark.parametrize("neighbours", ["blanked", "replaced"])
+@pytest.mark.parametrize("neighbours", ["zero-out", "replace-one"])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_many_questions_stay_within_everybodys_budget(noise: str, neighbours: str) -> None:
     ask = session(noise=noise, neighbours=neighbours, questions=len(QUESTIONS))

@@ -67,7 +67,7 @@ def former(tmp_path, label):
 def test_it_is_refused_unchanged_until_it_is_adopted_and_then_goes_on(former, label):
     before = everything(former)
     refused(label(), "collegium verify --adopt")
-    refused(command("account", "--left", former), "collegium verify --adopt")
+    refused(command("account", "--remaining", former), "collegium verify --adopt")
     assert command("verify", former).exit_code == 1
     assert everything(former) == before
     labels = (former / "release/labels.csv").read_bytes()

@@ -6,7 +6,7 @@ import pytest
 
 from collegium.planner import recommend
 from collegium.planner.rehearsal import Rehearsed
-from collegium.study.chosen import CHOSEN
+from collegium.study.planned_settings import CHOSEN
 
 STUDY = """
 [data]
@@ -82,7 +82,7 @@ LOST = {
     "broken [[": "cannot be read (Expected '='",
     '[preprocessing]\nkind = "binned"\n': "holds no sections, or not [method]",
     "method = 3\n": "holds no sections, or not [method]",
-    "preprocessing = 3\n[method]\nkind = 'sgd'\n": "holds no sections, or not [method]",
+    "preprocessing = 3\n[method]\nkind = 'dpsgd'\n": "holds no sections, or not [method]",
     "[method]\nkind = 'magic'\n": "was changed (method.kind must be",
 }
 

@@ -64,11 +64,11 @@ def refused(result, words=""):
 
 
 def refused_unchanged(tmp_path, house, words="", account=True):
-    """Neither label nor account --left goes on, verify says so, and no byte changes."""
+    """Neither label nor account --remaining goes on, verify says so, and no byte changes."""
     job = tmp_path / "job"
     before = everything(job)
     refused(label(tmp_path, house), words)
-    for option in ("--left", "--export") if account else ():
+    for option in ("--remaining", "--export") if account else ():
         refused(command("account", option, job))
     assert command("verify", job).exit_code == 1
     assert everything(job) == before
@@ -182,7 +182,7 @@ def test_going_on_with_a_finished_job_changes_nothing(job, tmp_path, house):
     assert everything(job) == before
 
 
-# ---------------------------------------------------------------------------------------- account --left
+# ---------------------------------------------------------------------------------------- account --remaining
 
 
 def test_no_flipped_bit_of_the_terms_is_believed(job):
@@ -203,7 +203,7 @@ def test_terms_that_look_right_are_not_believed_either(job):
     said = json.loads(path.read_text())
     said["n_nominal"] *= 2
     path.write_text(json.dumps(said))
-    refused(command("account", "--left", job), "is not what the journal")
+    refused(command("account", "--remaining", job), "is not what the journal")
 
 
 def test_a_block_whose_end_of_line_is_lost_is_counted(job):
@@ -331,7 +331,7 @@ def test_a_lost_key_is_no_reason_to_adopt(job, tmp_path, house):
     before = everything(job)
     for result in (
         label(tmp_path, house),
-        command("account", "--left", job),
+        command("account", "--remaining", job),
         command("verify", "--adopt", job),
     ):
         refused(result, f"restore {job}/vault/key from a backup")
@@ -414,7 +414,7 @@ def test_a_link_in_a_vault_is_not_followed(job, tmp_path, house, name):
     path.symlink_to(elsewhere)
     before = elsewhere.read_bytes()
     refused(label(tmp_path, house), "is a link")
-    refused(command("account", "--left", job), "is a link")
+    refused(command("account", "--remaining", job), "is a link")
     refused(command("verify", job), "is a link")
     assert elsewhere.read_bytes() == before
 

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from collegium.budgets import Budget, Budgets
+from collegium.dpsgd import run as sgd_run
+from collegium.dpsgd.filtered import Filtered
+from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
+from collegium.dpsgd.settings import DPSGDSettings
 from collegium.runs.records import Records
-from collegium.sgd import run as sgd_run
-from collegium.sgd.filtered import Filtered
-from collegium.sgd.run import DescentRecipe, DescentRun
-from collegium.sgd.settings import Descent
+from collegium.study.dpsgd_checkpoint import FolderDPSGDMemory
 from collegium.study.folder import StudyFolder
-from collegium.study.kept_descent import FolderDescentMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore:δ is large")
-DESCENT = Descent(steps=20, filter=1.5, clip_norm=0.2)  # 60 steps are taken
+DESCENT = DPSGDSettings(steps=20, individual_filter=1.5, clip_norm=0.2)  # 60 steps are taken
 
 
 class Killed(BaseException):
@@ -35,8 +35,8 @@ def process(path, killed_at=None):
     folder.open()
     with folder.locked():
         folder.claim({}, {})
-        memory = FolderDescentMemory(folder, DESCENT.taken)
-        run = DescentRun(DescentRecipe(DESCENT, noise_seed=3), its, memory)
+        memory = FolderDPSGDMemory(folder, DESCENT.n_steps_taken)
+        run = DPSGDRun(DPSGDRecipe(DESCENT, noise_seed=3), its, memory)
         summands = run.summands()
         assert isinstance(summands, Filtered)
         before = accounts(summands)

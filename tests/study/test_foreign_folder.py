@@ -3,10 +3,10 @@
 import pytest
 
 from collegium.errors import StudyMismatchError
-from collegium.study.beginning import claim
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.from_settings import settled
+from collegium.study.identity import claim
 from collegium.study.stages import plan_study
 
 SETTINGS = {

@@ -19,10 +19,10 @@ from collegium.study import stages
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.forgetting import forget
-from collegium.study.leavers import Leavers
 from collegium.study.sealing import sealed_content
 from collegium.study.stages import run_study
 from collegium.study.verifying import examine
+from collegium.study.withdrawals import Leavers
 from tests.study.test_on_ledger import table
 
 N, PUBLIC, TEACHERS = 120, 40, 8

@@ -175,8 +175,10 @@ def test_other_people_are_asked_about(folder):
     config = study(folder, data={"private": "others.csv"})
     with pytest.raises(InputError, match="0 of 150 people are known to the ledger"):
         run(config, folder / "second")
-    newcomers = study(folder, **MU, data={"private": "others.csv"}, ledger={"newcomers": True})
-    run(newcomers, folder / "second")
+    allow_new_people = study(
+        folder, **MU, data={"private": "others.csv"}, ledger={"newcomers": True}
+    )
+    run(allow_new_people, folder / "second")
     assert ledger_of(folder).contents().n_owners == 300
 
 

@@ -18,10 +18,10 @@ from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.sums import Sums
 from collegium.study import folder as folder_module
 from collegium.study import statistics_data, statistics_stages
+from collegium.study.answers_checkpoint import FolderAnswers, KeptSession
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
-from collegium.study.kept_answers import FolderAnswers, KeptSession
 from collegium.study.statistics_stages import run_statistics_study
 from collegium.study.statistics_terms import read_statistics
 from collegium.study.verifying import examine
@@ -476,7 +476,7 @@ ALL = (
 )
 
 
-@pytest.mark.parametrize(("on_ledger", "more"), [(True, ""), (False, 'neighbours = "replaced"')])
+@pytest.mark.parametrize(("on_ledger", "more"), [(True, ""), (False, 'neighbours = "replace-one"')])
 def test_a_neighbours_release_is_the_same_byte_by_byte_but_for_what_is_drawn(
     tmp_path, monkeypatch, collegium, on_ledger, more
 ):
@@ -538,7 +538,7 @@ def test_a_release_says_where_nothing_lies_and_that_seeded_noise_protects_nobody
     told = released(out / "release")
     assert '"private": "people.csv"' in told["privacy.json"]
     assert not any("data/people.csv" in str(one) for one in told.values())
-    code, said, _ = collegium("account", "--left", out)
+    code, said, _ = collegium("account", "--remaining", out)
     assert code == 0 and "NOT PRIVATE" in said
 
 

@@ -15,15 +15,15 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.errors import ConfigError, InputError, StudyMismatchError
 from collegium.ledger.ledger import Ledger
 from collegium.statistics.session import Statistics
+from collegium.study.answers_checkpoint import FolderAnswers
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.json_schema import study_schema
-from collegium.study.kept import StudyInterrupted
-from collegium.study.kept_answers import FolderAnswers
-from collegium.study.statistics_disclosed import statistics_statement_of
 from collegium.study.statistics_stages import plan_statistics, run_statistics_study
+from collegium.study.statistics_statement_json import statistics_statement_of
 from collegium.study.statistics_terms import read_statistics
 from collegium.study.verifying import examine
+from collegium.study.votes_checkpoint import StudyInterrupted
 
 SCHEMA = """
 [columns.age]
@@ -389,8 +389,8 @@ def test_parquet_files_are_asked_in_batches_and_answer_alike(study, tmp_path):
         (('column = "level"', ""), "needs privacy.column"),
         (("[method]", "[run]\nstreaming = true\n[method]"), "run.streaming means nothing"),
         (
-            ('kind = "statistics"', 'kind = "sgd"'),
-            r"\[statistics\] means nothing to method.kind = 'sgd'",
+            ('kind = "statistics"', 'kind = "dpsgd"'),
+            r"\[statistics\] means nothing to method.kind = 'dpsgd'",
         ),
     ],
 )
@@ -440,7 +440,7 @@ def test_commands_show_answers_and_refuse_what_has_no_meaning(study, tmp_path, c
     for command in (("report", out), ("statement", out), ("verify", out)):
         code, said, errors = collegium(*command)
         assert code == 0, errors
-    code, said, _ = collegium("account", "--left", out)
+    code, said, _ = collegium("account", "--remaining", out)
     assert code == 0 and "3 of 3 questions are charged" in said
     code, said, _ = collegium("account", "--export", out)
     assert code == 0 and len(json.loads(said)["cohorts" if "cohorts" in said else "groups"]) == 2

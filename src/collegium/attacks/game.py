@@ -19,8 +19,8 @@ from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.gaussian import gdp_mu
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
 from collegium.attacks.distinguishers import Lens, Runs, choose_events
-from collegium.attacks.listening import ListeningNoise
 from collegium.attacks.mechanism import AuditedMechanism
+from collegium.attacks.noise_capture import ListeningNoise
 from collegium.budgets import Budget
 from collegium.checks import check_choice, check_number, check_whole
 from collegium.errors import InputError

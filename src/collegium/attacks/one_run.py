@@ -31,7 +31,7 @@ from collegium.attacks.canaries import (
     membership_scores,
 )
 from collegium.attacks.game import OBSERVATIONS, pays_for_noisy_counts
-from collegium.attacks.listening import ListeningNoise
+from collegium.attacks.noise_capture import ListeningNoise
 from collegium.budgets import Budget
 from collegium.checks import check_choice, check_number, check_whole
 from collegium.data.tables import one_hot

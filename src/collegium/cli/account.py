@@ -83,7 +83,7 @@ def account(
             show_default=False,
         ),
     ] = None,
-    left: Annotated[
+    remaining: Annotated[
         Path | None,
         typer.Option(
             help="Instead: what a study's or label job's folder has spent and has left, also while it is "
@@ -130,7 +130,7 @@ def account(
     Example: collegium account --level high=1:540 --level average=2:370 --level low=3:90
     --teachers 250 --checks 150 --answers 100
 
-    Example: collegium account --left study/
+    Example: collegium account --remaining study/
 
     Example: collegium account --export study/ > composition.json
 
@@ -138,19 +138,20 @@ def account(
     """
     from collegium.accounting.neighbours import Arrangement
     from collegium.accounting.statement import budget_and_cost
-    from collegium.cli import asking_studies, descent
-    from collegium.cli.left import MOST, show_export, show_left
+    from collegium.cli import asking_studies, dpsgd
     from collegium.cli.levels import parse_levels
+    from collegium.cli.remaining import MOST, show_export, show_left
     from collegium.pate.settings import Account
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price
     from collegium.personalisation import as_personalisation
-    from collegium.study.sections import SGD, STATISTICS
-    from collegium.study.terms import begun_as
+    from collegium.study.sections import DPSGD, STATISTICS
+    from collegium.study.terms import method_of
 
-    if [level, left, export, compared or None].count(None) != 3:
+    if [level, remaining, export, compared or None].count(None) != 3:
         raise InputError(
-            "give one of: --level (once for each level), --left FOLDER, --export FOLDER, --compare EVENTS"
+            "give one of: --level (once for each level), --remaining FOLDER, --export FOLDER or --compare "
+            "EVENTS"
         )
     if compared:
         from collegium.cli.compare import show_comparison
@@ -159,17 +160,17 @@ def account(
         return
     if events or people != 1:
         raise InputError("events and --group are for --compare: add it, or leave them out")
-    if left is not None:
-        if begun_as(left, STATISTICS):
-            asking_studies.show_left(left, as_json)
+    if remaining is not None:
+        if method_of(remaining, STATISTICS):
+            asking_studies.show_left(remaining, as_json)
             return
-        (descent.show_left if begun_as(left, SGD) else show_left)(left, as_json)
+        (dpsgd.show_left if method_of(remaining, DPSGD) else show_left)(remaining, as_json)
         return
     if export is not None:
-        if begun_as(export, STATISTICS):
+        if method_of(export, STATISTICS):
             asking_studies.show_export(export)
             return
-        (descent.show_export if begun_as(export, SGD) else show_export)(export)
+        (dpsgd.show_export if method_of(export, DPSGD) else show_export)(export)
         return
     assert level is not None
     budgets, sizes = parse_levels(level, delta)
@@ -231,7 +232,7 @@ def account(
 
 def affordable_answers(aggregator: Aggregator, plan: Plan, price: str, seed: int = 0) -> int:
     """Count the queries that all budgets pay for if each is answered (at most ``MOST``)."""
-    from collegium.cli.left import MOST
+    from collegium.cli.remaining import MOST
     from collegium.pate.voting.affordable import answers_affordable
     from collegium.pate.voting.pricing import worst_case_pricing
 

@@ -13,7 +13,7 @@ from collegium.json_files import read_json
 if TYPE_CHECKING:
     from collegium.data.schema import Schema
     from collegium.statistics.answers import Answer
-    from collegium.statistics.asked import Asked
+    from collegium.statistics.query import Query
 
 _ENTRY = {
     "question": str,
@@ -64,7 +64,7 @@ class AnswerRecord:
             )
         self._answers = kept["answers"]
 
-    def find(self, asked: Asked, *, weights: str, calibrated: bool) -> dict[str, Any] | None:
+    def find(self, asked: Query, *, weights: str, calibrated: bool) -> dict[str, Any] | None:
         """Take the answer that was given to a question; None where it is a new one."""
         wanted = (str(asked), weights, calibrated, self._private)
         names = ("question", "weights", "calibrated", "private_noise")
@@ -73,7 +73,7 @@ class AnswerRecord:
                 return one
         return None
 
-    def add(self, asked: Asked, answer: Answer, *, weights: str, calibrated: bool) -> None:
+    def add(self, asked: Query, answer: Answer, *, weights: str, calibrated: bool) -> None:
         """Keep an answer, durably. Raises NotKeptError if that cannot be done; it is found all the same."""
         entry = {
             **answer.to_dict(),

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from collegium.accounting.statement import PrivacyStatement
     from collegium.cli.answer_record import AnswerRecord
-    from collegium.cli.asked_session import Standing
+    from collegium.cli.query_session import SessionProgress
     from collegium.data.schema import Schema
     from collegium.ledger.places import Place
     from collegium.runs.observer import Observer
-    from collegium.statistics.asked import Asked
     from collegium.statistics.planned import Plan
+    from collegium.statistics.query import Query
     from collegium.statistics.session import Statistics
 
 _WHO = "Whose rows these are, and what they granted"
@@ -170,7 +170,7 @@ def ask(
         ),
     ] = None,
     key: Key = None,
-    newcomers: Newcomers = False,
+    allow_new_people: Newcomers = False,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -215,7 +215,6 @@ def ask(
     """
     from collegium.checks import check_choice
     from collegium.cli.answer_record import AnswerRecord
-    from collegium.cli.asked_session import Standing, place_of, session_of, title_of
     from collegium.cli.interrupts import say_if_interrupted
     from collegium.cli.outputs import (
         refuse_among_a_studys_files,
@@ -224,12 +223,13 @@ def ask(
         write_named,
     )
     from collegium.cli.progress import watching
+    from collegium.cli.query_session import SessionProgress, place_of, session_of, title_of
     from collegium.data.schema import Schema
     from collegium.statistics.weights import RULES
-    from collegium.study.asked_rows import FormOfCsv, granted_as_said, read_rows
+    from collegium.study.query_table import FormOfCsv, granted_as_said, read_rows
 
     hush(quiet)
-    standing = Standing(record)
+    standing = SessionProgress(record)
     say_if_interrupted(standing.in_words)
     schema = Schema.read(schema_file)
     asked = _parsed(questions, schema)
@@ -273,7 +273,7 @@ def ask(
                 "confidence": confidence,
                 "noise_seed": noise_seed,
                 "name": title_of(table, charged or new),
-                "newcomers": newcomers,
+                "newcomers": allow_new_people,
             }
             standing.place, standing.begins = place, not plan
             session = session_of(rows, place, settings, observer, only_plans=plan)
@@ -311,7 +311,7 @@ def ask(
             out.print(f"Wrote {out_file}.", soft_wrap=True)
 
 
-def _parsed(questions: list[str], schema: Schema) -> list[Asked]:
+def _parsed(questions: list[str], schema: Schema) -> list[Query]:
     """Read questions, each once; words of one without quotes come as several."""
     from collegium.statistics.language import parse_question
 
@@ -326,10 +326,10 @@ def _parsed(questions: list[str], schema: Schema) -> list[Asked]:
 
 
 def _ask_each(
-    standing: Standing,
+    standing: SessionProgress,
     session: Statistics,
-    new: list[Asked],
-    charged: list[Asked],
+    new: list[Query],
+    charged: list[Query],
     how: dict[str, Any],
     kept: AnswerRecord,
     observer: Observer,

@@ -12,7 +12,7 @@ from collegium.errors import InputError
 from collegium.plain_text import harmless
 
 if TYPE_CHECKING:
-    from collegium.study.first_steps.talk import Question
+    from collegium.study.first_steps.prompts import Question
 
 
 def somebody_is_there() -> bool:

@@ -103,11 +103,11 @@ def audit(
     Example: collegium audit study.toml
     """
     from collegium.accounting.neighbours import Arrangement
-    from collegium.attacks.descent_game import play_descent
+    from collegium.attacks.dpsgd_game import play_dpsgd
     from collegium.attacks.game import play_game
     from collegium.attacks.mechanism import mechanism_from
     from collegium.attacks.one_run import OneRunSettings, audit_run
-    from collegium.cli.findings import (
+    from collegium.cli.audit_tables import (
         as_record,
         game_panels,
         game_table,
@@ -121,10 +121,10 @@ def audit(
     from collegium.pate.voting.release import check_release
     from collegium.personalisation import as_personalisation
     from collegium.report.audit_plots import audit_figure
-    from collegium.study.chosen import settled_method
     from collegium.study.config import read_config
-    from collegium.study.descent_stages import plan_descent
+    from collegium.study.dpsgd_stages import plan_dpsgd
     from collegium.study.folder import StudyFolder
+    from collegium.study.planned_settings import settled_method
     from collegium.study.stages import plan_study
 
     if out_folder is not None:
@@ -166,10 +166,10 @@ def audit(
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
     if config is not None and config.is_direct:
-        descent = plan_descent(config).run
-        arrangement = descent.arrangement
-        findings = play_descent(descent, runs=runs, confidence=confidence, progress=_progress)
-        title = f"{descent.plan.steps:,} steps of {path.name}: {runs:,} descents a side"
+        dpsgd = plan_dpsgd(config).run
+        arrangement = dpsgd.arrangement
+        findings = play_dpsgd(dpsgd, runs=runs, confidence=confidence, progress=_progress)
+        title = f"{dpsgd.plan.steps:,} steps of {path.name}: {runs:,} descents a side"
         table, panels, about = game_table(findings, title), game_panels(findings), {"runs": runs}
     elif config is not None:
         settings = OneRunSettings(canaries, copies, guess_share, confidence, observe or "noisy")

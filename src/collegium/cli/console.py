@@ -19,7 +19,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from collegium.cli.letters import can_be_shown
+from collegium.cli.encoding import can_be_shown
 from collegium.plain_text import among_others, harmless
 
 if TYPE_CHECKING:

@@ -53,10 +53,10 @@ def forget(
     Example: collegium forget patient-17 study.toml --remove-records
     """
     from collegium.cli.progress import NoteObserver, watching
-    from collegium.study.chosen import settled_method
     from collegium.study.config import read_config
     from collegium.study.folder import StudyFolder
     from collegium.study.forgetting import forget as forget_in
+    from collegium.study.planned_settings import settled_method
 
     if out_folder is not None and len(studies) > 1:
         raise InputError("--out names one folder: with several studies, leave it out")

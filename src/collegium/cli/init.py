@@ -16,8 +16,8 @@ from collegium.cli.outputs import refuse_taken, write_named
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
+    from collegium.study.first_steps.prompts import Wanted
     from collegium.study.first_steps.short_study import ShortStudy
-    from collegium.study.first_steps.talk import Wanted
 
 _FILES, _COLUMNS, _PRIVACY = "Files", "Columns, where guesses are wrong", "Privacy"
 
@@ -245,7 +245,7 @@ def init(
 
 def _wanted(said: dict[str, Any]) -> Wanted:
     from collegium.budgets import DEFAULT_DELTA
-    from collegium.study.first_steps.talk import NOBODY, NUMBERS, Wanted
+    from collegium.study.first_steps.prompts import NOBODY, NUMBERS, Wanted
 
     for one, other in (("--owner", "--no-owner"), ("--levels", "--numeric-levels")):
         if said[one] and said[other]:
@@ -281,8 +281,8 @@ def _begun(
 ) -> ShortStudy:
     from collegium.study.first_steps.arrays import existing, study_of_arrays
     from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST, Files, first_look
+    from collegium.study.first_steps.prompts import Begun
     from collegium.study.first_steps.tables import study_of_tables
-    from collegium.study.first_steps.talk import Begun
 
     public = given["--public"]
     if not Path(private).exists():

@@ -48,7 +48,7 @@ from collegium.errors import InputError
 if TYPE_CHECKING:
     from collegium.budgets import Budgets
     from collegium.cli.vote_files import TeacherBudgets
-    from collegium.ledger.ledger import Left
+    from collegium.ledger.ledger import Balance
     from collegium.pate.voting.aggregators import Aggregator
     from collegium.pate.voting.price_choice import ChosenPrice
     from collegium.personalisation.electorate import Electorate
@@ -166,7 +166,7 @@ def label(
         ),
     ] = None,
     key: Key = None,
-    newcomers: Newcomers = False,
+    allow_new_people: Newcomers = False,
     shuffle_seed: Annotated[
         int,
         typer.Option(
@@ -190,8 +190,8 @@ def label(
     import numpy as np
 
     from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement
-    from collegium.cli.electorates import electorate_of, refuse_fewer_people
     from collegium.cli.progress import NoteObserver, watching
+    from collegium.cli.vote_budgets import electorate_of, refuse_fewer_people
     from collegium.cli.vote_files import read_budgets, read_features, read_people, read_votes
     from collegium.data.datasets import sha256_of
     from collegium.distillation.supervised import RefittedStudent
@@ -208,10 +208,10 @@ def label(
     from collegium.pate.voting.price_choice import choose_price
     from collegium.pate.voting.release import HISTOGRAM, LABELS, check_release
     from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
-    from collegium.study.kept import FolderMemory
     from collegium.study.on_ledger import begin
     from collegium.study.published import summary, write_release
     from collegium.study.terms import kept_price
+    from collegium.study.votes_checkpoint import FolderMemory
 
     hush(quiet)
     refuse_among_a_studys_files(out_folder)
@@ -278,7 +278,7 @@ def label(
         assert granted is not None
         return granted
 
-    def decide(left: Left, share: float) -> Allowance:
+    def decide(left: Balance, share: float) -> Allowance:
         if left.untouched.all() and takes_the_whole(mechanism, charged.name):
             return Allowance.everything(who())
         require_mu(mechanism, price)
@@ -300,7 +300,7 @@ def label(
         folder if folder.holds(settings, inputs) else None,
         NoteObserver(),
         spend=LedgeredRun,
-        newcomers=newcomers,
+        allow_new_people=allow_new_people,
     )
     what_is_left = remembered is not None and not remembered.spending.allowance.whole
     if remembered is not None and what_is_left:

@@ -10,8 +10,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collegium.ledger.books import Release, Standing
     from collegium.ledger.chain import Entry
+    from collegium.ledger.entries import Release, Standing
 
 
 def standings_table(standings: Sequence[Standing]) -> Table:
@@ -89,7 +89,7 @@ def what_happened(entry: Entry) -> str:
 
 
 def _how_it_was_settled(body: dict[str, Any]) -> str:
-    from collegium.ledger.books import cost_from_json
+    from collegium.ledger.entries import cost_from_json
 
     drew = not all(cost_from_json(cost).is_nothing for cost in body["costs"])
     if "by_hand" in body:

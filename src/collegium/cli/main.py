@@ -27,8 +27,8 @@ from collegium.cli import (
 )
 from collegium.cli import label as votes
 from collegium.cli.console import err, hush, say, show_warnings
+from collegium.cli.encoding import show_what_can_be_shown
 from collegium.cli.interrupts import INTERRUPTED, Interrupts, said, say_if_interrupted
-from collegium.cli.letters import show_what_can_be_shown
 from collegium.errors import CollegiumError
 
 # The base of everything that can be wrong with options, which typer does not export.

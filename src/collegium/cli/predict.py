@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from collegium.cli.console import out
-from collegium.cli.letters import can_be_shown
+from collegium.cli.encoding import can_be_shown
 from collegium.cli.outputs import refuse_taken, write_named
 from collegium.errors import InputError
 

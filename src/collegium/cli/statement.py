@@ -32,16 +32,16 @@ def statement(
     Example: collegium statement study/ --format json > statement.json
     """
     from collegium.accounting.statement import cost_in_digits
-    from collegium.study.descent_disclosed import descent_statement_of
-    from collegium.study.disclosed import statement_of
+    from collegium.study.dpsgd_statement_json import dpsgd_statement_of
     from collegium.study.registry import LEFT_EMPTY, record_of
-    from collegium.study.sections import SGD, STATISTICS
-    from collegium.study.statistics_disclosed import statistics_statement_of
-    from collegium.study.terms import begun_as
+    from collegium.study.sections import DPSGD, STATISTICS
+    from collegium.study.statement_json import statement_of
+    from collegium.study.statistics_statement_json import statistics_statement_of
+    from collegium.study.terms import method_of
 
     if form not in FORMATS:
         raise InputError(f"--format {form!r} is unknown: allowed are {', '.join(FORMATS)}")
-    if begun_as(folder, STATISTICS):
+    if method_of(folder, STATISTICS):
         if form == "registry":
             raise InputError(
                 "the registry's record is of releases that learnt something, and this one answers questions: "
@@ -49,7 +49,7 @@ def statement(
             )
         said = statistics_statement_of(folder)
     else:
-        said = (descent_statement_of if begun_as(folder, SGD) else statement_of)(folder)
+        said = (dpsgd_statement_of if method_of(folder, DPSGD) else statement_of)(folder)
     if as_json or form == "json":
         print_json(said)
         return

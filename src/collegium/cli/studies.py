@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
     from collegium.evaluation.quality import Quality
     from collegium.study.config import StudyConfig
-    from collegium.study.descent_result import DescentResult
+    from collegium.study.dpsgd_result import DPSGDResult
     from collegium.study.result import StudyResult
 
 _STYLES = {"good": "bold green", "caution": "bold yellow", "plain": "bold"}
@@ -112,9 +112,9 @@ def plan(
     """
     from collegium.cli import asking_studies as asking
     from collegium.cli.account import affordable_answers
-    from collegium.cli.descent import show_plan
-    from collegium.cli.left import MOST
+    from collegium.cli.dpsgd import show_plan
     from collegium.cli.progress import NoteObserver
+    from collegium.cli.remaining import MOST
     from collegium.study.config import read_config
     from collegium.study.stages import plan_on_ledger
     from collegium.study.study_data import StudyData
@@ -206,7 +206,7 @@ def _choose(
     """
     from collegium.cli.progress import NoteObserver
     from collegium.cli.recommended import parse_what_if, show_choice, show_what_if
-    from collegium.study.chosen import recommended, with_sections
+    from collegium.study.planned_settings import recommended, with_sections
 
     levels = parse_what_if(what_if)
     observer = NoteObserver()
@@ -250,13 +250,13 @@ def run(
     folder = out_folder or study.with_suffix("")
     if config.is_open:
         from collegium.cli.progress import NoteObserver
-        from collegium.study.chosen import settled_method
         from collegium.study.folder import StudyFolder
+        from collegium.study.planned_settings import settled_method
 
         refuse_among_a_studys_files(folder)
         config = settled_method(config, StudyFolder(folder), NoteObserver(), keep=True)
     if config.is_direct:
-        _show_descent(_run_descent(config, folder, as_json), as_json)
+        _show_dpsgd(_run_dpsgd(config, folder, as_json), as_json)
     elif config.only_asks:
         from collegium.cli.asking_studies import run_and_show
 
@@ -280,10 +280,10 @@ def demo(
     from collegium.accounting.neighbours import Neighbours
     from collegium.cli.progress import NoteObserver
     from collegium.study.baselines import measure_baselines
-    from collegium.study.chosen import settled_method
     from collegium.study.config import read_config
     from collegium.study.folder import StudyFolder
     from collegium.study.on_ledger import place_within
+    from collegium.study.planned_settings import settled_method
 
     hush(quiet)
     with as_file(files("collegium.study").joinpath("demo.toml")) as path:
@@ -300,11 +300,11 @@ def demo(
     folder = StudyFolder(out_folder)
     place = place_within(folder, Neighbours.ADD_OR_REMOVE)
     # The digits are in every demo's ledger: nobody need be asked who they are.
-    config = replace(config, ledger=replace(config.ledger, url=place, newcomers=True))
+    config = replace(config, ledger=replace(config.ledger, url=place, allow_new_people=True))
     config = settled_method(config, folder, NoteObserver(), keep=True)
-    result = _run_descent(config, out_folder, as_json)
+    result = _run_dpsgd(config, out_folder, as_json)
     if quiet and not as_json:  # nobody would see what it is compared with
-        return _show_descent(result, as_json)
+        return _show_dpsgd(result, as_json)
     baselines = measure_baselines(config)
     comparison = {
         "individual budgets (this study)": result.accuracy,
@@ -313,7 +313,7 @@ def demo(
         "a tenth of the strictest for everybody": baselines.uniform_tenth,
         "no privacy: the same model without noise": baselines.without_privacy,
     }
-    _show_descent(result, as_json, comparison)
+    _show_dpsgd(result, as_json, comparison)
     if not as_json and result.ledger is not None:
         out.print(
             f"What one person paid, for instance: collegium receipt 1 --ledger {result.ledger}",
@@ -456,17 +456,17 @@ def _run(config: StudyConfig, folder: Path, as_json: bool) -> StudyResult:
         return run_study(config, folder, observer)
 
 
-def _run_descent(config: StudyConfig, folder: Path, as_json: bool) -> DescentResult:
+def _run_dpsgd(config: StudyConfig, folder: Path, as_json: bool) -> DPSGDResult:
     from collegium.cli.progress import watching
-    from collegium.study.descent_stages import run_descent_study
+    from collegium.study.dpsgd_stages import run_dpsgd_study
 
     refuse_among_a_studys_files(folder)
     with watching(not as_json) as observer:
-        return run_descent_study(config, folder, observer)
+        return run_dpsgd_study(config, folder, observer)
 
 
-def _show_descent(
-    result: DescentResult, as_json: bool, comparison: Mapping[str, float | None] | None = None
+def _show_dpsgd(
+    result: DPSGDResult, as_json: bool, comparison: Mapping[str, float | None] | None = None
 ) -> None:
     quality = result.quality
     if as_json:
@@ -507,7 +507,7 @@ def _print_quality(privacy: PrivacyStatement, quality: Quality, foretold: str) -
         out.print(foretold, soft_wrap=True)
 
 
-def _print_places(result: StudyResult | DescentResult) -> None:
+def _print_places(result: StudyResult | DPSGDResult) -> None:
     if result.ledger is not None:
         out.print(
             f"Ledger:    {result.ledger} (`collegium ledger show`, `collegium receipt`)",

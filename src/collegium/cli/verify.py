@@ -11,7 +11,7 @@ from collegium.cli.console import out, print_json
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
-    from collegium.study.pieces import Finding
+    from collegium.study.manifest_check import Finding
 
 _WRONG = 1
 
@@ -38,7 +38,7 @@ def verify(
     """
     from collegium.study.adoption import adopt as adopt_folder
     from collegium.study.folder import StudyFolder
-    from collegium.study.pieces import refuse_links
+    from collegium.study.manifest_check import refuse_links
     from collegium.study.verifying import examine
 
     study = StudyFolder(folder)
@@ -68,7 +68,7 @@ def verify(
 
 def _what_to_do(found: list[Finding]) -> str:
     """Say what helps: of the remedies that the pieces need, the one that covers all."""
-    from collegium.study.pieces import AS_IT_SAYS, MOVE, RESTORE
+    from collegium.study.manifest_check import AS_IT_SAYS, MOVE, RESTORE
 
     damaged = [one for one in found if one.trouble and not one.made_again]
     for remedy in (AS_IT_SAYS, RESTORE, MOVE):

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from collegium.lazy import lazily
 
 _HOMES = {
-    "collegium.ledger.books": ["Standing"],
-    "collegium.ledger.ledger": ["Ledger", "Left", "Reservation"],
+    "collegium.ledger.entries": ["Standing"],
+    "collegium.ledger.ledger": ["Balance", "Ledger", "Reservation"],
     "collegium.ledger.limits": ["Cost", "Limit"],
 }
 
 if TYPE_CHECKING:
-    from collegium.ledger.books import Standing
-    from collegium.ledger.ledger import Ledger, Left, Reservation
+    from collegium.ledger.entries import Standing
+    from collegium.ledger.ledger import Balance, Ledger, Reservation
     from collegium.ledger.limits import Cost, Limit
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES)
 
-__all__ = ["Cost", "Ledger", "Left", "Limit", "Reservation", "Standing"]
+__all__ = ["Balance", "Cost", "Ledger", "Limit", "Reservation", "Standing"]

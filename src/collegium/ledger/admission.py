@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import LedgerError
-from collegium.ledger import books
+from collegium.ledger import entries
 from collegium.ledger.people import People
 from collegium.ledger.refusals import refuse_who_left, require_same_budgets
 from collegium.ledger.transaction import Transaction
@@ -15,7 +15,7 @@ from collegium.ledger.transaction import Transaction
 def admit(
     transaction: Transaction,
     people: People,
-    newcomers: bool,
+    allow_new_people: bool,
     place: str,
     same_budgets: bool = True,
 ) -> NDArray[np.intp]:
@@ -29,11 +29,11 @@ def admit(
         refuse_who_left(known, cohort)
         require_same_budgets(known, budgets, cohort, place)
     new = cohort == 0
-    if known.n_owners and new.sum() > len(cohort) / 2 and not newcomers:
+    if known.n_owners and new.sum() > len(cohort) / 2 and not allow_new_people:
         raise LedgerError(
             f"{(~new).sum():,} of {len(cohort):,} owners are known to the ledger at {place}, which knows "
             f"{known.n_owners:,}: is it another data set's? If they are new people, let them join "
-            "first (`collegium ledger change`, or newcomers=True); nothing was released"
+            "first (`collegium ledger change`, or allow_new_people=True); nothing was released"
         )
     for code, level in enumerate(budgets.group_names):
         chosen = new & (budgets.owner_group == code)
@@ -42,5 +42,5 @@ def admit(
             budget = budgets.groups[level]
             cohort[chosen] = transaction.changes.join(level, budget, ids, tags)
     if new.any():
-        transaction.write(books.JOIN, {"joined": int(new.sum())})
+        transaction.write(entries.JOIN, {"joined": int(new.sum())})
     return cohort

@@ -17,7 +17,7 @@ from collegium.accounting.gaussian import gdp_epsilon
 from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budget, Budgets
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
-from collegium.ledger.ledger import Ledger, Left, Reservation
+from collegium.ledger.ledger import Balance, Ledger, Reservation
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
 from collegium.personalisation.bins import MOST_BUDGETS, few_groups
 
@@ -55,7 +55,7 @@ class Allowance:
 
     @classmethod
     def what_is_left(
-        cls, granted: Budgets, left: Left, least: int, share: float = DELTA_0_SHARE
+        cls, granted: Budgets, left: Balance, least: int, share: float = DELTA_0_SHARE
     ) -> Allowance:
         """What people have left of their μ², rounded down to tenths, in groups of those who have the same.
 
@@ -90,7 +90,7 @@ class Allowance:
         return cls(uuid4().hex, False, *_few(groups, codes[which]))
 
     @classmethod
-    def by_level(cls, granted: Budgets, left: Left, share: float = DELTA_0_SHARE) -> Allowance:
+    def by_level(cls, granted: Budgets, left: Balance, share: float = DELTA_0_SHARE) -> Allowance:
         """What everybody of a level has left, where who is in which group was decided elsewhere.
 
         Parameters and errors as for :meth:`what_is_left`; refused is also a level of which anybody has
@@ -167,7 +167,7 @@ class Spending:
         costs: list[Cost],
         arrangement: Arrangement,
         *,
-        newcomers: bool = False,
+        allow_new_people: bool = False,
         again: bool = False,
         token: str = "",
         held: Collection[str] = (),
@@ -181,7 +181,7 @@ class Spending:
             self.allowance.codes[self.allowance.codes >= 0],
             about={"method": self.method, "neighbours": arrangement.sentence},
             neighbours=arrangement.neighbours,
-            newcomers=newcomers,
+            allow_new_people=allow_new_people,
             again=again,
             token=token,
             held=held,
@@ -219,7 +219,7 @@ def _refuse_declared(granted: Budgets) -> None:
         )
 
 
-def _tenths(left: Left) -> NDArray[np.intp]:
+def _tenths(left: Balance) -> NDArray[np.intp]:
     return np.floor(left.share * _STEPS + 1e-9).astype(np.intp)
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from collegium.json_files import number_as_json
-from collegium.ledger.books import Books, Release, Standing, cost_as_json
+from collegium.ledger.entries import Books, Release, Standing, cost_as_json
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 

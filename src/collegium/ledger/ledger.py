@@ -18,12 +18,12 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share, shown
 from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
-from collegium.ledger import books
+from collegium.ledger import entries
 from collegium.ledger.admission import admit
-from collegium.ledger.books import Account, Books, Release, Standing, cost_as_json
+from collegium.ledger.balances import Balance, left_of
 from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
-from collegium.ledger.left import Left, left_of
+from collegium.ledger.entries import Account, Books, Release, Standing, cost_as_json
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
 from collegium.ledger.people import People, alike, by_part, divide, in_order
 from collegium.ledger.refusals import (
@@ -213,7 +213,7 @@ class Ledger:
         *,
         neighbours: Neighbours,
         about: Any = None,
-        newcomers: bool = False,
+        allow_new_people: bool = False,
         again: bool = False,
         token: str = "",
         held: Collection[str] = (),
@@ -275,7 +275,7 @@ class Ledger:
             known = transaction.books.releases.get(id)
             if known is not None:
                 return self._again(transaction, people, known, asked, again, token, held)
-            cohort = admit(transaction, people, newcomers, str(self))
+            cohort = admit(transaction, people, allow_new_people, str(self))
             takes_part = np.array([not cost.is_nothing for cost in listed], dtype=bool)[part_of]
             charges = divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
             body = {
@@ -287,7 +287,7 @@ class Ledger:
                 "charges": charges,
                 **({"token": token} if token else {}),
             }
-            transaction.write(books.RESERVE, body)
+            transaction.write(entries.RESERVE, body)
             release = transaction.books.releases[id]
             # Who cannot afford it undoes all of this transaction.
             require_affordable(transaction.books, release, (cohort for cohort, _ in charges))
@@ -487,7 +487,7 @@ class Ledger:
         with self._storage.reading() as seen:
             return int((people.look_up(seen) > 0).sum())
 
-    def left(self, budgets: Budgets) -> Left:
+    def left(self, budgets: Budgets) -> Balance:
         """Look up what owners have left; people who are new have all that they grant.
 
         Parameters
@@ -560,7 +560,7 @@ class Ledger:
                     raised = limit.mu_squared > old_limit.mu_squared
                     done["raised" if raised else "lowered"] += len(ids)
             if moved:
-                transaction.write(books.CHANGE, {})
+                transaction.write(entries.CHANGE, {})
             for one in moved:
                 standing = transaction.books.standing(one)
                 if not standing.limit.allows(standing.spent):
@@ -585,7 +585,7 @@ class Ledger:
             if not transaction.books.cohorts[cohort].has_left:
                 tags = self._storage.key.members([one])
                 transaction.changes.split(cohort, [one], tags, has_left=True)
-                transaction.write(books.LEAVE, {})
+                transaction.write(entries.LEAVE, {})
         return True
 
     def standings(self) -> list[Standing]:
@@ -648,7 +648,7 @@ def _taken(
             "nothing: go on with that, or begin a new release"
         )
     if token:
-        transaction.write(books.TAKE, {"release": release.id, "token": token})
+        transaction.write(entries.TAKE, {"release": release.id, "token": token})
     return transaction.books.releases[release.id]
 
 
@@ -674,7 +674,7 @@ def _close(
     transaction: Transaction, release: Release, costs: tuple[Cost, ...], more: dict[str, Any]
 ) -> None:
     written = [cost_as_json(cost) for cost in costs]
-    transaction.write(books.SETTLE, {"release": release.id, "costs": written, **more})
+    transaction.write(entries.SETTLE, {"release": release.id, "costs": written, **more})
 
 
 def _warn_of_neighbour(key_file: Path) -> None:
@@ -710,4 +710,4 @@ def _where(place: str | Path, key: str | Path | None) -> tuple[Database, Path, A
     return database, file, Anchor(file.with_name(f"{file.name}.anchor"))
 
 
-__all__ = ["Ledger", "Left", "Reservation"]
+__all__ = ["Balance", "Ledger", "Reservation"]

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from collegium.budgets import Budgets
 from collegium.errors import InputError
-from collegium.extremes import require_budgets
 from collegium.ledger.chain import Key
 from collegium.ledger.limits import Cost
 from collegium.ledger.transaction import Transaction
 from collegium.names import as_names
+from collegium.zero_and_public_budgets import require_budgets
 
 
 class People:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from collegium.budgets import Budgets
 from collegium.errors import BudgetExceededError, LedgerError
-from collegium.ledger.books import Books, Release
+from collegium.ledger.entries import Books, Release
 from collegium.ledger.limits import Cost
 from collegium.ledger.people import pairs
 

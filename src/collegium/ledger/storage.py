@@ -13,9 +13,9 @@ import sqlalchemy as sa
 
 from collegium.errors import LedgerError, LedgerWarning
 from collegium.ledger import tables
-from collegium.ledger.books import BEGIN
 from collegium.ledger.chain import Anchor, Key, Seen
 from collegium.ledger.database import Database
+from collegium.ledger.entries import BEGIN
 from collegium.ledger.transaction import Proven, Transaction
 
 

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from collegium.errors import LedgerError, LedgerWarning
 from collegium.ledger import tables
-from collegium.ledger.books import Books, Changes, as_text, members_sum
 from collegium.ledger.chain import Entry, Key
+from collegium.ledger.entries import Books, Changes, as_text, members_sum
 
 _AT_ONCE = 10_000
 _FEW_OWNERS, _FEW_COHORTS = 50_000, 5_000  # others are looked up in the whole table

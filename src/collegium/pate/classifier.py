@@ -41,6 +41,7 @@ from collegium.evaluation.quality import (
     beliefs_about,
     judge_by_answers,
 )
+from collegium.index_alignment import refuse_other_order
 from collegium.parameters import Searchable
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
 from collegium.pate.classifier_settings import check_settings
@@ -53,7 +54,6 @@ from collegium.pate.teacher_effects import sensitive_teacher_effects
 from collegium.pate.voting.aggregators import Aggregator, ConfidentGNMax
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import Personalisation, as_personalisation
-from collegium.row_labels import refuse_other_order
 from collegium.runs.estimator_base import (
     ClassifierFace,
     check_ledger,
@@ -442,7 +442,7 @@ class PATEClassifier(ClassifierFace):
                 ),
                 run.arrangement,
                 # Judged with those who have nothing left: who takes part may be new people for the most part.
-                newcomers=bool((left.cohort > 0).mean() >= 0.5),
+                allow_new_people=bool((left.cohort > 0).mean() >= 0.5),
             )
         try:
             votes = run.votes()

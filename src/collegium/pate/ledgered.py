@@ -12,7 +12,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.errors import InputError
 from collegium.ledger.allowance import SEEDED, Allowance, Spending, squared
-from collegium.ledger.ledger import Left
+from collegium.ledger.ledger import Balance
 from collegium.ledger.limits import Cost
 from collegium.pate.pipeline import PateRun, Released
 from collegium.pate.recipe import Recipe
@@ -33,7 +33,7 @@ MakeRun = Callable[[Recipe, Records], PateRun]
 
 
 def allow(
-    left: Left, share: float, recipe: Recipe, records: Records, people: Budgets, make: MakeRun
+    left: Balance, share: float, recipe: Recipe, records: Records, people: Budgets, make: MakeRun
 ) -> Allowance:
     """Decide what a run may use: all, if nobody's records were used before and it counts in another way.
 

@@ -1,7 +1,7 @@
 """From budgets to a plan of a descent: rates, clips and noise that use each budget, and no more.
 
 Everything here is public arithmetic on budgets and group sizes, matched by the groups' names. Each kind of
-plan is a function from budgets to clips, rates and one noise; :func:`plan_descent` makes the plan of them.
+plan is a function from budgets to clips, rates and one noise; :func:`plan_dpsgd` makes the plan of them.
 Derivations: ``docs/descent.md``.
 """
 
@@ -23,9 +23,9 @@ from collegium.accounting.subsampled import ACCOUNTS
 from collegium.budgets import Budget
 from collegium.checks import check_choice, check_is, check_number, check_whole, listed, shown
 from collegium.errors import InputError
-from collegium.personalisation.descent_plan import (
+from collegium.personalisation.dpsgd_plan import (
     FULL_BATCH,
-    DescentPlan,
+    DPSGDPlan,
     GroupSteps,
     granted_mu,
     reach,
@@ -40,7 +40,7 @@ _LEAST = 1e-30  # of the largest influence; below, ratios of influence leave the
 _DOWN = 1 - 2.0**-50
 
 
-def plan_descent(
+def plan_dpsgd(
     groups: Mapping[str, Budget],
     sizes: Mapping[str, int],
     *,
@@ -51,7 +51,7 @@ def plan_descent(
     accountant: str = "pld",
     bound: str = "weight",
     bins: int | None = None,
-) -> DescentPlan:
+) -> DPSGDPlan:
     """Find the rates, clips and noise with which all groups' budgets run out at the last step.
 
     Parameters
@@ -63,7 +63,7 @@ def plan_descent(
     steps : int
         How many, fixed beforehand.
     kind : {"full-batch", "sample", "scale", "uniform"}, default="full-batch"
-        See :class:`~collegium.personalisation.descent_plan.DescentPlan`. With ``sample``, a group whose rate
+        See :class:`~collegium.personalisation.dpsgd_plan.DPSGDPlan`. With ``sample``, a group whose rate
         would have to be above 1 has rate 1 and a larger clip. ``uniform`` is full batch without a rate.
     rate : float, optional
         Mean probability with which an owner takes part in a step, in (0, 1); not for full batch.
@@ -72,7 +72,7 @@ def plan_descent(
     accountant : {"pld", "rdp"}, default="pld"
         Used where owners are sampled; full batch has an exact one.
     bound : {"weight", "clip"}, default="weight"
-        See :class:`~collegium.personalisation.descent_plan.DescentPlan`.
+        See :class:`~collegium.personalisation.dpsgd_plan.DPSGDPlan`.
     bins : int, optional
         Into how many steps of log ε budgets are rounded down, so that few rates have to be found; what that
         wastes shows in the plan's utilisation. Default: not at all in full batch; with sampled owners 16,
@@ -80,7 +80,7 @@ def plan_descent(
 
     Returns
     -------
-    DescentPlan
+    DPSGDPlan
 
     Raises
     ------
@@ -92,12 +92,12 @@ def plan_descent(
     --------
     >>> people = {"high": Budget(1.0), "average": Budget(2.0), "low": Budget(3.0)}
     >>> sizes = {"high": 54, "average": 37, "low": 9}
-    >>> plan = plan_descent(people, sizes, steps=100)
+    >>> plan = plan_dpsgd(people, sizes, steps=100)
     >>> round(plan.noise, 6), {name: round(group.clip, 4) for name, group in plan.groups.items()}
     (25.313745, {'high': 0.6785, 'average': 1.2696, 'low': 1.8204})
     >>> {name: round(spent, 9) for name, spent in plan.epsilon().items()}
     {'high': 1.0, 'average': 2.0, 'low': 3.0}
-    >>> plan = plan_descent(people, sizes, steps=150, kind="sample", rate=0.1, accountant="rdp")
+    >>> plan = plan_dpsgd(people, sizes, steps=150, kind="sample", rate=0.1, accountant="rdp")
     >>> round(plan.noise, 4), {name: round(group.rate, 4) for name, group in plan.groups.items()}
     (3.5548, {'high': 0.0673, 'average': 0.1273, 'low': 0.1839})
     """
@@ -127,7 +127,7 @@ def plan_descent(
     else:
         found = _full_batch(chosen, shares, int(steps), neighbours, kind == "uniform")
     columns = zip(used, found.rates[which].tolist(), found.clips[which].tolist(), strict=True)
-    plan = DescentPlan(
+    plan = DPSGDPlan(
         kind=kind,
         bound=bound,
         steps=int(steps),
@@ -240,7 +240,7 @@ def _classes(
     return _Budgets(lowest[:, 0], lowest[:, 1], of_bins), binned[which]
 
 
-def _verified(plan: DescentPlan, granted: Floats) -> DescentPlan:
+def _verified(plan: DPSGDPlan, granted: Floats) -> DPSGDPlan:
     """Ask the plan's own account what each group spends, and keep what share of its budget (in μ) that is."""
     over = plan.over_budget
     if plan.accountant == "gaussian":

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from collegium.data.record_kinds import IMAGES
+from collegium.dpsgd.by_rule import USUAL_VIEW
+from collegium.dpsgd.settings import MOST_COMPONENTS
 from collegium.models.catalogue import build_preprocessing
 from collegium.pate.recipe_by_rule import FEW_COMPONENTS
 from collegium.planner.facts import Facts
-from collegium.sgd.by_rule import USUAL_VIEW
-from collegium.sgd.settings import MOST_COMPONENTS
 
 DIRECT, TOGETHER, VOTES = "direct training", "direct training and a student", "votes (PATE)"
 Sections = dict[str, dict[str, Any]]
@@ -47,7 +47,7 @@ class Candidate:
 
     def preprocessing(self, seed: int) -> Any:
         """Build what it sees of records, not fitted."""
-        usual = MOST_COMPONENTS if self.sections["method"]["kind"] == "sgd" else FEW_COMPONENTS
+        usual = MOST_COMPONENTS if self.sections["method"]["kind"] == "dpsgd" else FEW_COMPONENTS
         most = self.sections["preprocessing"].get("components", usual)
         return build_preprocessing(
             self.sees, categorical="ordinal", components=most, random_state=seed
@@ -57,7 +57,7 @@ class Candidate:
 def direct(facts: Facts) -> Candidate:
     """Direct training; on images with a student of its beliefs, which are free, and which noise spoils."""
     sees = USUAL_VIEW[facts.kind]
-    sections: Sections = {"method": {"kind": "sgd"}, "preprocessing": {"kind": sees}}
+    sections: Sections = {"method": {"kind": "dpsgd"}, "preprocessing": {"kind": sees}}
     reasons = {
         "method.kind": "every record takes part in every step, and no vote is thrown away",
         "preprocessing.kind": _WHY[sees],

@@ -14,12 +14,12 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.data.record_kinds import kind_of_records
 from collegium.distillation.goal import ACCURACY
+from collegium.dpsgd.by_rule import signal
+from collegium.dpsgd.grid import MAX_NOISE
+from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
-from collegium.personalisation.descent_plan import DescentPlan
-from collegium.personalisation.rates import plan_descent
-from collegium.sgd.by_rule import signal
-from collegium.sgd.grid import MAX_NOISE
-from collegium.sgd.settings import Descent
+from collegium.personalisation.dpsgd_plan import DPSGDPlan
+from collegium.personalisation.rates import plan_dpsgd
 
 LABELS = "labels"
 """A goal that only votes reach."""
@@ -52,7 +52,7 @@ class Facts:
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
     class_shares: NDArray[np.float64] | None = None
     seed: int = 0
-    descent: Descent = field(default_factory=Descent)
+    dpsgd: DPSGDSettings = field(default_factory=DPSGDSettings)
 
     def __post_init__(self) -> None:
         if len(self.classes) < 2:
@@ -105,12 +105,12 @@ class Facts:
         return np.asarray(counts / counts.sum())
 
     @cached_property
-    def descent_plan(self) -> DescentPlan:
+    def dpsgd_plan(self) -> DPSGDPlan:
         """What these budgets buy in a full batch."""
-        return plan_descent(
+        return plan_dpsgd(
             self.groups,
             self.sizes,
-            steps=self.descent.steps,
+            steps=self.dpsgd.steps,
             kind="full-batch",
             neighbours=self.neighbours,
         )
@@ -120,7 +120,7 @@ class Facts:
 
         Raises InputError.
         """
-        noise = self.descent_plan.noise
+        noise = self.dpsgd_plan.noise
         if noise > MAX_NOISE:
             smallest = min(budget.epsilon for budget in self.groups.values())
             raise InputError(
@@ -132,4 +132,4 @@ class Facts:
     @cached_property
     def signal(self) -> float:
         """Σ of μ over people, as far as a common plan uses it: what accuracy under noise depends on."""
-        return signal(self.descent_plan)
+        return signal(self.dpsgd_plan)

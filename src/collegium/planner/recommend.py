@@ -18,8 +18,9 @@ from collegium.data.class_shares import as_class_shares
 from collegium.data.record_kinds import IMAGES, TABLE
 from collegium.data.tables import as_records
 from collegium.distillation.goal import ACCURACY
+from collegium.dpsgd.classifier import DPSGDClassifier
+from collegium.dpsgd.run import RELATIONS
 from collegium.errors import InputError
-from collegium.extremes import apart
 from collegium.pate.classifier import PATEClassifier
 from collegium.planner.candidates import Candidate, Sections, direct
 from collegium.planner.expected import (
@@ -30,12 +31,11 @@ from collegium.planner.expected import (
     share_of_more,
 )
 from collegium.planner.facts import LABELS, Facts
-from collegium.planner.rehearsal import NO_NOISE, DescentRehearsal, Rehearsed
-from collegium.planner.stand_ins import ENOUGH, stand_ins
+from collegium.planner.rehearsal import NO_NOISE, DPSGDRehearsal, Rehearsed
+from collegium.planner.surrogates import ENOUGH, stand_ins
 from collegium.planner.votes import rehearse_votes, votes
 from collegium.runs.estimator_base import one_each
-from collegium.sgd.classifier import DPSGDClassifier
-from collegium.sgd.run import RELATIONS
+from collegium.zero_and_public_budgets import split_by_level
 
 Tell = Callable[[str], None]
 _MORE = 1.5
@@ -125,7 +125,7 @@ class Recommendation:
         afterwards: :meth:`~collegium.DPSGDClassifier.teach`.
         """
         given = {"goal": self.sections.get("student", {}).get("goal", ACCURACY), **parameters}
-        if self.sections["method"]["kind"] == "sgd":
+        if self.sections["method"]["kind"] == "dpsgd":
             return DPSGDClassifier(**given)
         # The rest follows from the same public numbers.
         influence = self.sections["personalisation"]["method"]
@@ -173,7 +173,7 @@ def recommend_from(
     found = stand_ins(facts)
     candidate = direct(facts)
     tell(f"rehearsing {candidate.name} on {found.X.shape[0]:,} public records")
-    rehearsal = DescentRehearsal(
+    rehearsal = DPSGDRehearsal(
         facts, found, candidate.preprocessing(facts.seed), candidate.has_student
     )
     at = _Scores(rehearsal)
@@ -247,7 +247,7 @@ def _is_better(votes: Rehearsed, direct: Rehearsed, synthetic: bool) -> bool:
 
 
 def _resources(
-    facts: Facts, rehearsal: DescentRehearsal, candidate: Candidate, n_test: int
+    facts: Facts, rehearsal: DPSGDRehearsal, candidate: Candidate, n_test: int
 ) -> tuple[float, float]:
     """Guess minutes and gigabytes of a run from what the rehearsal took."""
     n = facts.n_records + facts.n_public + n_test
@@ -273,7 +273,7 @@ def _bytes_of(X: Any) -> int:
 class _Scores:
     """Scores at a few signals, and between them, never falling as the signal grows."""
 
-    def __init__(self, rehearsal: DescentRehearsal) -> None:
+    def __init__(self, rehearsal: DPSGDRehearsal) -> None:
         self._rehearsal = rehearsal
         self._known: dict[float, Rehearsed] = {}
 
@@ -399,7 +399,7 @@ def recommend(
     classes: ArrayLike,
     y_public: ArrayLike | None = None,
     goal: str = "accuracy",
-    neighbours: str = "blanked",
+    neighbours: str = "zero-out",
     class_shares: Mapping[Any, float] | ArrayLike | None = None,
     delta: float = DEFAULT_DELTA,
     n_records: int | None = None,
@@ -422,7 +422,7 @@ def recommend(
         prediction one.
     goal : {"accuracy", "balanced", "auc", "labels"}
         What the model is for; or labels of public records, which only votes release.
-    neighbours : {"blanked", "replaced"}
+    neighbours : {"zero-out", "replace-one"}
         Whom the guarantee compares.
     class_shares : mapping of class to share, or array-like, optional
         Public shares of the classes.
@@ -458,7 +458,7 @@ def recommend(
             "everybody has one budget, and how many records there are is not said: give n_records, or one ε "
             "per record"
         )
-    granted = apart(as_budgets(budgets, delta, n_records)).budgets
+    granted = split_by_level(as_budgets(budgets, delta, n_records)).budgets
     if neighbours not in RELATIONS:
         raise InputError(
             f"neighbours must be {' or '.join(map(repr, RELATIONS))}, got {neighbours!r}"

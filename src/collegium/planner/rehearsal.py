@@ -1,6 +1,6 @@
 """Direct training rehearsed on public records: the very steps, with the noise that these budgets need.
 
-What noise does to a linear model depends on the signal S = Σ μ (:mod:`collegium.sgd.by_rule`). A rehearsal
+What noise does to a linear model depends on the signal S = Σ μ (:mod:`collegium.dpsgd.by_rule`). A rehearsal
 learns from n public records in place of N private ones, with the mean gradient's noise of all N: the sum's
 noise is made smaller by n/N. So it tells what noise costs, and which way to learn suffers least; how much can
 be learnt at all is told by the known classes (``alone``).
@@ -26,15 +26,15 @@ from collegium.data.tables import take_rows
 from collegium.distillation.gaussian_process import OnSameRecords
 from collegium.distillation.goal import AUC, BALANCED, believed_shares
 from collegium.distillation.supervised import beliefs_of
+from collegium.dpsgd.by_rule import noise_of, signal, with_components
+from collegium.dpsgd.ensemble_choice import choose, taught_by_beliefs
+from collegium.dpsgd.linear_model import as_rows
+from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.evaluation.quality import measure_quality
 from collegium.planner.facts import Facts
-from collegium.planner.looks import Looks
-from collegium.planner.stand_ins import StandIns, completed, public_model
+from collegium.planner.public_features import Looks
+from collegium.planner.surrogates import StandIns, completed, public_model
 from collegium.runs.records import Records
-from collegium.sgd.by_rule import noise_of, signal, with_components
-from collegium.sgd.linear_model import as_rows
-from collegium.sgd.run import DescentRecipe, DescentRun
-from collegium.sgd.together import choose, taught_by_beliefs
 
 Floats = NDArray[np.float64]
 _COMPARED, _FEWEST_COMPARED = 1000, 40
@@ -62,7 +62,7 @@ class Rehearsed:
     by_student: float = 0.0
 
 
-class DescentRehearsal:
+class DPSGDRehearsal:
     """Direct training on stand-ins, seen through one preprocessing.
 
     Parameters
@@ -93,9 +93,7 @@ class DescentRehearsal:
     ) -> None:
         self.facts, self.with_student = facts, with_student
         n = found.X.shape[0]
-        made = with_components(
-            preprocessing, facts.descent, facts.descent_plan, n, len(facts.classes)
-        )
+        made = with_components(preprocessing, facts.dpsgd, facts.dpsgd_plan, n, len(facts.classes))
         self.looks = Looks(found.X)
         self._view = self.looks.view(made)
         self.seen: Floats = as_rows(self.looks.seen(self._view), "public records")
@@ -196,9 +194,9 @@ class DescentRehearsal:
             classes=classes,
             X_public=self.seen,
         )
-        descent = replace(facts.descent, components=None, neighbours=None)
-        recipe = DescentRecipe(descent, None, seed=facts.seed, noise_seed=noise_seed)
-        run = DescentRun(recipe, records, relation=Neighbours.ADD_OR_REMOVE, n_threads=1)
+        dpsgd = replace(facts.dpsgd, components=None, neighbours=None)
+        recipe = DPSGDRecipe(dpsgd, None, seed=facts.seed, noise_seed=noise_seed)
+        run = DPSGDRun(recipe, records, relation=Neighbours.ADD_OR_REMOVE, n_threads=1)
         # The same mean gradient, with the noise that so much signal leaves in it.
         run.plan = replace(run.plan, noise=run.plan.noise * signal(run.plan) / of_signal)
         begun = time.perf_counter()
@@ -214,7 +212,7 @@ class DescentRehearsal:
             classes,
             lambda line: None,
         )
-        noise = noise_of(descent, run.plan, run.learning_rate)
+        noise = noise_of(dpsgd, run.plan, run.learning_rate)
         picked = choose(noise, model, student, self.seen, self.seen, facts.seed)
         return (student, True) if picked.student else (model, False)
 

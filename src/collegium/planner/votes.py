@@ -21,9 +21,9 @@ from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import as_personalisation
 from collegium.planner.candidates import VOTES, Candidate, Sections
 from collegium.planner.facts import Facts
-from collegium.planner.looks import Looks
+from collegium.planner.public_features import Looks
 from collegium.planner.rehearsal import Rehearsed, scored
-from collegium.planner.stand_ins import StandIns
+from collegium.planner.surrogates import StandIns
 from collegium.runs.records import Records
 from collegium.runs.views import SAME
 

@@ -11,7 +11,7 @@ from markupsafe import escape
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import budget_and_cost, percent_left, percent_spent
-from collegium.ledger.books import Account, Charge, Grant, Standing
+from collegium.ledger.entries import Account, Charge, Grant, Standing
 from collegium.ledger.limits import Cost
 from collegium.report.in_plain_words import (
     KEY,

@@ -23,9 +23,9 @@ from collegium.data.tables import (
 from collegium.distillation.goal import AUC
 from collegium.errors import InputError, StudentWarning
 from collegium.evaluation.quality import Quality, beliefs_about, beside_the_list, measure_quality
+from collegium.index_alignment import refuse_other_order
 from collegium.ledger.places import NONE, VARIABLE, is_unwanted
-from collegium.row_labels import refuse_other_order
-from collegium.runs.fit_inputs import Given
+from collegium.runs.fit_inputs import FitInputs
 from collegium.runs.records import Records
 from collegium.runs.repeated_fits import anything_before, fits_before, hashes_of, note_fit
 from collegium.runs.user_warnings import Warner, frames_to_user
@@ -43,7 +43,7 @@ class Face(BaseEstimator):  # type: ignore[misc]
         """Give what predicts, and the records as that sees them."""
         raise NotImplementedError
 
-    def _remember(self, given: Given) -> None:
+    def _remember(self, given: FitInputs) -> None:
         self._column_types = given.types
         self.n_features_in_ = given.n_features
         if given.feature_names is not None:

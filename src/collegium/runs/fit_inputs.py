@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import NOTHING, Budget, Budgets, as_budgets
 from collegium.data.column_types import ColumnTypes
+from collegium.data.overlap_checks import refuse_other_scale, refuse_overlap
 from collegium.data.people import ask_about_people
-from collegium.data.public_is_public import refuse_other_scale, refuse_overlap
 from collegium.data.tables import (
     PRIVATE_CLASSES,
     as_records,
@@ -24,10 +24,10 @@ from collegium.data.tables import (
     take_rows,
 )
 from collegium.errors import InputError
-from collegium.extremes import PublicRecords, apart, granting, part_of
-from collegium.row_labels import refuse_other_order
+from collegium.index_alignment import refuse_other_order
 from collegium.runs.records import Records
 from collegium.runs.user_warnings import Warner, frames_to_user
+from collegium.zero_and_public_budgets import PublicRecords, has_budget, split_by_level, subset
 
 Encode = Callable[[Any], tuple[NDArray[Any], NDArray[Any]]]
 NO_LIST = (
@@ -37,7 +37,7 @@ NO_LIST = (
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class FitInputs:
     """What was given to ``fit``: records of a run, and what later records must look like.
 
     ``types``: of the columns of a table, as public records show them.
@@ -62,7 +62,7 @@ def given_records(
     public_may_overlap: bool,
     scales_may_differ: bool,
     learner: str = "the student",
-) -> Given:
+) -> FitInputs:
     """Check what was given, and make it the records of a run; nothing is spent.
 
     ``encode``: makes the public list of classes, and class numbers, of labels; or no list, and numbers.
@@ -85,7 +85,7 @@ def given_records(
                 f"{private.shape[0]} private records, but {length} {what}: give one per record"
             )
     names = np.asarray(X.columns, dtype=object) if hasattr(X, "columns") else None
-    parts, given = apart(granted, Warner().note, learner), None
+    parts, given = split_by_level(granted, Warner().note, learner), None
     made_public = granted.owners[np.unique(granted.record_owner[parts.public])]
     if parts.public.size:
         given = PublicRecords(take_rows(private, parts.public), codes[parts.public])
@@ -116,7 +116,7 @@ def given_records(
         given=given,
         made_public=made_public if granted.named else None,
     )
-    return Given(records, types, int(private.shape[1]), names)
+    return FitInputs(records, types, int(private.shape[1]), names)
 
 
 def count_records(X: Any) -> int:
@@ -133,8 +133,8 @@ def _granting(X: Any, y: Any, granted: Budgets) -> tuple[Any, Any, Budgets]:
         len(granted)
     }:
         return X, y, granted  # or lengths differ, which is refused
-    rows = granting(granted, Warner().note)
-    return take_given(X, rows), take_given(y, rows), part_of(granted, rows)
+    rows = has_budget(granted, Warner().note)
+    return take_given(X, rows), take_given(y, rows), subset(granted, rows)
 
 
 def _about_people(asked: list[str]) -> str:

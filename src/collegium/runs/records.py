@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budgets
 from collegium.data.tables import take_rows
-from collegium.extremes import PublicRecords
+from collegium.zero_and_public_budgets import PublicRecords
 
 if TYPE_CHECKING:
     from collegium.ledger.allowance import Spending

@@ -22,7 +22,6 @@ from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.statistics import estimates, moments, quantiles
 from collegium.statistics.answers import DROWNED, Answer, table_of
-from collegium.statistics.asked import ONE_NUMBER, Asked
 from collegium.statistics.calibrated import PerPerson, by_group
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.facts import beside_facts, in_words, known_of
@@ -30,6 +29,7 @@ from collegium.statistics.features import SPREAD_SHARE, Features, features_of, s
 from collegium.statistics.moments import Found, Moments
 from collegium.statistics.planned import Trade, trade_of, wasted
 from collegium.statistics.quantile_intervals import diameter
+from collegium.statistics.query import ONE_NUMBER, Query
 from collegium.statistics.rounds import SPREAD_IN_FIRST, Rounds
 from collegium.statistics.sums import Sums, Weighing
 from collegium.statistics.tables import Table
@@ -46,7 +46,7 @@ _UNLIMITED = 1024.0  # μ or ε that an answer takes of people who all grant any
 class Question:
     """What is asked, and how: equal where an answer can be given again."""
 
-    asked: Asked
+    asked: Query
     weights: str
     calibrated: bool = False
     penalty: float = 1.0
@@ -142,7 +142,7 @@ class Answering:
         )
         return dict(zip(self._account.names, own.preview(event).tolist(), strict=True))
 
-    def _features(self, asked: Asked, spread: float = SPREAD_SHARE) -> Features:
+    def _features(self, asked: Query, spread: float = SPREAD_SHARE) -> Features:
         """How a question reads rows. ``spread``: share of its price that measures how much values differ."""
         share = spread if self._unequal(asked) else 0.0
         return features_of(asked, self.schema, self._laplace, share, self._most_rows == 1)
@@ -152,7 +152,7 @@ class Answering:
         """How many rows an owner counts for: said in public, and never read off the rows."""
         return self.schema.rows_per_owner if self._table.named else 1
 
-    def _unequal(self, asked: Asked) -> bool:
+    def _unequal(self, asked: Query) -> bool:
         """Whether it is worth measuring how much values spread: not of a flag, whose mean says it."""
         limits = self._limits(self._laplace)
         columns = [self.schema[name] for name in asked.columns]
@@ -162,7 +162,7 @@ class Answering:
 
     def _trade(
         self,
-        asked: Asked,
+        asked: Query,
         features: Features,
         expected: float | None = None,
         interval: bool = True,
@@ -246,7 +246,7 @@ class Answering:
             stairs = [trade.weights(question.weights, prices, self._table.sizes)]
         return [self._step(features, weights) for weights in stairs]
 
-    def _added(self, asked: Asked, features: Features, all_sums: Sequence[Sums]) -> None:
+    def _added(self, asked: Query, features: Features, all_sums: Sequence[Sums]) -> None:
         for batch in self._table.batches(asked.needs):
             read = features.read(batch.arrays)
             for sums in all_sums:
@@ -325,7 +325,7 @@ class Answering:
         whole = heard, Heard.of(second.weighing, sizes, self.confidence)
         return *rounds.together(sizes, whole, both, (noisy, again)), event
 
-    def _estimate(self, asked: Asked, sums: Floats, heard: Heard, features: Features) -> Estimate:
+    def _estimate(self, asked: Query, sums: Floats, heard: Heard, features: Features) -> Estimate:
         if asked.counts:
             return estimates.count(sums, heard)
         column = self.schema[asked.columns[0]]
@@ -373,7 +373,7 @@ class Answering:
 
     def _by_group(
         self,
-        asked: Asked,
+        asked: Query,
         prices: Floats,
         weighings: list[Weighing],
         noisy: list[Floats],
@@ -451,7 +451,7 @@ class Answering:
         notes = self._notes(question, share)
         return self._finished(question, cells, priced.weighing.weights, event, notes)
 
-    def _index(self, asked: Asked, features: Features) -> pd.Index | None:
+    def _index(self, asked: Query, features: Features) -> pd.Index | None:
         names = list(asked.by)
         if asked.kind in ("histogram", "crosstab"):
             names += list(asked.columns)
@@ -486,7 +486,7 @@ class Answering:
             )
         return tuple(notes)
 
-    def _says_nothing(self, asked: Asked, cells: pd.DataFrame) -> tuple[str, ...]:
+    def _says_nothing(self, asked: Query, cells: pd.DataFrame) -> tuple[str, ...]:
         """A note where errors are as large as all that is possible: noise must not be taken for an answer."""
         if asked.kind in ("sum", "cov"):
             return ()

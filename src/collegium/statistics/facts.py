@@ -8,12 +8,12 @@ import pandas as pd
 
 from collegium.data.schema import Schema
 from collegium.data.schema_column import FLAG, FLAG_KEYS
-from collegium.statistics.language import Asked
+from collegium.statistics.language import Query
 
 _FAR = 3.0  # standard errors: by chance, one answer in 370
 
 
-def known_of(asked: Asked, schema: Schema, n: int | None) -> dict[str, tuple[float, float]]:
+def known_of(asked: Query, schema: Schema, n: int | None) -> dict[str, tuple[float, float]]:
     """What the schema says about a question to everybody, by key ("" for a single number), with its variance.
 
     ``n``: rows; None where an owner may have several, and nothing public says how many there are.

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import Neighbours
 from collegium.data.schema import Column, Schema
 from collegium.errors import InputError
-from collegium.statistics.language import Asked
+from collegium.statistics.language import Query
 
 Arrays = Mapping[str, NDArray[np.generic]]
 Floats = NDArray[np.float64]
@@ -84,7 +84,7 @@ class Features:
 
 
 def features_of(
-    asked: Asked,
+    asked: Query,
     schema: Schema,
     laplace: bool,
     spread: float,

@@ -22,7 +22,6 @@ from collegium.checks import check_is, is_number, nearest, shown
 from collegium.data.schema import Column, Schema
 from collegium.data.schema_column import CATEGORY, FLAG, TEXT, WHOLE, plain
 from collegium.errors import InputError
-from collegium.statistics.asked import Asked, checked, refuse_unknown_kind
 from collegium.statistics.conditions import (
     EVERYBODY,
     KEYWORDS,
@@ -35,10 +34,11 @@ from collegium.statistics.conditions import (
     name_text,
 )
 from collegium.statistics.contradictions import refuse_contradiction
+from collegium.statistics.query import Query, checked, refuse_unknown_kind
 from collegium.statistics.sql import is_sql, refusal_of_sql
 from collegium.statistics.words import END, NUMBER_TOKEN, SIGN, WORD_TOKEN, Token, Words
 
-__all__ = ["EVERYBODY", "Asked", "Where", "checked_question", "parse_question", "parse_where"]
+__all__ = ["EVERYBODY", "Query", "Where", "checked_question", "parse_question", "parse_where"]
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -93,7 +93,7 @@ def parse_where(text: str | None, schema: Schema) -> Where:
     return where
 
 
-def parse_question(text: str, schema: Schema) -> Asked:
+def parse_question(text: str, schema: Schema) -> Query:
     """Read a question.
 
     Parameters
@@ -162,13 +162,13 @@ def checked_question(
     by: Sequence[str] = (),
     where: Where | str | None = EVERYBODY,
     schema: Schema | None = None,
-) -> Asked:
+) -> Query:
     """Make a question of its parts.
 
     Parameters
     ----------
     kind : str
-        One of :data:`collegium.statistics.asked.KINDS`, or ``"median"``.
+        One of :data:`collegium.statistics.query.KINDS`, or ``"median"``.
     columns : list of str
         Whose values; of ``"ridge"``, the first is what is explained.
     level : float, optional

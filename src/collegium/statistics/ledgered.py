@@ -36,10 +36,16 @@ class StatisticsSpending(Spending):
         most: dict[str, float],
         laplace: bool,
         arrangement: Arrangement,
-        newcomers: bool,
+        allow_new_people: bool,
     ) -> None:
         """Set aside what the session may cost; as :meth:`at_most`."""
-        self.reserve(ledger, name, self.at_most(most, laplace), arrangement, newcomers=newcomers)
+        self.reserve(
+            ledger,
+            name,
+            self.at_most(most, laplace),
+            arrangement,
+            allow_new_people=allow_new_people,
+        )
 
     def at_most(self, most: dict[str, float], laplace: bool) -> list[Cost]:
         """Costs of the ledger's groups. ``most``: Σμ², or Σε, by group."""
@@ -95,13 +101,15 @@ def begin(
 def relation_on(ledger: Ledger, neighbours: str | None) -> Neighbours:
     """Find out about which neighbours answers must be charged: as is said, if the ledger promises no more."""
     blanked = ledger.neighbours is Neighbours.ADD_OR_REMOVE
-    if neighbours == "blanked" and not blanked:
+    if neighbours == "zero-out" and not blanked:
         raise InputError(
             f"the ledger at {ledger} promises something where {ledger.neighbours.in_words}, and neighbours = "
-            "'blanked' less: leave neighbours out, or give 'replaced'"
+            "'zero-out' less: leave neighbours out, or give 'replace-one'"
         )
     return (
-        Neighbours.ADD_OR_REMOVE if blanked and neighbours != "replaced" else Neighbours.ANY_CHANGE
+        Neighbours.ADD_OR_REMOVE
+        if blanked and neighbours != "replace-one"
+        else Neighbours.ANY_CHANGE
     )
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from collegium.data.schema import Schema
 from collegium.plain_text import among_others
-from collegium.statistics.asked import NUMBERS, Asked
 from collegium.statistics.conditions import Among
 from collegium.statistics.features import Features
+from collegium.statistics.query import NUMBERS, Query
 from collegium.statistics.weights import RULES, Errors, errors_of, weights_of
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Trade:
 
 
 def trade_of(
-    asked: Asked,
+    asked: Query,
     schema: Schema,
     features: Features,
     n: int,
@@ -104,7 +104,7 @@ def trade_of(
     return Trade(one * norm**2 / share**2, 1.0 / share, 1.0)
 
 
-def _public_share(asked: Asked, schema: Schema) -> float | None:
+def _public_share(asked: Query, schema: Schema) -> float | None:
     """For which share of all rows a condition holds, where the schema knows that of its categories."""
     where = asked.where
     if not isinstance(where, Among):
@@ -182,7 +182,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def unit_of(asked: Asked) -> str:
+def unit_of(asked: Query) -> str:
     """Say in what predicted errors are, where that is not the answer's own unit."""
     if asked.kind == "quantile":
         return " of all ranks"

@@ -43,10 +43,10 @@ from collegium.mechanisms.selection import choose, choose_by_coins
 from collegium.noise.exact_choice import MAX_SCORE
 from collegium.noise.grid import GRID
 from collegium.noise.sources import SecureNoise, SeededNoise
-from collegium.statistics.asked import STEPS
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.features import Features
 from collegium.statistics.quantile_intervals import Cut
+from collegium.statistics.query import STEPS
 from collegium.statistics.sums import Batch, Weighing
 
 Floats = NDArray[np.float64]

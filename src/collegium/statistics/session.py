@@ -25,12 +25,12 @@ from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.personalisation.bins import few_budgets
 from collegium.statistics.answering import Answering, Question
 from collegium.statistics.answers import Answer
-from collegium.statistics.language import Asked, checked_question, parse_question, parse_where
+from collegium.statistics.language import Query, checked_question, parse_question, parse_where
 from collegium.statistics.planned import Plan, unit_of
-from collegium.statistics.settings import Asking
+from collegium.statistics.settings import QuerySettings
 from collegium.statistics.tables import InMemory, paths_of, read_all, refuse_empty
 from collegium.statistics.weights import RULES, effective_people
-from collegium.statistics.whose import in_files, taken, who_granted
+from collegium.statistics.whose import in_files, take_frame_rows, who_granted
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -74,7 +74,7 @@ class Statistics(Answering):
         ledger) Gaussian noise.
     weights : {"saturating", "proportional", "uniform"}, default="saturating"
         How budgets become weights: see :func:`~collegium.statistics.weights.weights_of`, and :meth:`plan`.
-    neighbours : {"blanked", "replaced"}, optional
+    neighbours : {"zero-out", "replace-one"}, optional
         What is hidden: whether all rows of an owner are there or blank (the default), or also which they are
         of all that could be. The latter costs up to twice as much. Default: what the ledger promises.
     confidence : float, default=0.95
@@ -125,17 +125,17 @@ class Statistics(Answering):
         schema: Schema | None = None,
         privacy: str | None = None,
         owner: str | None = None,
-        spend: float = Asking.spend,
+        spend: float = QuerySettings.spend,
         questions: int = 10,
         ledger: Ledger | None = None,
-        noise: str = Asking.noise,
-        weights: str = Asking.weights,
-        neighbours: str | None = Asking.neighbours,
-        confidence: float = Asking.confidence,
+        noise: str = QuerySettings.noise,
+        weights: str = QuerySettings.weights,
+        neighbours: str | None = QuerySettings.neighbours,
+        confidence: float = QuerySettings.confidence,
         delta: float = DEFAULT_DELTA,
-        noise_seed: int | None = Asking.noise_seed,
+        noise_seed: int | None = QuerySettings.noise_seed,
         name: str = "statistics",
-        newcomers: bool = False,
+        allow_new_people: bool = False,
     ) -> None:
         if schema is None:
             raise InputError(
@@ -147,7 +147,9 @@ class Statistics(Answering):
             raise InputError(
                 f"schema must be a collegium.Schema, got {shown(schema)}: read one with Schema.read(path)"
             )
-        Asking(spend, noise, weights, neighbours, confidence, noise_seed)  # which checks them
+        QuerySettings(
+            spend, noise, weights, neighbours, confidence, noise_seed
+        )  # which checks them
         check_whole("questions", questions, least=1)
         self.schema, self.confidence, self.weights = schema, float(confidence), weights
         self.answers: list[Answer] = []
@@ -163,7 +165,7 @@ class Statistics(Answering):
         self._queries = 0
         self._one_at_a_time, self._process = threading.RLock(), os.getpid()
         self._neighbours = (
-            Neighbours.ADD_OR_REMOVE if neighbours in (None, "blanked") else Neighbours.ANY_CHANGE
+            Neighbours.ADD_OR_REMOVE if neighbours in (None, "zero-out") else Neighbours.ANY_CHANGE
         )
         files = paths_of(frame)
         if files and ledger is None:
@@ -179,7 +181,10 @@ class Statistics(Answering):
 
                 self._neighbours, self._spending = begin(ledger, granted, neighbours, noise_seed)
                 ledger.refuse_published(granted.owners[granted.owner_group == PUBLIC])
-                frame, granted = taken(frame, self._spending.records), self._spending.budgets
+                frame, granted = (
+                    take_frame_rows(frame, self._spending.records),
+                    self._spending.budgets,
+                )
             few = few_budgets(granted)
             self._table, self._kept = InMemory(frame, few, schema), few.kept
         groups = self._table.groups
@@ -193,7 +198,7 @@ class Statistics(Answering):
         if self._spending is not None and ledger is not None:
             most = dict(zip(groups, self._most().tolist(), strict=True))
             self._spending.reserve_share(
-                ledger, name, most, self._laplace, self._arrangement, newcomers
+                ledger, name, most, self._laplace, self._arrangement, allow_new_people
             )
 
     # ------------------------------------------------------------------------------- questions
@@ -389,7 +394,7 @@ class Statistics(Answering):
         )
         return self._answer(asked, how)
 
-    def _how(self, asked: Asked, how: Mapping[str, Any]) -> tuple[str, float, Question]:
+    def _how(self, asked: Query, how: Mapping[str, Any]) -> tuple[str, float, Question]:
         """Check options; returns the rule, the share of the session, and the question for the record."""
         known = {"spend", "weights", "calibrated", "penalty", "expected", "interval"}
         for name in how:
@@ -430,7 +435,7 @@ class Statistics(Answering):
             "a session cannot be copied or sent elsewhere, where it would be spent twice: ask it here"
         )
 
-    def _answer(self, asked: Asked, how: Mapping[str, Any]) -> Answer:
+    def _answer(self, asked: Query, how: Mapping[str, Any]) -> Answer:
         if os.getpid() != self._process:
             raise InputError(
                 "this session belongs to the process that opened it, and another one would spend it twice: "
@@ -439,7 +444,7 @@ class Statistics(Answering):
         with self._one_at_a_time:  # what is left is looked at and charged by one question at a time
             return self._answered(asked, how)
 
-    def _answered(self, asked: Asked, how: Mapping[str, Any]) -> Answer:
+    def _answered(self, asked: Query, how: Mapping[str, Any]) -> Answer:
         _, share, question = self._how(asked, how)
         if question in self._record:
             return self._record[question]
@@ -485,7 +490,7 @@ class Statistics(Answering):
             why,
         )
 
-    def _is_public(self, asked: Asked) -> bool:
+    def _is_public(self, asked: Query) -> bool:
         """Whether it asks for the number of people, which is public."""
         return asked.counts_people and self._most_rows == 1
 

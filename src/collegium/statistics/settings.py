@@ -8,11 +8,11 @@ from collegium.parameters import Settings, setting
 from collegium.statistics.weights import RULES
 
 NOISES = ("auto", "gaussian", "laplace")
-NEIGHBOURS = ("blanked", "replaced")
+NEIGHBOURS = ("zero-out", "replace-one")
 
 
 @dataclass(frozen=True)
-class Asking(Settings):
+class QuerySettings(Settings):
     """Questions about the table, answered with noise (method statistics)."""
 
     spend: float = setting(
@@ -35,12 +35,12 @@ class Asking(Settings):
     )
     neighbours: str | None = setting(
         None,
-        "What is hidden. blanked: whether all rows of a person are there or blank. replaced: also which they "
-        "are of all that could be, which costs up to twice as much. Left out: what the ledger promises, else "
-        "blanked.",
+        "What is hidden. zero-out: whether all rows of a person are there or blank. replace-one: also which "
+        "they are of all that could be, which costs up to twice as much. Left out: what the ledger promises, "
+        "else zero-out.",
         kind="text",
         choices=NEIGHBOURS,
-        example='"blanked"',
+        example='"zero-out"',
     )
     confidence: float = setting(0.95, "Of the intervals.", above=0, below=1)
     noise_seed: int | None = setting(

@@ -13,8 +13,8 @@ from collegium.budgets import Budgets, Policy, as_budgets
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows, series_of
 from collegium.errors import InputError
-from collegium.extremes import granting, part_of
 from collegium.statistics.tables import Table
+from collegium.zero_and_public_budgets import has_budget, subset
 
 
 def in_files(
@@ -51,13 +51,13 @@ def who_granted(
     granted = as_budgets(budgets, delta, count)
     if len(granted) != count:
         raise InputError(f"{count:,} rows, but {len(granted):,} budgets: give one per row")
-    rows = granting(granted)
+    rows = has_budget(granted)
     if len(rows) < count:
-        return part_of(granted, rows), taken(frame, rows)
+        return subset(granted, rows), take_frame_rows(frame, rows)
     return granted, frame
 
 
-def taken(frame: Any, rows: NDArray[np.intp]) -> Any:
+def take_frame_rows(frame: Any, rows: NDArray[np.intp]) -> Any:
     """Rows of a frame of pandas, or of one that pyarrow understands."""
     if len(rows) == n_rows(frame):
         return frame

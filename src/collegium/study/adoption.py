@@ -15,7 +15,7 @@ from collegium.durable import digest_of, write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.study.folder import LOST_KEY, StudyFolder
 from collegium.study.journal import START, FileJournal, chained
-from collegium.study.pieces import JOURNAL_FILE, MANIFEST, RELEASED
+from collegium.study.manifest_check import JOURNAL_FILE, MANIFEST, RELEASED
 from collegium.study.sealing import (
     KEY_FILE,
     NEW_KEY,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from collegium.sgd.run import DescentRun
+from collegium.dpsgd.run import DPSGDRun
 from collegium.study.config import StudyConfig
-from collegium.study.descent_student import Believer
-from collegium.study.from_settings import descent_recipe_of, settled
+from collegium.study.dpsgd_student import DistilledStudent
+from collegium.study.from_settings import dpsgd_recipe_of, settled
 from collegium.study.study_data import StudyData, load_study_data
 
 _NO_NOISE = 1e-6
@@ -54,9 +54,9 @@ def measure_baselines(config: StudyConfig) -> Baselines:
 
 def _accuracy(config: StudyConfig, data: StudyData, noise: float = 1.0) -> float:
     config = settled(config, data.X_public)
-    run = DescentRun(descent_recipe_of(config), data)
+    run = DPSGDRun(dpsgd_recipe_of(config), data)
     run.plan = replace(run.plan, noise=run.plan.noise * noise)
-    believer = Believer(config, run) if config.has_student else None
+    believer = DistilledStudent(config, run) if config.has_student else None
     summands, right = run.summands(), []
     for _ in range(_DRAWS if noise == 1 else 1):
         model = run.model(run.descend(summands, run.n_parameters))

@@ -8,24 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from collegium.checks import nearest, shown
+from collegium.dpsgd.settings import MOST_COMPONENTS
 from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
 from collegium.pate.settings import Account
-from collegium.sgd.settings import MOST_COMPONENTS
+from collegium.study.cross_checks import check_together
 from collegium.study.sections import (
     AUTO,
+    DPSGD,
     HOW,
     OPEN_KEYS,
     PATE,
     RENAMED,
     SECTIONS,
-    SGD,
     STATISTICS,
-    DescentSection,
+    DPSGDSection,
     StatisticsSection,
 )
 from collegium.study.study_settings import StudyConfig
-from collegium.study.together import check_together
 from collegium.toml_files import read_toml
 
 __all__ = ["StudyConfig", "config_from", "read_config"]
@@ -57,7 +57,7 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
     }
     if sections["method"].kind == AUTO:
         sections["method"] = replace(sections["method"], kind=_kind_of(given))
-    if sections["method"].kind == SGD and "components" not in given.get("preprocessing", {}):
+    if sections["method"].kind == DPSGD and "components" not in given.get("preprocessing", {}):
         seen = sections["preprocessing"]
         if seen.kind in (None, "principal", "binned", "scattering", "kernel", "components"):
             sections["preprocessing"] = replace(seen, components=MOST_COMPONENTS)
@@ -72,8 +72,8 @@ def config_from(given: Mapping[str, Any], folder: Path) -> StudyConfig:
 
 def _kind_of(given: Mapping[str, Mapping[str, Any]]) -> str:
     """Tell how a file that names no method means it to be learnt; left open if nothing in it says how."""
-    if given.get(DescentSection.section):
-        return SGD
+    if given.get(DPSGDSection.section):
+        return DPSGD
     if given.get(StatisticsSection.section):
         return STATISTICS
     says = any(set(given.get(section, {})) - set(OPEN_KEYS.get(section, ())) for section in HOW)

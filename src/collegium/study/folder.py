@@ -26,7 +26,7 @@ from collegium.durable import check_folder, private_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
 from collegium.study.journal import FileJournal, is_chained
-from collegium.study.pieces import (
+from collegium.study.manifest_check import (
     ASKING_ENDED,
     DESCENT_ENDED,
     DIGESTS,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from collegium.data.datasets.remove_owner import without_person
 from collegium.data.datasets.table_files import is_csv
-from collegium.data.datasets.without_person import without_person
 from collegium.durable import PARTIAL, digest_of, sync, write_durably
 from collegium.errors import InputError
 from collegium.json_files import read_json
@@ -26,10 +26,7 @@ from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.kept import FolderMemory
-from collegium.study.leavers import Leavers, Leaving, tag_of
-from collegium.study.on_ledger import StudyLedger, ledger_of
-from collegium.study.pieces import (
+from collegium.study.manifest_check import (
     KEPT_ALLOWANCE,
     KEPT_CODES,
     LEARNT,
@@ -37,9 +34,12 @@ from collegium.study.pieces import (
     VOTES,
     refuse_links,
 )
+from collegium.study.on_ledger import StudyLedger, ledger_of
 from collegium.study.stages import plan_on_ledger, reserve
 from collegium.study.stored_teachers import teacher_path
 from collegium.study.study_data import StudyData
+from collegium.study.votes_checkpoint import FolderMemory
+from collegium.study.withdrawals import Leavers, Leaving, tag_of
 
 _INPUTS = {"inputs": dict}
 _BEGUN = (*LEARNT, Path(KEPT_ALLOWANCE).name)

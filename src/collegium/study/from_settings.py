@@ -10,15 +10,15 @@ import pandas as pd
 from collegium.data.column_types import NUMBER, kind_of
 from collegium.distillation.goal import require_beliefs_for
 from collegium.distillation.share_matching import require_probabilities
+from collegium.dpsgd.run import DPSGDRecipe
+from collegium.dpsgd.settings import WHITENING
 from collegium.errors import InputError
 from collegium.models.catalogue import build_model, build_preprocessing
 from collegium.models.classifiers import check_classifier
 from collegium.pate.recipe import Recipe, seeded
 from collegium.runs.views import SAME
-from collegium.sgd.run import DescentRecipe
-from collegium.sgd.settings import WHITENING
 from collegium.study.config import StudyConfig
-from collegium.study.sections import PATE, SGD, STATISTICS
+from collegium.study.sections import DPSGD, PATE, STATISTICS
 
 _NAMES = {
     "teacher": "teachers.model",
@@ -52,7 +52,7 @@ def recipe_of(config: StudyConfig) -> Recipe:
     """
     if config.is_direct:
         raise InputError(
-            f"method.kind = {SGD!r} has no teachers and asks no questions: this works with method.kind = "
+            f"method.kind = {DPSGD!r} has no teachers and asks no questions: this works with method.kind = "
             f"{PATE!r} only"
         )
     if config.only_asks:
@@ -80,16 +80,16 @@ def recipe_of(config: StudyConfig) -> Recipe:
     )
 
 
-def descent_recipe_of(config: StudyConfig) -> DescentRecipe:
+def dpsgd_recipe_of(config: StudyConfig) -> DPSGDRecipe:
     """Build everything that decides on what a study learns directly.
 
     ``config``: :func:`settled`.
     """
-    return DescentRecipe(
-        descent=config.descent.build(),
+    return DPSGDRecipe(
+        dpsgd=config.dpsgd.build(),
         preprocessing=_preprocessing(config, config.preprocessing.kind),
         seed=config.study.seed,
-        noise_seed=config.descent.noise_seed if config.noise_is_seeded else None,
+        noise_seed=config.dpsgd.noise_seed if config.noise_is_seeded else None,
     )
 
 
@@ -120,7 +120,7 @@ def _student_preprocessing(config: StudyConfig) -> Any:
 
 
 def _preprocessing(config: StudyConfig, kind: str | None) -> Any | None:
-    direct = config.method.kind == SGD
+    direct = config.method.kind == DPSGD
     whiten = config.preprocessing.whiten
     return build_preprocessing(
         kind or "none",

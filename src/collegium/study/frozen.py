@@ -23,7 +23,7 @@ FORMER_DEFAULTS: dict[str, Any] = {
 
 
 #: What only measures or names: it changes nothing that was released.
-FREE_KEYS = frozenset({"study.name", "data.test", "data.test_labels", "data.not_people"})
+FREE_KEYS = frozenset({"study.name", "data.test", "data.test_labels", "data.not_identifiers"})
 FREE_INPUTS = frozenset({"test", "test labels"})
 
 

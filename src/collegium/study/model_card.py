@@ -13,7 +13,7 @@ from collegium.distillation.goal import ACCURACY, BALANCED
 from collegium.evaluation.quality import Quality
 from collegium.report.numbers import clean, count
 from collegium.study.config import StudyConfig
-from collegium.study.descent_result import DescentResult
+from collegium.study.dpsgd_result import DPSGDResult
 from collegium.study.folder import HISTOGRAMS_FILE, versions
 from collegium.study.result import StudyResult
 from collegium.study.student_file import STUDENT_FILE
@@ -44,7 +44,7 @@ def model_card(result: StudyResult, config: StudyConfig, data: StudyData) -> str
 def _card(
     config: StudyConfig,
     data: StudyData,
-    result: StudyResult | DescentResult,
+    result: StudyResult | DPSGDResult,
     what: str,
     has_model: bool,
     quality: list[str],
@@ -91,7 +91,7 @@ def made_with() -> list[str]:
     return ["## Made with", ", ".join(f"{name} {number}" for name, number in versions().items())]
 
 
-def descent_card(result: DescentResult, config: StudyConfig, data: StudyData) -> str:
+def dpsgd_card(result: DPSGDResult, config: StudyConfig, data: StudyData) -> str:
     """Write the card of a directly trained model as Markdown, of what is published anyway.
 
     ``data``: as for :func:`model_card`.

@@ -18,8 +18,8 @@ from collegium.errors import (
 )
 from collegium.json_files import number_as_json, read_json
 from collegium.ledger.allowance import Allowance, Spending
-from collegium.ledger.books import Release
-from collegium.ledger.ledger import Ledger, Left
+from collegium.ledger.entries import Release
+from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import DELTA_0_SHARE, Cost
 from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, elsewhere, find_place
 from collegium.pate.ledgered import LedgeredRun, MakeRun, allow
@@ -27,7 +27,7 @@ from collegium.pate.recipe import Recipe
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.pieces import KEPT_ALLOWANCE, KEPT_CODES, LEARNT
+from collegium.study.manifest_check import KEPT_ALLOWANCE, KEPT_CODES, LEARNT
 from collegium.study.study_data import StudyData
 
 S = TypeVar("S", bound=Spending)
@@ -60,7 +60,7 @@ def place_within(folder: StudyFolder, neighbours: Neighbours) -> str:
     return str(place.resolve())
 
 
-class Offered(Protocol):
+class StudyPeople(Protocol):
     """What a ledger needs to know of a study's records."""
 
     @property
@@ -71,7 +71,7 @@ class Offered(Protocol):
     def made_public(self) -> NDArray[Any] | None: ...  # noqa: D102
 
 
-def why_not(config: StudyConfig, data: Offered) -> str:
+def why_not(config: StudyConfig, data: StudyPeople) -> str:
     """Say why no ledger can remember a study; empty if one can."""
     if data.arrangement.unit == ROW and config.data.dataset is None:
         return "the records do not say whose they are; data.owner names the column"
@@ -97,7 +97,7 @@ class StudyLedger(Generic[S]):
         self,
         place: Place,
         spending: S,
-        left: Left | None,
+        left: Balance | None,
         kept: dict[str, Any] | None = None,
     ) -> None:
         self.place, self.spending, self.left = place, spending, left
@@ -202,7 +202,7 @@ class StudyLedger(Generic[S]):
             name,
             costs,
             arrangement,
-            newcomers=True,  # the user was asked when it was planned
+            allow_new_people=True,  # the user was asked when it was planned
             again=True,  # the journal keeps all that is drawn
             token=token,
             held=held,
@@ -286,8 +286,8 @@ def on_ledger(
 
 def begin_study(
     config: StudyConfig,
-    data: Offered,
-    decide: Callable[[Left, float], Allowance],
+    data: StudyPeople,
+    decide: Callable[[Balance, float], Allowance],
     folder: StudyFolder | None,
     observer: Observer,
     spend: Callable[[Budgets, Allowance], S],
@@ -301,7 +301,7 @@ def begin_study(
         folder,
         observer,
         spend=spend,
-        newcomers=config.ledger.newcomers,
+        allow_new_people=config.ledger.allow_new_people,
         made_public=() if data.made_public is None else data.made_public,
     )
 
@@ -310,12 +310,12 @@ def begin(
     place: Place | None,
     reason: str,
     people: Callable[[], Budgets],
-    decide: Callable[[Left, float], Allowance],
+    decide: Callable[[Balance, float], Allowance],
     folder: StudyFolder | None,
     observer: Observer,
     *,
     spend: Callable[[Budgets, Allowance], S],
-    newcomers: bool = False,
+    allow_new_people: bool = False,
     made_public: Sequence[Any] | NDArray[Any] = (),
 ) -> StudyLedger[S] | None:
     """Find out what a release may use of people's budgets; None if no ledger remembers it.
@@ -350,8 +350,8 @@ def begin(
     ledger = place.opened()
     if ledger is not None and len(made_public):
         ledger.refuse_published(made_public)
-    left = Left.of_newcomers(granted) if ledger is None else ledger.left(granted)
-    if not newcomers:
+    left = Balance.of_newcomers(granted) if ledger is None else ledger.left(granted)
+    if not allow_new_people:
         _ask_who_they_are(place, ledger, left, granted)
     new = int((left.cohort == 0).sum())
     if ledger is not None and 0 < new < granted.n_owners:
@@ -387,7 +387,7 @@ def _begun(
     return StudyLedger(place or Place(NONE), spend(people, allowance), None, kept)
 
 
-def _ask_who_they_are(place: Place, ledger: Ledger | None, left: Left, people: Budgets) -> None:
+def _ask_who_they_are(place: Place, ledger: Ledger | None, left: Balance, people: Budgets) -> None:
     """Refuse most of these people as new, until the user has said that they are."""
     new, n = int((left.cohort == 0).sum()), len(left.cohort)
     if new <= _MOST_NEW * n:
@@ -395,14 +395,14 @@ def _ask_who_they_are(place: Place, ledger: Ledger | None, left: Left, people: B
     if known := 0 if ledger is None else ledger.contents().n_owners:
         raise InputError(
             f"{n - new:,} of {n:,} people are known to the ledger {place}, which knows {known:,}: if these "
-            "are others, give them one of their own (ledger.url) or let them join (ledger.newcomers = true); "
-            "if they are the same, spell their names alike"
+            "are others, give them one of their own (ledger.url) or let them join "
+            "(ledger.allow_new_people = true); if they are the same, spell their names alike"
         )
     if found := elsewhere(people, place):
         url, count = found
         raise InputError(
             f"{count:,} of {n:,} people are known to another ledger, {url}: name it (ledger.url), or, if "
-            f"these are others with the same names, let them join {place} (ledger.newcomers = true)"
+            f"these are others with the same names, let them join {place} (ledger.allow_new_people = true)"
         )
 
 

@@ -60,7 +60,7 @@ def _alone(keys: Mapping[str, Any]) -> Policy:
 def _promised(config: StudyConfig) -> Policy:
     """Refuse a study that promises nothing in advance."""
     if config.noise_is_seeded:
-        section = "descent" if config.is_direct else "aggregation"
+        section = "dpsgd" if config.is_direct else "aggregation"
         mend = (
             "leave out statistics.noise_seed"
             if config.only_asks
@@ -94,7 +94,7 @@ def _arrangement(config: StudyConfig) -> Arrangement:
         assignment=config.teachers.assignment,
         split=config.data.public_records is not None,
         levels_by_lot=config.privacy.shares is not None,
-        blanked_only=(config.is_direct and config.descent.neighbours != "replaced")
-        or (config.only_asks and config.statistics.neighbours != "replaced"),
+        blanked_only=(config.is_direct and config.dpsgd.neighbours != "replace-one")
+        or (config.only_asks and config.statistics.neighbours != "replace-one"),
         direct=config.is_direct or config.only_asks,
     )

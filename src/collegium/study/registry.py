@@ -40,7 +40,7 @@ _FILTER = "Adaptive composition by a filter, before every draw and for each owne
 
 
 def record_of(statement: dict[str, Any]) -> dict[str, Any]:
-    """Map a statement (:func:`~collegium.study.disclosed.statement_of`) to the registry's fields.
+    """Map a statement (:func:`~collegium.study.statement_json.statement_of`) to the registry's fields.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from collegium.pate.recipe import Recipe
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.history import spending_history
 from collegium.pate.voting.labelling import LOST, REINFORCED, Labels
-from collegium.personalisation.descent_plan import DescentPlan
+from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 from collegium.report.report_data import ReportData
@@ -131,7 +131,7 @@ def _quality_on_public_records(
     )
 
 
-def notes_on_test_records(plan: Plan | DescentPlan, data: StudyData) -> list[str]:
+def notes_on_test_records(plan: Plan | DPSGDPlan, data: StudyData) -> list[str]:
     """Say which public records are left out of what is measured, or can only count as wrong."""
     lines = levels_without_group(plan, data.test_groups)
     for role, truth in ((TEST, data.y_test), (PUBLIC, data.y_public)):
@@ -145,7 +145,7 @@ def notes_on_test_records(plan: Plan | DescentPlan, data: StudyData) -> list[str
     return lines
 
 
-def levels_without_group(plan: Plan | DescentPlan, levels: NDArray[Any] | None) -> list[str]:
+def levels_without_group(plan: Plan | DPSGDPlan, levels: NDArray[Any] | None) -> list[str]:
     """Say which levels of the public test records are no group's, so that its table leaves them out.
 
     Examples

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 from collegium.distillation.goal import ACCURACY, GOALS
+from collegium.dpsgd.settings import DPSGDSettings
 from collegium.parameters import Setting, Settings, same_as, setting, settings_of
 from collegium.pate.settings import Account, Queries
 from collegium.pate.voting.aggregators import AGGREGATORS, InteractiveGNMax
@@ -24,15 +25,14 @@ from collegium.personalisation import (
     Vanishing,
     Weighting,
 )
-from collegium.sgd.settings import Descent
-from collegium.statistics.settings import Asking
+from collegium.statistics.settings import QuerySettings
 
 MOST_JOBS = 10_000
 """Parallel jobs that may be asked for: more are a slip of the pen, and would start as many processes."""
 
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
-AUTO, PATE, SGD, STATISTICS = "auto", "pate", "sgd", "statistics"
+AUTO, PATE, DPSGD, STATISTICS = "auto", "pate", "dpsgd", "statistics"
 ZERO, FROM_LABELS = "zero", "public-labels"
 PREPROCESSINGS = (
     "none",
@@ -131,7 +131,7 @@ class Data(Settings):
         kind="text",
         example='"patient_id"',
     )
-    not_people: Sequence[str] | None = setting(
+    not_identifiers: Sequence[str] | None = setting(
         None,
         "Columns whose values repeat as those of a person's name do, and are none: they are not asked about.",
         kind="list",
@@ -260,12 +260,12 @@ class Method(Settings):
     kind: str = setting(
         AUTO,
         "auto: chosen from public facts, with everything else that a file leaves open; where a section says "
-        "how it is learnt, that decides: [descent] means sgd, [statistics] statistics, others pate. "
+        "how it is learnt, that decides: [dpsgd] means sgd, [statistics] statistics, others pate. "
         "pate: teachers learn from shards of the private records, and vote on public ones. sgd: one model "
         "learns from the private records directly, by noisy steps; it is a linear one, and goes with "
-        "[descent] instead of [teachers], [personalisation] and [aggregation]. statistics: nothing is "
+        "[dpsgd] instead of [teachers], [personalisation] and [aggregation]. statistics: nothing is "
         "learnt; questions about the private table are answered with noise, as [statistics] says.",
-        choices=(AUTO, PATE, SGD, STATISTICS),
+        choices=(AUTO, PATE, DPSGD, STATISTICS),
     )
     section: ClassVar[str] = "method"
 
@@ -324,7 +324,7 @@ NOISE_SEED = setting(0, "Seed of seeded noise.", least=0, most=_MOST_SEED)
 
 
 @dataclass(frozen=True)
-class DescentSection(Descent):
+class DPSGDSection(DPSGDSettings):
     """Direct training (method sgd): noisy steps, each over clipped gradients of the private records."""
 
     start: str = setting(
@@ -336,13 +336,15 @@ class DescentSection(Descent):
     noise: str = NOISE
     noise_seed: int = NOISE_SEED
 
-    def build(self) -> Descent:
+    def build(self) -> DPSGDSettings:
         """Take what decides on the steps."""
-        return Descent(**{field.name: getattr(self, field.name) for field in fields(Descent)})
+        return DPSGDSettings(
+            **{field.name: getattr(self, field.name) for field in fields(DPSGDSettings)}
+        )
 
 
 @dataclass(frozen=True)
-class StatisticsSection(Asking):
+class StatisticsSection(QuerySettings):
     """Questions about the private table, answered with noise (method statistics)."""
 
     schema: str | None = setting(
@@ -554,7 +556,7 @@ class LedgerPlace(Settings):
         kind="path",
         example='"people.ledger.key"',
     )
-    newcomers: bool = setting(
+    allow_new_people: bool = setting(
         False,
         "Whether most of these people are meant to be new to a ledger that knows others.",
     )
@@ -603,7 +605,7 @@ SECTIONS: dict[str, type[Settings]] = {
         Privacy,
         Method,
         Preprocessing,
-        DescentSection,
+        DPSGDSection,
         StatisticsSection,
         Teachers,
         PersonalisationSection,
@@ -647,8 +649,8 @@ _OF_A_TABLE = (
 #: For each method, the sections and keys that mean nothing to it.
 OF_OTHER_METHODS: dict[str, tuple[str, ...]] = {
     AUTO: (),
-    PATE: (DescentSection.section, StatisticsSection.section),
-    SGD: (
+    PATE: (DPSGDSection.section, StatisticsSection.section),
+    DPSGD: (
         StatisticsSection.section,
         Teachers.section,
         PersonalisationSection.section,
@@ -658,7 +660,7 @@ OF_OTHER_METHODS: dict[str, tuple[str, ...]] = {
     ),
     STATISTICS: (
         Preprocessing.section,
-        DescentSection.section,
+        DPSGDSection.section,
         Teachers.section,
         PersonalisationSection.section,
         Aggregation.section,
@@ -681,7 +683,7 @@ OPEN_KEYS = {StudentSection.section: ("goal", "class_shares")}
 #: Sections that say how it is learnt.
 HOW = (
     Preprocessing.section,
-    DescentSection.section,
+    DPSGDSection.section,
     StatisticsSection.section,
     Teachers.section,
     PersonalisationSection.section,

@@ -18,16 +18,14 @@ from collegium.plain_text import csv_for_people
 from collegium.report.page import render_report
 from collegium.runs.observer import Observer
 from collegium.runs.records import Records
-from collegium.study.beginning import claim, is_its_own, read_study
 from collegium.study.config import StudyConfig
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
-from collegium.study.foretold import foretold_beside
 from collegium.study.from_settings import recipe_of, settled
-from collegium.study.kept import FolderMemory
-from collegium.study.leavers import planned_as_begun, refuse_half_forgotten
+from collegium.study.identity import claim, holds_same_study, read_study
 from collegium.study.model_card import model_card
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import StudyLedger, on_ledger
+from collegium.study.predicted_quality import foretold_beside
 from collegium.study.published import write_release
 from collegium.study.result import (
     StudyResult,
@@ -39,6 +37,8 @@ from collegium.study.streaming import StreamedStudyData, StreamedTeaching
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.study_data import StudyData
 from collegium.study.terms import kept_price
+from collegium.study.votes_checkpoint import FolderMemory
+from collegium.study.withdrawals import planned_as_begun, refuse_half_forgotten
 
 
 def plan_study(
@@ -55,7 +55,7 @@ def plan_study(
     memory = None
     if folder is not None:
         # A folder that holds another study is not written into.
-        own = is_its_own(folder, config, data)
+        own = holds_same_study(folder, config, data)
         memory = FolderMemory(folder, own)
         data = planned_as_begun(folder if own else None, data)
     return _run_of(config, recipe_of(config), data, memory, observer)
@@ -89,7 +89,7 @@ def plan_on_ledger(
     if is_claimed:
         assert folder is not None
         claim(folder, config, data)
-    own = folder is not None and is_its_own(folder, config, data)
+    own = folder is not None and holds_same_study(folder, config, data)
     memory = None if folder is None else FolderMemory(folder, own)
 
     def make(recipe: Recipe, records: Records) -> PateRun:

@@ -13,14 +13,21 @@ from collegium.budgets import Budgets, Policy
 from collegium.checks import listed, nearest
 from collegium.data.schema import Schema
 from collegium.errors import ConfigError
-from collegium.extremes import granting, part_of
 from collegium.runs.observer import Observer
-from collegium.statistics.asked import Asked
 from collegium.statistics.language import parse_question
+from collegium.statistics.query import Query
 from collegium.statistics.session import CALIBRATED
-from collegium.study.asked_rows import FormOfCsv, Granted, Names, Rows, read_rows, taken
 from collegium.study.config import StudyConfig
+from collegium.study.query_table import (
+    FormOfCsv,
+    GrantColumns,
+    Names,
+    Rows,
+    read_rows,
+    take_frame_rows,
+)
 from collegium.study.study_data import fingerprint_of
+from collegium.zero_and_public_budgets import has_budget, subset
 
 _CALLED = Names(
     owner="data.owner =", privacy="privacy.column", levels="privacy.levels = { high = 1, low = 3 }"
@@ -28,7 +35,7 @@ _CALLED = Names(
 
 
 @dataclass(frozen=True, eq=False)
-class AskedData:
+class QueryData:
     """What a study asks, and of whom.
 
     ``rows``: of those who granted anything; or files, and the policy for the levels in them.
@@ -39,11 +46,11 @@ class AskedData:
 
     rows: Rows
     schema: Schema
-    asked: tuple[Asked, ...]
+    asked: tuple[Query, ...]
     fingerprints: dict[str, str]
     arrangement: Arrangement
     made_public: NDArray[Any] | None = None
-    calibrated: frozenset[Asked] = frozenset()
+    calibrated: frozenset[Query] = frozenset()
 
     @property
     def people(self) -> Budgets:
@@ -52,20 +59,20 @@ class AskedData:
         return self.rows.budgets
 
     @property
-    def charged(self) -> tuple[Asked, ...]:
+    def charged(self) -> tuple[Query, ...]:
         """What costs anything: how many people there are is public."""
         return tuple(one for one in self.asked if not self._is_public(one))
 
-    def how(self, one: Asked) -> dict[str, Any]:
+    def how(self, one: Query) -> dict[str, Any]:
         """Options of a question."""
         return {"calibrated": one in self.calibrated}
 
-    def _is_public(self, one: Asked) -> bool:
+    def _is_public(self, one: Query) -> bool:
         every = one.kind == "count" and one.where.is_everybody and not one.by
         return every and (self.arrangement.unit == ROW or self.schema.rows_per_owner == 1)
 
 
-def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> AskedData:
+def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> QueryData:
     """Read the schema, the questions, and those columns of the table that they need.
 
     ``may_stream``: whether Parquet files may be read in batches, for each question.
@@ -81,7 +88,7 @@ def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> 
             "it out"
         )
     calibrated = _calibrated(config, schema, asked)
-    granted = Granted(
+    granted = GrantColumns(
         config.privacy.column,
         config.policy(),
         None,
@@ -93,10 +100,10 @@ def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> 
     needs = sorted({name for one in asked for name in one.needs})
     rows = read_rows(path, needs, schema, granted, form, observer, may_stream=may_stream)
     if not isinstance(rows.budgets, Policy):
-        some = granting(rows.budgets)
+        some = has_budget(rows.budgets)
         if len(some) < len(rows.budgets):
-            rows = Rows(taken(rows.frame, some), part_of(rows.budgets, some))
-    data = AskedData(
+            rows = Rows(take_frame_rows(rows.frame, some), subset(rows.budgets, some))
+    data = QueryData(
         rows,
         schema,
         asked,
@@ -118,7 +125,7 @@ def state_of(path: Path) -> list[tuple[str, int, int]]:
     return [(name, one.st_size, one.st_mtime_ns) for name, one in states]
 
 
-def _calibrated(config: StudyConfig, schema: Schema, asked: tuple[Asked, ...]) -> frozenset[Asked]:
+def _calibrated(config: StudyConfig, schema: Schema, asked: tuple[Query, ...]) -> frozenset[Query]:
     """Find the questions that are to hear everybody alike among those that are asked."""
     found = frozenset(parse_question(one, schema) for one in config.statistics.calibrated)
     for one in found:

@@ -17,22 +17,22 @@ from collegium.ledger.allowance import Allowance
 from collegium.plain_text import csv_for_people
 from collegium.report.statistics_page import StatisticsReport, render_statistics
 from collegium.runs.observer import Observer
-from collegium.statistics.asked import Asked
 from collegium.statistics.ledgered import StatisticsSpending, relation_on
-from collegium.statistics.settings import Asking
-from collegium.study.asked_rows import taken
-from collegium.study.beginning import claim, is_its_own
+from collegium.statistics.query import Query
+from collegium.statistics.settings import QuerySettings
+from collegium.study.answers_checkpoint import FolderAnswers, KeptSession
 from collegium.study.config import StudyConfig
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
-from collegium.study.kept import StudyInterrupted, interruptible
-from collegium.study.kept_answers import FolderAnswers, KeptSession
+from collegium.study.identity import claim, holds_same_study
+from collegium.study.manifest_check import KEPT_ALLOWANCE
 from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_not
-from collegium.study.pieces import KEPT_ALLOWANCE
+from collegium.study.query_table import take_frame_rows
 from collegium.study.result import PublishedResult, shown_settings
 from collegium.study.statistics_card import statistics_card
-from collegium.study.statistics_data import AskedData, read_asked, state_of
+from collegium.study.statistics_data import QueryData, read_asked, state_of
 from collegium.study.statistics_terms import StatisticsTerms, read_statistics, uses_by_group
 from collegium.study.terms import TERMS, keep_or_match
+from collegium.study.votes_checkpoint import StudyInterrupted, interruptible
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class PlannedStatistics:
     """A study that asks, planned. ``ledger``: what remembers it, if anything does."""
 
     config: StudyConfig
-    data: AskedData
+    data: QueryData
     session: KeptSession
     ledger: StudyLedger[StatisticsSpending] | None = None
 
@@ -88,8 +88,8 @@ def _planned(
     begun_on_one = folder is not None and (folder.path / KEPT_ALLOWANCE).exists()
     in_memory = (place_of(config) is not None or begun_on_one) and config.data.owner is not None
     data = read_asked(config, observer, may_stream=not in_memory)
-    own = folder if folder is not None and is_its_own(folder, config, data) else None
-    settings = {one.name: getattr(config.statistics, one.name) for one in fields(Asking)}
+    own = folder if folder is not None and holds_same_study(folder, config, data) else None
+    settings = {one.name: getattr(config.statistics, one.name) for one in fields(QuerySettings)}
     settings |= {"schema": data.schema, "questions": max(1, len(data.charged))}
     if isinstance(data.rows.budgets, Policy):  # nobody is named, or no ledger wanted
         _tell_nobody_remembers(config, data, observer)
@@ -116,16 +116,16 @@ def _planned(
     relation = _relation(own, ledger, config)
     if relation is not None:
         blanked = relation is Neighbours.ADD_OR_REMOVE
-        settings["neighbours"] = "blanked" if blanked else "replaced"
+        settings["neighbours"] = "zero-out" if blanked else "replace-one"
     if ledger is not None:
-        frame, budgets = taken(frame, ledger.spending.records), ledger.spending.budgets
+        frame, budgets = take_frame_rows(frame, ledger.spending.records), ledger.spending.budgets
         if settings["noise"] == "auto":
             settings["noise"] = "gaussian"  # it leaves the most for what follows
     session = KeptSession(frame, budgets, on_ledger=ledger is not None, **settings)
     return PlannedStatistics(config, data, session, ledger)
 
 
-def _tell_nobody_remembers(config: StudyConfig, data: AskedData, observer: Observer) -> None:
+def _tell_nobody_remembers(config: StudyConfig, data: QueryData, observer: Observer) -> None:
     place = place_of(config)
     if place is not None:
         reason = why_not(config, data)
@@ -209,7 +209,7 @@ def _ask(
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
     """Ask what was not asked yet; returns all answers, and the questions whose answers are lost."""
     data, session = planned.data, planned.session
-    found: dict[Asked, dict[str, Any]] = {}
+    found: dict[Query, dict[str, Any]] = {}
     lost: list[str] = []
     if memory.charged == len(data.charged):
         observer.skipped("answers")

@@ -6,14 +6,14 @@ import time
 
 import numpy as np
 
-from collegium.sgd.linear_sums import InMemory, blocks_of
-from collegium.sgd.run import DescentRun
+from collegium.dpsgd.linear_sums import InMemory, blocks_of
+from collegium.dpsgd.run import DPSGDRun
 
 _ROWS = 16_384
 _BYTES = 2**26  # of features
 
 
-def seconds_of(run: DescentRun, n_features: int, n_records: int) -> float:
+def seconds_of(run: DPSGDRun, n_features: int, n_records: int) -> float:
     """Time a step, and tell how long all of them will take.
 
     ``n_features``: of the model, with the constant.
@@ -31,4 +31,4 @@ def seconds_of(run: DescentRun, n_features: int, n_records: int) -> float:
         begun = time.perf_counter()
         summands.clipped_sum(state.parameters, run.recipe.sample(step))
         best = min(best, time.perf_counter() - begun)
-    return best * n_records / rows * run.recipe.descent.taken
+    return best * n_records / rows * run.recipe.dpsgd.n_steps_taken

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets
 from collegium.data.column_types import NUMBER, TEXT, ColumnTypes, kind_of
-from collegium.data.public_is_public import Likeness, refuse_same_people
+from collegium.data.overlap_checks import Likeness, refuse_same_people
 from collegium.data.sharding import (
     CountedBudgets,
     Granted,
@@ -37,6 +37,8 @@ from collegium.data.tables import (
     like_private,
     warn_of_unseen_classes,
 )
+from collegium.dpsgd.run import DPSGDRun, Summands
+from collegium.dpsgd.streamed import Stream, summands_from_parquet
 from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.pate.teachers.shard_ensemble import ShardEnsemble
 from collegium.pate.teaching import Teaching
@@ -44,8 +46,6 @@ from collegium.pate.voting.vote_blocks import ask_in_blocks, blocks_of
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.plan import Plan
 from collegium.runs.records import Records
-from collegium.sgd.run import DescentRun, Summands
-from collegium.sgd.streamed import Stream, summands_from_parquet
 from collegium.study.config import StudyConfig
 from collegium.study.study_data import (
     OVERLAP_KEY,
@@ -194,7 +194,7 @@ class StreamedTeaching(Teaching):
 
 
 def streamed_summands(
-    data: StreamedStudyData, run: DescentRun, folder: Path, workers: Workers | None
+    data: StreamedStudyData, run: DPSGDRun, folder: Path, workers: Workers | None
 ) -> AbstractContextManager[Summands]:
     """Lend clipped sums over the records, for a descent; see :func:`summands_from_parquet`."""
     view = replace(run.view, transformer=_Shown(data.X.types, run.view.transformer))
@@ -352,8 +352,8 @@ def _refuse_what_needs_memory(config: StudyConfig) -> None:
             f"teachers.assignment {config.teachers.assignment!r} needs all owners at once: use 'hash'",
         ),
         (
-            config.is_direct and config.descent.filter is not None,
-            "a filter keeps an account of everybody in memory: leave descent.filter out",
+            config.is_direct and config.dpsgd.individual_filter is not None,
+            "a filter keeps an account of everybody in memory: leave dpsgd.individual_filter out",
         ),
     ]
     for given, reason in wrong:

@@ -172,7 +172,7 @@ def types_beyond(content: bytes) -> list[str]:
 
 
 def _check(student: Any) -> None:
-    from collegium.study.trees_within import check_trees
+    from collegium.study.safe_trees import check_trees
 
     if not callable(getattr(student, "predict", None)):
         raise InputError("it does not predict")

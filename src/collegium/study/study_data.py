@@ -20,8 +20,8 @@ from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any, sha256_of
 from collegium.data.datasets.table_files import is_csv
 from collegium.data.headers import header_of
+from collegium.data.overlap_checks import refuse_other_scale, refuse_overlap, refuse_same_people
 from collegium.data.people import ask_about_people
-from collegium.data.public_is_public import refuse_other_scale, refuse_overlap, refuse_same_people
 from collegium.data.tables import (
     PRIVATE_CLASSES,
     as_records,
@@ -34,12 +34,18 @@ from collegium.data.tables import (
     take_rows,
 )
 from collegium.errors import WHERE, ConfigError, InputError, PrivacyWarning, RecordError
-from collegium.extremes import PublicRecords, apart, granting, granting_rows, part_of
 from collegium.names import as_names
 from collegium.personalisation.partition import owner_hashes
 from collegium.runs.records import Records
 from collegium.study.config import StudyConfig
 from collegium.study.from_settings import settled
+from collegium.zero_and_public_budgets import (
+    PublicRecords,
+    granting_rows,
+    has_budget,
+    split_by_level,
+    subset,
+)
 
 OVERLAP_KEY = "data.public_may_overlap = true"
 SCALE_KEY = "data.scales_may_differ = true"
@@ -149,8 +155,8 @@ def load_study_data(config: StudyConfig) -> StudyData:
     with rows_of(private):
         budgets = _budgets(config, private, fingerprints)
     if config.privacy.shares is not None:  # dealt just now
-        rows = granting(budgets)
-        private, budgets = private.only(rows), part_of(budgets, rows)
+        rows = has_budget(budgets)
+        private, budgets = private.only(rows), subset(budgets, rows)
     assert private.y is not None
     with the_list_of_classes(config, classes), rows_of(private):
         known_classes, codes = encode_classes(private.y, classes)
@@ -161,7 +167,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
     if types is not None:
         X, X_public = types.applied(X), types.applied(X_public, "public")
         X_test = None if X_test is None else types.applied(X_test, "test")
-    parts, given = apart(budgets, learner=config.learner), None
+    parts, given = split_by_level(budgets, learner=config.learner), None
     becoming = [private.names[parts.public]]
     if config.data.public_records is not None:
         becoming += [one.names for one in (public, test) if one is not None]
@@ -405,10 +411,10 @@ def _ask_about_people(table: pd.DataFrame, config: StudyConfig) -> None:
     data = config.data
     ask_about_people(
         table,
-        {data.target, *(data.not_people or ())},
+        {data.target, *(data.not_identifiers or ())},
         lambda asked: (
             f"Then set data.owner = {shown(asked[0])}, so that one budget covers all records of a person; if "
-            f"not, data.not_people = {shown(asked[:5])}"
+            f"not, data.not_identifiers = {shown(asked[:5])}"
         ),
     )
 

@@ -16,14 +16,14 @@ from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.study.sections import (
     AUTO,
     BELONGING,
+    DPSGD,
     OF_OTHER_METHODS,
     PATE,
     SECTIONS,
-    SGD,
     STATISTICS,
     Aggregation,
     Data,
-    DescentSection,
+    DPSGDSection,
     LedgerPlace,
     Method,
     PersonalisationSection,
@@ -55,7 +55,7 @@ class StudyConfig:
     privacy: Privacy
     method: Method
     preprocessing: Preprocessing
-    descent: DescentSection
+    dpsgd: DPSGDSection
     statistics: StatisticsSection
     teachers: Teachers
     personalisation: PersonalisationSection
@@ -75,7 +75,7 @@ class StudyConfig:
     @property
     def is_direct(self) -> bool:
         """Whether it trains on private records directly."""
-        return self.method.kind == SGD
+        return self.method.kind == DPSGD
 
     @property
     def only_asks(self) -> bool:
@@ -92,7 +92,7 @@ class StudyConfig:
         """Whether its noise protects nobody."""
         if self.only_asks:
             return self.statistics.noise_seed is not None
-        return (self.descent if self.is_direct else self.aggregation).noise == "seeded"
+        return (self.dpsgd if self.is_direct else self.aggregation).noise == "seeded"
 
     def __getitem__(self, path: str) -> Any:
         section, name = path.split(".")

@@ -28,7 +28,7 @@ from collegium.pate.voting.release import HISTOGRAM
 from collegium.personalisation.electorate import Electorate, Participation
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
-from collegium.study.pieces import refuse_links, released_digests
+from collegium.study.manifest_check import refuse_links, released_digests
 
 FORMAT = 1
 TERMS = "terms.json"
@@ -181,7 +181,7 @@ def keep_or_match(folder: StudyFolder, now: dict[str, Any], what: str, nothing: 
         )
 
 
-def begun_as(path: Path, method: str) -> bool:
+def method_of(path: Path, method: str) -> bool:
     """Tell whether a folder is one of this method; what it says is not believed yet.
 
     ``method``: of studies whose terms name it: they learn directly, or ask.

@@ -9,7 +9,7 @@ from collegium.data.sharding.shard_store import ShardStore
 from collegium.durable import digest_of, read_sealed
 from collegium.errors import CollegiumError, InputError
 from collegium.study.folder import StudyFolder
-from collegium.study.pieces import (
+from collegium.study.manifest_check import (
     AS_IT_SAYS,
     DELETE,
     JOURNAL_FILE,

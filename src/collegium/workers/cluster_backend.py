@@ -16,7 +16,7 @@ from joblib.parallel import ParallelBackendBase
 
 from collegium.workers.opaque_payload import (
     Failed,
-    Lent,
+    LentPayload,
     Parcel,
     cannot_travel,
     packed_with_lent,
@@ -82,19 +82,19 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         """Tasks at once; at least two, since joblib would run a single one in this process."""
         return max(2, self._cores if n_jobs is None or n_jobs < 0 else n_jobs)
 
-    def lend(self, records: Any) -> Lent:
+    def lend(self, records: Any) -> LentPayload:
         """Give public records to every worker, in place of those that were lent before."""
         self.take_back()
         return self.deposit(records, everywhere=True)
 
-    def deposit(self, records: Any, everywhere: bool = False) -> Lent:
+    def deposit(self, records: Any, everywhere: bool = False) -> LentPayload:
         """Give records to a worker, beside those that were lent before."""
         shared = self._share(records, everywhere)
         self._n_lent += 1
         self._lent[self._n_lent] = shared
-        return Lent(number=self._n_lent)
+        return LentPayload(number=self._n_lent)
 
-    def still_has(self, lent: Lent) -> bool:
+    def still_has(self, lent: LentPayload) -> bool:
         """Tell whether what was lent is not known to be lost; if it is, forget it."""
         shared = self._lent.get(lent.number or 0)
         if shared is not None and self._is_there(shared):

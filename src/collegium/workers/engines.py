@@ -23,7 +23,7 @@ from joblib.parallel import (
 from collegium.errors import InputError
 from collegium.workers.cluster_backend import ClusterBackend
 from collegium.workers.local_workers import LocalBackend
-from collegium.workers.opaque_payload import Lent, cannot_travel
+from collegium.workers.opaque_payload import LentPayload, cannot_travel
 
 CLUSTERS = {"dask": "distributed", "ray": "ray"}
 _SHARE_FILES = (
@@ -95,19 +95,19 @@ class Workers:
             while wave := list(islice(tasks, _TASKS_AHEAD * max(2, self.count))):
                 yield from parallel(wave)
 
-    def lend(self, records: Any) -> Lent:
+    def lend(self, records: Any) -> LentPayload:
         """Give public records to all workers, once for all tasks of a round."""
         if isinstance(self._backend, ClusterBackend):
             return self._backend.lend(records)
-        return Lent(records)
+        return LentPayload(records)
 
-    def deposit(self, records: Any) -> Lent:
+    def deposit(self, records: Any) -> LentPayload:
         """Give private records to a worker of a cluster, once for many rounds."""
         if isinstance(self._backend, ClusterBackend):
             return self._backend.deposit(records)
-        return Lent(records)
+        return LentPayload(records)
 
-    def still_has(self, lent: Lent) -> bool:
+    def still_has(self, lent: LentPayload) -> bool:
         """Tell whether what was deposited is not known to be lost."""
         return not isinstance(self._backend, ClusterBackend) or self._backend.still_has(lent)
 

@@ -47,7 +47,7 @@ class Failed:
 
 
 @dataclass(frozen=True, eq=False)
-class Veiled:
+class OpaquePayload:
     """Private content that stays on a worker between tasks, and that no log shows.
 
     ``content``: an array.
@@ -62,7 +62,7 @@ class Veiled:
         return self.content.nbytes  # so that a scheduler knows what moving it would take
 
 
-class Lent:
+class LentPayload:
     """Records that many tasks read, given to workers once.
 
     ``value``: the records themselves, where the backend shares them by itself.
@@ -135,7 +135,7 @@ def run_parcel(
 
     ``parcel``: a function without arguments.
     ``expected``: :func:`surroundings` of who sent it.
-    ``numbers``, ``lent``: values that :class:`Lent` objects in the task stand for.
+    ``numbers``, ``lent``: values that :class:`LentPayload` objects in the task stand for.
     Returns: what the function returned, or :class:`Failed`. No error leaves a worker in any other
         way, since a cluster would log it.
     """

@@ -13,16 +13,16 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.budgets import Budgets
-from collegium.data.public_is_public import Hashes, Likeness, RowsSeen
+from collegium.data.overlap_checks import Hashes, Likeness, RowsSeen
 from collegium.data.sharding.levels import Granted
 from collegium.data.sharding.owners import OWNER, OwnerRegister, different_owners
 from collegium.data.sharding.roles import Roles, record_hashes, second_hashes
 from collegium.data.sharding.source import ParquetSource, Piece, PieceReader, as_frame, values_of
 from collegium.data.tables import MOST_CLASSES, encode_classes, outside_the_classes
 from collegium.errors import InputError, PrivacyWarning, counted
-from collegium.extremes import EVERYBODY_SILENT, tell_of_silent
 from collegium.names import as_names
 from collegium.personalisation.partition import owner_hashes
+from collegium.zero_and_public_budgets import EVERYBODY_SILENT, tell_of_silent
 
 Progress = Callable[[int, int], None]
 

@@ -21,7 +21,7 @@ from collegium.pate.teachers.teacher import (
     train_teacher,
     train_teachers,
 )
-from collegium.workers.opaque_payload import Lent
+from collegium.workers.opaque_payload import LentPayload
 
 Keep = Callable[[int, Teacher], Any]
 Fetch = Callable[[Any], Teacher]
@@ -110,7 +110,7 @@ def _likely_reason(X: Any) -> str:
 
 
 def ask_batch(
-    estimator: Any, kept: list[tuple[int, Any]], X_public: Lent, fetch: Fetch | None
+    estimator: Any, kept: list[tuple[int, Any]], X_public: LentPayload, fetch: Fetch | None
 ) -> list[tuple[int, NDArray[np.int32]]]:
     """Ask teachers about public records, in a worker.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from collegium.data.headers import header_of
 from collegium.errors import InputError
-from collegium.study.first_steps import guesses
+from collegium.study.first_steps import inference
 from collegium.study.first_steps.classes import (
     kind_in,
     labels_in,
@@ -16,8 +16,8 @@ from collegium.study.first_steps.classes import (
 )
 from collegium.study.first_steps.levels import ask_without_names, what_levels_mean
 from collegium.study.first_steps.look import PRIVATE, PUBLIC
+from collegium.study.first_steps.prompts import NOBODY, Begun, Question
 from collegium.study.first_steps.short_study import ShortStudy
-from collegium.study.first_steps.talk import NOBODY, Begun, Question
 
 
 def study_of_arrays(begun: Begun) -> ShortStudy:
@@ -74,7 +74,7 @@ def _labels(begun: Begun) -> dict[str, Path]:
     """Find the labels of each role's records; those of public records need not be known."""
     found = dict(begun.files.labels)
     for role, path in begun.files.records():
-        beside = guesses.labels_beside(path)
+        beside = inference.labels_beside(path)
         if role not in found and beside is not None:
             begun.talk.tell(f"data.{role}_labels: {beside.name}, beside {path.name}")
             found[role] = beside
@@ -107,7 +107,7 @@ def _check_length(begun: Begun, role: str, path: Path) -> None:
 def _file_of_levels(begun: Begun) -> Path | None:
     if begun.files.levels is not None:
         return begun.files.levels
-    beside = guesses.levels_beside(begun.files.private)
+    beside = inference.levels_beside(begun.files.private)
     if beside is not None:
         begun.talk.tell(f"privacy.file: {beside.name}, beside {begun.name(PRIVATE)}")
         return beside

@@ -18,8 +18,8 @@ from collegium.data.headers import header_of
 from collegium.data.tables import classes_of_public, encode_classes
 from collegium.errors import InputError
 from collegium.study.first_steps.look import PRIVATE
+from collegium.study.first_steps.prompts import Begun, Question
 from collegium.study.first_steps.short_study import CLASSES_LEFT_OUT
-from collegium.study.first_steps.talk import Begun, Question
 
 _MOST_WRITTEN, _MANY = 20, 50
 

@@ -11,9 +11,9 @@ import pandas as pd
 from collegium.checks import listed
 from collegium.data.column_types import NUMBER, TEXT, ColumnTypes, UnclearDecimalError
 from collegium.errors import InputError
-from collegium.study.first_steps import guesses
+from collegium.study.first_steps import inference
 from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST
-from collegium.study.first_steps.talk import Begun, Question
+from collegium.study.first_steps.prompts import Begun, Question
 
 
 def choose_features(begun: Begun, special: Sequence[str]) -> dict[str, Any]:
@@ -40,12 +40,12 @@ def choose_features(begun: Begun, special: Sequence[str]) -> dict[str, Any]:
         strays = [name for name in look.columns(role) if name not in look.columns(other)]
         leave_out(strays, f"not in {begun.name(other)}")
     leave_out(
-        guesses.identifiers(left(), look.public),
+        inference.identifiers(left(), look.public),
         f"called as numbers of people or records are, with many values in {begun.name(PUBLIC)}",
     )
     decimal = _decimal(begun, look.public[left()])
     leave_out(
-        guesses.all_different(left(), look.public, decimal),
+        inference.all_different(left(), look.public, decimal),
         "text that differs in more than half of the public records teaches hardly anything",
     )
     features = left()
@@ -113,7 +113,7 @@ def _reading(begun: Begun, features: pd.DataFrame, decimal: str) -> dict[str, An
         keys["separator"] = look.separator
     if given is not None or decimal != ".":
         keys["decimal"] = decimal
-    gaps = guesses.numbers_with_gaps(features, decimal) if characters else {}
+    gaps = inference.numbers_with_gaps(features, decimal) if characters else {}
     for name, mark in gaps.items():
         tell(f"data.types: {name!r} holds numbers; {mark!r} marks missing ones in {public}")
     declared = dict.fromkeys(gaps, NUMBER)

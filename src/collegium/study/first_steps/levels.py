@@ -15,9 +15,9 @@ from collegium.checks import exact_float, listed
 from collegium.data.column_types import numbers_of
 from collegium.errors import InputError
 from collegium.names import as_names
-from collegium.study.first_steps import guesses
+from collegium.study.first_steps import inference
 from collegium.study.first_steps.classes import refuse_more_columns
-from collegium.study.first_steps.talk import LOOK, NUMBERS, Begun, Question
+from collegium.study.first_steps.prompts import LOOK, NUMBERS, Begun, Question
 
 _MOST_LEVELS = 20
 _EXAMPLE = "high=1,average=2,low=3"
@@ -42,7 +42,7 @@ def what_levels_mean(
         names = _names_of(begun, source, path, read())
     if given is not None:
         return read_levels(given, names, source)
-    if guesses.holds_epsilon(name) and (names is None or _are_numbers(names)):
+    if inference.holds_epsilon(name) and (names is None or _are_numbers(names)):
         begun.talk.tell(
             f"privacy.levels: none; {source} holds epsilon as a number, by its name (--levels says otherwise)"
         )

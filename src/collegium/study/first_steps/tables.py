@@ -9,7 +9,7 @@ import numpy as np
 from collegium.checks import listed
 from collegium.data.column_types import labels_of
 from collegium.errors import InputError
-from collegium.study.first_steps import guesses
+from collegium.study.first_steps import inference
 from collegium.study.first_steps.classes import (
     Labels,
     kind_in,
@@ -21,8 +21,8 @@ from collegium.study.first_steps.features import choose_features, is_unnamed
 from collegium.study.first_steps.levels import Meaning, ask_without_names, what_levels_mean
 from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST
 from collegium.study.first_steps.private_column import private_column
+from collegium.study.first_steps.prompts import NOBODY, Begun, Question
 from collegium.study.first_steps.short_study import ShortStudy
-from collegium.study.first_steps.talk import NOBODY, Begun, Question
 
 _SHOWN = 8  # columns in a question
 
@@ -88,9 +88,9 @@ def _column_of_levels(begun: Begun) -> str | None:
         return read(wanted.column)
     taken = {wanted.target, wanted.owner, *wanted.exclude}
     mine = [name for name in look.private_only if name not in taken and not is_unnamed(name)]
-    found = guesses.level_columns(mine)
+    found = inference.level_columns(mine)
     if not found:
-        found = guesses.level_columns([name for name in look.common if name not in taken])
+        found = inference.level_columns([name for name in look.common if name not in taken])
     if len(found) == 1:
         begun.talk.tell(f"privacy.column: {found[0]!r}; by its name")
         return found[0]
@@ -127,11 +127,11 @@ def _target(begun: Begun, column: str | None) -> str | None:
         return read(wanted.target)
     taken = {column, wanted.owner, *wanted.exclude}
     free = [name for name in look.columns(PRIVATE) if name not in taken and not is_unnamed(name)]
-    may_be = [name for name in free if not guesses.names_people(name)]
+    may_be = [name for name in free if not inference.names_people(name)]
     if TEST in look.headers:  # by that column of theirs a student is judged
         may_be = [name for name in may_be if name in look.columns(TEST)]
     mine = [name for name in may_be if name in look.private_only]
-    called = guesses.class_columns(may_be)
+    called = inference.class_columns(may_be)
     settled = column is not None or begun.files.levels is not None
     if settled and len(mine) == 1 and called in ([], mine):
         begun.talk.tell(
@@ -143,7 +143,7 @@ def _target(begun: Begun, column: str | None) -> str | None:
         return called[0]
     # What both files have is usually the last column, and has values that repeat.
     both = [name for name in may_be[::-1] if name in look.common]
-    both = [name for name in both if guesses.may_hold_classes(look.public[name])]
+    both = [name for name in both if inference.may_hold_classes(look.public[name])]
     shown = listed([*mine, *both] or free, _SHOWN)
     answer: str | None = begun.talk.ask(
         Question(
@@ -178,13 +178,13 @@ def _owner(begun: Begun, column: str | None, target: str | None) -> str | None:
         if not settled or (
             column is None and begun.files.levels is None
         ):  # any may be meant by these
-            mine = [name for name in mine if guesses.names_people(name)]
+            mine = [name for name in mine if inference.names_people(name)]
         common = [name for name in look.common if name not in taken]
-        found = guesses.owner_columns(mine, common, look.public)
+        found = inference.owner_columns(mine, common, look.public)
         if found:
             answer = begun.talk.ask(_question_of_owner(found, read))
         else:
-            repeat = guesses.repeating_names(common, look.public)
+            repeat = inference.repeating_names(common, look.public)
             are = f"; {listed(map(repr, repeat), 4)} repeats as names do: is it a person?"
             begun.talk.tell(
                 "data.owner: none; no column is called as one that names people, so every record counts as "

@@ -1,0 +1,152 @@
+"""A session of questions from the command line, on a ledger or on none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.budgets import Budgets
+from collegium.errors import InputError
+from collegium.ledger.places import Place, find_place
+from collegium.runs.observer import Observer
+from collegium.statistics.ledgered import begin
+from collegium.statistics.query import Query
+from collegium.statistics.session import Statistics
+from collegium.study.query_table import Rows, take_frame_rows
+from collegium.zero_and_public_budgets import has_budget, subset
+
+if TYPE_CHECKING:
+    from collegium.ledger.ledger import Ledger
+
+_LONGEST = 50  # letters of a question in the name of a release: receipts have lines of 78
+
+
+def place_of(
+    ledger: str | None,
+    key: Path | None,
+    table: Path,
+    owner: str | None,
+    noise_seed: int | None,
+    observer: Observer,
+) -> Place | None:
+    """Find the ledger that remembers these people; None if none does, which the user is told."""
+    place = find_place(ledger, key, table)
+    if place is None:
+        return None
+    reason = ""
+    if owner is None:
+        reason = "nobody is named whose rows these are; --owner names the column"
+    if noise_seed is not None:
+        reason = "its noise is seeded"
+    if not reason:
+        return place
+    if place.is_asked_for:
+        raise InputError(f"no ledger can remember this: {reason}; or name none (--ledger none)")
+    observer.note(f"nobody remembers what is spent here, and the next one spends it anew: {reason}")
+    return None
+
+
+@dataclass
+class SessionProgress:
+    """How far a command that asks has come: what Ctrl-C says of it.
+
+    ``record``: file that keeps answers, if any. ``place``: the ledger, if one remembers.
+    ``begins``: whether a session is being opened, in which much is set aside on a ledger.
+    ``pressed``: whether Ctrl-C came after the first answer.
+    """
+
+    record: Path | None
+    place: Place | None = None
+    begins: bool = False
+    session: Statistics | None = None
+    pressed: bool = False
+
+    def in_words(self, in_order: bool) -> str:
+        """Say what is paid for, what is kept, and what the same command does next.
+
+        ``in_order``: whether the session was closed, so that a ledger got back what was not used.
+        """
+        opened = self.begins or self.session is not None
+        if self.place is not None and (self.session is None or not in_order) and opened:
+            paid = (
+                f"what was to be spent may count as spent in the ledger {self.place} (`collegium ledger show "
+                f"{self.place}` tells, and `collegium ledger settle` ends it)"
+            )
+        elif self.session is None or (self.session.left()["share_left"] >= 1).all():
+            return "nothing was paid for; the same command begins anew"
+        elif self.place is not None:
+            paid = f"what was asked is charged in the ledger {self.place}, and nothing more"
+        else:
+            paid = "what was asked is paid for, and nobody remembers it"
+        answers = [] if self.session is None else self.session.answers
+        if self.record is not None and answers:
+            return (
+                f"{paid}; {len(answers):,} answer(s) are in {self.record}: the same command gives them for "
+                "free, and is charged for the rest"
+            )
+        came = "the answers above are all that came, and not kept" if answers else "no answer came"
+        if answers and not in_order:
+            came = "answers that came are lost without --record"
+        return f"{paid}; {came}: the same command asks, and is charged for, everything anew"
+
+
+def title_of(table: Path, asked: Sequence[Query]) -> str:
+    """Name a release by its table and its first question: for people, in a ledger and in their receipts."""
+    first = f"{table.name}: {asked[0]}"
+    first = first if len(first) <= _LONGEST else first[: _LONGEST - 1] + "…"
+    return first if len(asked) == 1 else f"{first}; and {len(asked) - 1:,} more"
+
+
+def session_of(
+    rows: Rows,
+    place: Place | None,
+    settings: dict[str, Any],
+    observer: Observer,
+    *,
+    only_plans: bool,
+) -> Statistics:
+    """Open a session; on a ledger, what it may use is reserved there, unless it ``only_plans``.
+
+    The observer is told if the ledger has a release of this name: the same was probably asked before.
+    """
+    frame, budgets = rows.frame, rows.budgets
+    if place is None:
+        return Statistics(frame, budgets, **rows.columns, **settings)
+    assert isinstance(budgets, Budgets)
+    if not only_plans:
+        replaced = settings["neighbours"] == "replace-one"
+        made = place.made(Neighbours.ANY_CHANGE if replaced else Neighbours.ADD_OR_REMOVE)
+        _tell_of_the_same(made, settings["name"], observer)
+        return Statistics(frame, budgets, ledger=made, **settings)
+    planned = {**settings, "noise": _noise_on_ledger(settings)}
+    ledger = place.opened()
+    if ledger is None:  # these people have all that they granted
+        return Statistics(frame, budgets, **planned)
+    _tell_of_the_same(ledger, settings["name"], observer)
+    some = has_budget(budgets)
+    people = subset(budgets, some) if len(some) < len(budgets) else budgets
+    relation, spending = begin(ledger, people, settings["neighbours"], settings["noise_seed"])
+    planned["neighbours"] = "zero-out" if relation is Neighbours.ADD_OR_REMOVE else "replace-one"
+    return Statistics(take_frame_rows(frame, some[spending.records]), spending.budgets, **planned)
+
+
+def _tell_of_the_same(ledger: Ledger, name: str, observer: Observer) -> None:
+    same = [
+        one
+        for one in ledger.contents().releases.values()
+        if one.name == name and any(cost.mu_squared for cost in one.costs)
+    ]
+    if same:
+        observer.note(
+            f"the ledger has {len(same):,} release(s) of this name already ({name}): what is asked again is "
+            "charged again; --record FILE, with the answers of then, gives them for free"
+        )
+
+
+def _noise_on_ledger(settings: dict[str, Any]) -> str:
+    """What a session on a ledger takes where nothing is said."""
+    noise: str = settings["noise"]
+    return "gaussian" if noise == "auto" else noise

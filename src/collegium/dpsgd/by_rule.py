@@ -1,0 +1,130 @@
+"""What nobody should have to tune: step size and number of features, from public numbers alone.
+
+What counts is the *signal* S = Σ_o μ_o: how many people there are, times what they grant in Gaussian DP.
+After T steps with momentum m the noise in a weight is that of T_eff = T/(1−m) − m(1−m^T)/(1−m)² plain steps
+whose noise adds up: lr·T_eff·clip/S in standard deviation. The step size keeps that, on a row of unit length,
+at a fixed part of a logit, so that small budgets take small steps, and stays below half of what is stable on
+public records; and as many features are looked at as there is signal for: √(S·classes). Found on parts of the
+training images of MNIST and Fashion-MNIST (``docs/results/direct-training.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from collegium.data.record_kinds import IMAGES, ROWS, TABLE
+from collegium.dpsgd.linear_sums import CONSTANT
+from collegium.dpsgd.losses import Loss
+from collegium.dpsgd.settings import DPSGDSettings
+from collegium.models.features.kernel_components import KernelComponents
+from collegium.models.features.principal import PublicComponents
+from collegium.models.preprocessing.binned_table import BinnedTable
+from collegium.models.preprocessing.principal_table import PrincipalTable
+from collegium.personalisation.dpsgd_plan import DPSGDPlan
+
+NOISE = 0.75
+"""Standard deviation that all steps leave in a score of a row of unit length, in the loss's units."""
+LARGEST_STEP = 40.0
+"""Where public records vary so little along any one direction that their curvature would allow more."""
+USUAL_VIEW = {IMAGES: "kernel", TABLE: "binned", ROWS: "components"}
+"""What shows records to a linear model best, as `build_preprocessing` calls it."""
+MOST_CURVATURE = 1 + CONSTANT**2
+"""Largest eigenvalue of the mean of x ⊗ x, of any rows of unit length with the constant behind them."""
+_COMPONENTS: dict[type, str] = {
+    KernelComponents: "n_components",
+    PublicComponents: "n_components",
+    PrincipalTable: "components",
+    BinnedTable: "components",
+}
+
+
+def signal(plan: DPSGDPlan) -> float:
+    """Σ over owners of μ, as far as the plan uses it: divisor · √steps / noise."""
+    return plan.divisor * math.sqrt(plan.steps) / plan.noise
+
+
+def curvature(rows: NDArray[Any] | None) -> float:
+    """Largest eigenvalue of the mean of x ⊗ x over public rows, with the constant; the most there is without.
+
+    ``rows`` (n, d): of unit length.
+    """
+    if rows is None:
+        return MOST_CURVATURE
+    mean = rows.mean(axis=0)[:, None] * CONSTANT
+    moment = np.block([[rows.T @ rows / len(rows), mean], [mean.T, np.full((1, 1), CONSTANT**2)]])
+    return float(linalg.eigvalsh(moment, subset_by_index=[len(moment) - 1] * 2)[0])
+
+
+def learning_rate(
+    settings: DPSGDSettings, plan: DPSGDPlan, loss: Loss, curved: float = MOST_CURVATURE
+) -> float:
+    """The step size that was asked for, or that of the rule.
+
+    The mean loss bends by at most the loss's ``bend`` times ``curved`` (:func:`curvature`), and heavy-ball
+    descent is stable up to 2·(1 + momentum) over that (Polyak 1964); half of it is allowed.
+    """
+    if settings.learning_rate is not None:
+        return settings.learning_rate
+    largest = min(LARGEST_STEP, (1 + settings.momentum) / (loss.bend * curved))
+    return min(largest, by_noise(settings, plan, loss))
+
+
+def by_noise(settings: DPSGDSettings, plan: DPSGDPlan, loss: Loss) -> float:
+    """Find the step size that leaves as much noise as is allowed, after all steps."""
+    return NOISE * loss.unit / noise_of(settings, plan, 1.0)
+
+
+def noise_of(settings: DPSGDSettings, plan: DPSGDPlan, rate: float) -> float:
+    """Find how much noise a step size leaves in a score, after all steps: the reverse."""
+    steps, m = settings.n_steps_taken, settings.momentum
+    effective = steps / (1 - m) - m * (1 - m**steps) / (1 - m) ** 2
+    effective *= math.sqrt(settings.steps / steps)  # with a filter a step has the noise of fewer
+    return rate * settings.clip_norm * effective / signal(plan)
+
+
+def mostly_noise(plan: DPSGDPlan, loss: Loss) -> str:
+    """Say so if no step size makes more of these budgets than noise, and what would; else empty.
+
+    All clipped gradients that agree move a score of a row of unit length as far as the signal times the
+    noise that all steps leave in it, whatever the step size. The people of one class are, on average, one of
+    as many parts of that as there are classes: with less than one for each, noise is louder than a class.
+    """
+    found, needed = signal(plan), loss.n_sides
+    if found >= needed:
+        return ""
+    people = sum(group.owners for group in plan.groups.values())
+    what = f"{needed} classes need" if needed > 2 else "two classes (or high and low) need"
+    return (
+        f"these budgets buy mostly noise: all {people:,} people together, if they agreed, would move a model "
+        f"by {found:.2g} standard deviations of its noise, and {what} at least {needed}: that "
+        f"takes about {math.ceil(people * needed / found):,} people with such budgets, or larger budgets"
+    )
+
+
+def with_components(
+    preprocessing: Any, settings: DPSGDSettings, plan: DPSGDPlan, n_public: int, n_classes: int = 2
+) -> Any:
+    """Let a preprocessing make as many principal components as there is signal for, at most its own number.
+
+    ``preprocessing``: not changed; what makes no components is returned as it is.
+    ``n_public``: public records, of which there must be more than components.
+    """
+    if isinstance(preprocessing, Pipeline):
+        *first, (name, last) = preprocessing.steps
+        return Pipeline(
+            [*first, (name, with_components(last, settings, plan, n_public, n_classes))]
+        )
+    parameter = _COMPONENTS.get(type(preprocessing))
+    most = getattr(preprocessing, parameter) if parameter else None
+    if parameter is None or most is None:
+        return preprocessing
+    wanted = settings.components or round(math.sqrt(signal(plan) * n_classes))
+    few = max(1, min(int(most), wanted, n_public - 1))
+    return clone(preprocessing).set_params(**{parameter: few})

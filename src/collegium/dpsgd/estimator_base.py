@@ -1,0 +1,313 @@
+"""What the estimators of direct training share: settings, a plan, and a descent from start to end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.statement import PrivacyStatement
+from collegium.budgets import Budget, Budgets, as_budgets
+from collegium.checks import shown
+from collegium.data.record_kinds import kind_of_records
+from collegium.data.tables import as_records, take_rows
+from collegium.dpsgd.account import DPSGDAccount
+from collegium.dpsgd.by_rule import USUAL_VIEW, mostly_noise, noise_of
+from collegium.dpsgd.linear_model import as_rows, linear_model
+from collegium.dpsgd.memory import DPSGDMemory
+from collegium.dpsgd.optimiser import State
+from collegium.dpsgd.progress import Lines, OnStep, Watch
+from collegium.dpsgd.public_start import public_start
+from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun, planned
+from collegium.dpsgd.settings import MOST_COMPONENTS, DPSGDSettings
+from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
+from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
+from collegium.models.catalogue import build_preprocessing
+from collegium.parameters import settings_of
+from collegium.personalisation.bins import few_budgets
+from collegium.personalisation.dpsgd_plan import DPSGDPlan
+from collegium.runs.estimator_base import (
+    Face,
+    check_ledger,
+    check_running,
+    seed_of,
+    tell_of_fits_before,
+)
+from collegium.runs.fit_inputs import FitInputs
+from collegium.runs.user_warnings import frames_to_user
+from collegium.runs.views import View
+from collegium.zero_and_public_budgets import has_budget, split_by_level, subset
+
+if TYPE_CHECKING:
+    from collegium.dpsgd.ledgered import DPSGDSpending
+    from collegium.ledger.balances import Balance
+    from collegium.ledger.ledger import Ledger
+
+Floats = NDArray[np.float64]
+Answering = Callable[[Any], Any]
+AUTO = "auto"
+
+
+class DPSGDEstimator(Face):
+    """An estimator that is trained directly; a base for those of this package."""
+
+    _fitted = "model_"
+    preprocessing: Any
+    noise_seed: int | None
+    random_state: Any
+    delta: float
+    n_jobs: int | None
+    verbose: int
+
+    def plan(
+        self,
+        budgets: Budgets | Budget | ArrayLike,
+        *,
+        n_records: int | None = None,
+        ledger: Ledger | None = None,
+    ) -> DPSGDPlan:
+        """Plan a fit: what each group's budget buys. Looks at no record and spends nothing.
+
+        Parameters
+        ----------
+        budgets : Budgets, array-like of float of shape (n_records,), float or Budget
+            As for :meth:`fit`.
+        n_records : int, optional
+            How many records there are, where everybody has the same budget; each counts as an owner.
+        ledger : Ledger, optional
+            Plan with what it has left of these budgets.
+
+        Returns
+        -------
+        DPSGDPlan
+            ``print`` shows it as a table.
+
+        Raises
+        ------
+        InputError
+            If settings or budgets cannot be used, or so many steps cannot be afforded.
+        """
+        check_ledger(ledger)
+        granted = as_budgets(budgets, self.delta, n_records)
+        granted = subset(granted, has_budget(granted, _silent))
+        granted = split_by_level(granted, _silent).budgets
+        recipe = DPSGDRecipe(self._descent(), noise_seed=self.noise_seed)
+        if ledger is None:
+            return planned(recipe.dpsgd, few_budgets(granted))
+        relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted)
+        return planned(recipe.dpsgd, spending.budgets, relation)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
+
+    def _descent(self) -> DPSGDSettings:
+        """Check the settings of a descent, which are parameters of the same names."""
+        names = [name for name in settings_of(DPSGDSettings) if hasattr(self, name)]
+        try:
+            return DPSGDSettings(**{name: getattr(self, name) for name in names})
+        except InputError as error:
+            raise InputError(str(error).removeprefix(f"{DPSGDSettings.section}.")) from None
+
+    def _recipe(self, X_public: Any) -> DPSGDRecipe:
+        """Check every setting, whatever the records are."""
+        dpsgd = self._descent()
+        check_running(self)
+        preprocessing = self.preprocessing
+        if isinstance(preprocessing, str) and preprocessing != AUTO:
+            raise InputError(
+                f"preprocessing must be 'auto', None or a transformer, got {shown(preprocessing)}"
+            )
+        if X_public is None:
+            if preprocessing is not None and not isinstance(preprocessing, str):
+                raise InputError(
+                    f"preprocessing ({type(preprocessing).__name__}) is fitted on public records, and there "
+                    "are none: give X_public, or leave preprocessing out"
+                )
+            preprocessing = None
+        elif isinstance(preprocessing, str):
+            preprocessing = usual_preprocessing(X_public)
+        return DPSGDRecipe(
+            dpsgd, preprocessing, seed_of(self.random_state), noise_seed=self.noise_seed
+        )
+
+    def _learn(
+        self,
+        recipe: DPSGDRecipe,
+        given: FitInputs,
+        y_public: NDArray[Any] | None,
+        on_step: OnStep | None,
+        ledger: Ledger | None,
+        release_name: str,
+    ) -> DPSGDRun:
+        """Descend, and remember what may be published.
+
+        ``y_public`` (n_public,): targets of public records, as the loss takes them; NaN where unknown.
+        """
+        check_ledger(ledger)
+        if on_step is not None and not callable(on_step):
+            raise InputError(
+                f"on_step must be a function that is told of each step, got {shown(on_step)}"
+            )
+        self._remember(given)
+        records, spending, relation = given.records, None, None
+        if ledger is not None:
+            if records.made_public is not None and len(records.made_public):
+                ledger.refuse_published(records.made_public)
+            left = ledger.left(records.budgets)
+            relation, spending = _on_ledger(ledger, left, recipe, records.budgets)
+            records = records.allowed(spending)
+        memory, observer = _InProcess(), Lines(int(self.verbose))
+        run = DPSGDRun(recipe, records, memory, observer, relation, _threads(self.n_jobs))
+        self.plan_ = run.plan
+        self.preprocessing_ = run.view.transformer
+        _warn(mostly_noise(run.plan, run.loss))
+        _warn(too_large_for_noise(recipe.dpsgd, run.plan, run.learning_rate, run.loss))
+        start = start_from_public(run, y_public)
+        if start is not None:
+            run.recipe = replace(run.recipe, start=start)
+        if recipe.noise_seed is None:
+            tell_of_fits_before(run.records, ledger is None)
+        # Whoever keeps a told progress keeps this, too: of the run, only what is published is in it.
+        answering = self._answering(run)
+        published = partial(_published, run.view, records.classes, recipe.bounds, answering)
+        if spending is not None and ledger is not None:
+            spending.reserve(
+                ledger,
+                release_name,
+                spending.at_most(run.plan),
+                run.arrangement,
+                # Judged with those who have nothing left: who takes part may be new people for the most part.
+                allow_new_people=bool((left.cohort > 0).mean() >= 0.5),
+            )
+        try:
+            steadiness = Steadiness(recipe.dpsgd, run.plan, run.loss)
+            watch = Watch(run.plan, published, on_step, steadiness, recipe.dpsgd.n_steps_taken)
+            learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
+        except BaseException:
+            if spending is not None:  # what was not drawn is given back
+                drawn = DPSGDAccount(run.plan, recipe.dpsgd.n_steps_taken)
+                drawn.charge(memory.steps)
+                with contextlib.suppress(LedgerError):  # it then keeps all that was reserved
+                    spending.settle(drawn)
+            raise
+        if spending is not None:
+            try:
+                spending.settle(learnt.account)
+            except LedgerError as error:
+                warnings.warn(
+                    f"the ledger keeps all that was reserved, which is more than was spent: {error}",
+                    LedgerWarning,
+                    stacklevel=frames_to_user(),
+                )
+        _warn(steadiness.complaint(run.learning_rate))
+        self.privacy_: PrivacyStatement = learnt.privacy
+        self.steps_taken_: int = learnt.account.steps
+        self.noise_ = noise_of(recipe.dpsgd, run.plan, run.learning_rate)
+        self.model_ = published(learnt.state)
+        return run
+
+    def _answering(self, run: DPSGDRun) -> Answering:
+        """Tell how a model is to answer."""
+        return _as_it_is
+
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        """Give the linear model, and records as rows of numbers."""
+        records = self._like_fitted(X)
+        linear = self.model_ if self.preprocessing_ is None else self.model_[-1]
+        return linear, as_rows(View(self.preprocessing_).of(records), "records")
+
+
+def _on_ledger(
+    ledger: Ledger, left: Balance, recipe: DPSGDRecipe, people: Budgets
+) -> tuple[Neighbours, DPSGDSpending]:
+    """Find out what a ledger allows."""
+    from collegium.dpsgd.ledgered import (  # a database comes with it
+        DPSGDSpending,
+        allow,
+        relation_of,
+    )
+
+    relation = relation_of(ledger, recipe.dpsgd)
+    allowance = allow(left, recipe.dpsgd, recipe.noise_seed, people, ledger.delta_0_share)
+    return relation, DPSGDSpending(people, allowance)
+
+
+def _published(
+    view: View,
+    classes: NDArray[Any],
+    bounds: tuple[float, float] | None,
+    answering: Answering,
+    state: State,
+) -> Any:
+    return view.published(answering(linear_model(state.model, classes, bounds)))
+
+
+def _as_it_is(model: Any) -> Any:
+    return model
+
+
+class _InProcess(DPSGDMemory):
+    """Knows how many steps were charged; forgets everything with the process."""
+
+    stride = 1
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def charge(self, steps: int) -> None:
+        self.steps = steps
+
+
+def start_from_public(run: DPSGDRun, y_public: NDArray[Any] | None) -> Floats | None:
+    """Start from public records whose targets are known, also those that owners let be published."""
+    records, parts = run.records, []
+    if y_public is not None:
+        known = np.flatnonzero(~np.isnan(y_public))
+        parts.append(
+            (take_rows(records.X_public, known), y_public[known].astype(records.codes.dtype))
+        )
+    if records.given is not None:
+        parts.append((records.given.X, records.given.codes))
+    if not sum(len(targets) for _, targets in parts):
+        return None
+    seen = [as_rows(run.view.of(X), "public records") for X, _ in parts]
+    targets = np.concatenate([targets for _, targets in parts])
+    return public_start(np.concatenate(seen), targets, run.loss)
+
+
+def usual_preprocessing(X_public: Any) -> Any:
+    """Choose what shows records to a linear model, where public ones are there to fit it."""
+    public = X_public if isinstance(X_public, pd.DataFrame) else as_records(X_public, "public")
+    return build_preprocessing(
+        USUAL_VIEW[kind_of_records(public)],
+        categorical="ordinal",
+        components=MOST_COMPONENTS,
+        random_state=0,
+    )
+
+
+def _warn(line: str) -> None:
+    if line:
+        warnings.warn(line, StudentWarning, stacklevel=frames_to_user())
+
+
+def _silent(line: str) -> None:
+    """Say nothing: a plan alone uses no record."""
+
+
+def _threads(n_jobs: int | None) -> int | None:
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs
+    return max(1, (os.cpu_count() or 1) + 1 + n_jobs)

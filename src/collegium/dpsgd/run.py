@@ -1,0 +1,346 @@
+"""The one pipeline of direct training: plan, features, charged and noisy steps, a model.
+
+The estimators, studies, the audit and reproductions are thin faces of it: they hand over a
+:class:`DPSGDRecipe`, :class:`~collegium.runs.records.Records` and a
+:class:`~collegium.dpsgd.memory.DPSGDMemory`. Everything that decides on the result is in the first two; the
+coins of a sample and the noise come from the operating system.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.accounting.statement import PrivacyStatement, large_deltas
+from collegium.budgets import Budgets
+from collegium.dpsgd.account import DPSGDAccount
+from collegium.dpsgd.by_rule import curvature, learning_rate, with_components
+from collegium.dpsgd.filtered import Filtered
+from collegium.dpsgd.grid import MAX_NOISE, Integers, noisy
+from collegium.dpsgd.linear_model import as_features, as_rows, linear_model
+from collegium.dpsgd.linear_sums import InMemory, Terms, blocks_of, require_exact
+from collegium.dpsgd.losses import CrossEntropy, Loss, SquaredError
+from collegium.dpsgd.memory import DPSGDMemory
+from collegium.dpsgd.optimiser import State, stepped
+from collegium.dpsgd.sampling import Sample
+from collegium.dpsgd.settings import FULL_BATCH, DPSGDSettings
+from collegium.errors import InputError, PrivacyWarning
+from collegium.models.trial import one_line_about
+from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
+from collegium.personalisation.bins import few_budgets, said_of
+from collegium.personalisation.dpsgd_plan import DPSGDPlan
+from collegium.personalisation.rates import plan_dpsgd
+from collegium.runs.observer import Observer
+from collegium.runs.records import Records
+from collegium.runs.user_warnings import frames_to_user
+from collegium.runs.views import View, fitted_view
+
+Floats = NDArray[np.float64]
+RELATIONS = {"zero-out": Neighbours.ADD_OR_REMOVE, "replace-one": Neighbours.ANY_CHANGE}
+
+
+def planned(
+    settings: DPSGDSettings, budgets: Budgets, relation: Neighbours | None = None
+) -> DPSGDPlan:
+    """Plan a descent from public numbers only.
+
+    ``relation``: what a ledger promises; settings come first.
+    Raises InputError if it cannot be planned, or its noise not be drawn.
+    """
+    plan = plan_dpsgd(
+        budgets.groups,
+        budgets.public_sizes(),
+        kind=settings.sampling,
+        steps=settings.steps,
+        rate=settings.rate,
+        neighbours=RELATIONS.get(settings.neighbours or "", relation or Neighbours.ADD_OR_REMOVE),
+        accountant=settings.accountant,
+        bound=settings.bound,
+    )
+    if plan.noise > MAX_NOISE:
+        raise InputError(
+            f"{plan.steps:,} steps need noise of {plan.noise:.3g} clip norms, and at most {MAX_NOISE:,.0f} "
+            "can be drawn: budgets are too small for so many, lower steps"
+        )
+    return plan
+
+
+class Summands(Protocol):
+    """Private records, wherever they are, seen by one model: all that a descent asks of them."""
+
+    def clipped_sum(self, parameters: Floats, sample: Sample) -> Integers:
+        """Sum of the clipped contributions of who takes part, in units of the grid. **Sensitive.**"""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DPSGDRecipe:
+    """Everything that decides on the result of a run.
+
+    ``descent``: steps, sampling, clipping, learning.
+    ``preprocessing``: fitted on public records only; rows are then brought to unit length.
+    ``seed``: public randomness.
+    ``noise_seed``: of noise and samples, for experiments: not private.
+    ``start``: parameters to start from, made of public things alone; default: zeros.
+    ``bounds``: of numbers that are predicted, public; None: classes are. Records then hold, in place of class
+        numbers, targets that were brought from these bounds to [-1, 1].
+    """
+
+    dpsgd: DPSGDSettings = field(default_factory=DPSGDSettings)
+    preprocessing: Any = None
+    seed: int = 0
+    noise_seed: int | None = None
+    start: Floats | None = None
+    bounds: tuple[float, float] | None = None
+
+    def noise(self) -> NoiseSource:
+        """Make the source of privacy noise."""
+        return SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
+
+    def sample(self, step: int) -> Sample:
+        """Throw fresh coins for a step; of a full batch everybody is part."""
+        if self.dpsgd.sampling == FULL_BATCH:
+            return Sample()
+        if self.noise_seed is None:
+            return Sample.fresh()
+        return Sample.seeded(self.noise_seed, step)
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What a descent released, and what it cost.
+
+    ``state``: after the last step.
+    ``privacy``: budgets and spending by group.
+    ``account``: what was drawn.
+    """
+
+    state: State
+    privacy: PrivacyStatement
+    account: DPSGDAccount
+
+
+class DPSGDRun:
+    """One run of direct training.
+
+    Making it plans and checks, looks at no record and spends nothing.
+
+    Parameters
+    ----------
+    recipe : DPSGDRecipe
+        What to do.
+    records : Records
+        With what; public ones may be missing where no preprocessing needs them.
+    memory : DPSGDMemory, optional
+        What outlives the process; default: nothing.
+    observer : Observer, optional
+        Is told how it gets on.
+    relation : Neighbours, optional
+        What a ledger promises; default: nothing beyond the recipe.
+    n_threads : int, optional
+        Of the sums; their bits do not depend on it.
+
+    Attributes
+    ----------
+    plan : DPSGDPlan
+        From public numbers only.
+    arrangement : Arrangement
+        Which data sets the guarantee is about.
+    n_threads : int or None
+        As given.
+
+    Raises
+    ------
+    InputError
+        If anything that was given cannot be used.
+    """
+
+    def __init__(
+        self,
+        recipe: DPSGDRecipe,
+        records: Records,
+        memory: DPSGDMemory | None = None,
+        observer: Observer | None = None,
+        relation: Neighbours | None = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.recipe = recipe
+        granted = records.budgets
+        if not records.arrangement.on_ledger:  # whose groups are those that are reserved for
+            records = records.regrouped(few_budgets(granted))
+        self.records = records
+        self.memory = DPSGDMemory() if memory is None else memory
+        self.observer = Observer() if observer is None else observer
+        said = said_of(granted, records.budgets)
+        if said:
+            self.observer.note(said)
+        self.n_threads = n_threads
+        settings = recipe.dpsgd
+        self.plan: DPSGDPlan = planned(settings, records.budgets, relation)
+        self.loss: Loss = (
+            CrossEntropy(len(records.classes)) if recipe.bounds is None else SquaredError()
+        )
+        self.terms = Terms.of(self.plan, settings.clip_norm)
+        require_exact(self.terms, [group.owners for group in self.plan.groups.values()])
+        self.arrangement: Arrangement = replace(
+            records.arrangement,
+            blanked_only=self.plan.neighbours is Neighbours.ADD_OR_REMOVE,
+            seen_together=not _is_exact(recipe.preprocessing),
+            direct=True,
+        )
+        large = large_deltas(
+            (name, group.owners, group.budget) for name, group in self.plan.groups.items()
+        )
+        if large:
+            warnings.warn(large, PrivacyWarning, stacklevel=frames_to_user())
+
+    @cached_property
+    def learning_rate(self) -> float:
+        """Size of the steps: as asked for, or by rule, from public numbers and public records."""
+        settings, rows = self.recipe.dpsgd, None
+        if settings.learning_rate is None and self.records.X_public is not None:
+            rows = as_rows(self.X_seen, "public records")
+        return learning_rate(settings, self.plan, self.loss, curvature(rows))
+
+    @cached_property
+    def view(self) -> View:
+        """What the model sees of records: fitted on public ones."""
+        given, X_public = self.recipe.preprocessing, self.records.X_public
+        if given is None:
+            return View(None)
+        settings, n_sides = self.recipe.dpsgd, self.loss.n_sides
+        given = with_components(given, settings, self.plan, X_public.shape[0], n_sides)
+        return fitted_view(given, X_public, "preprocessing")
+
+    @cached_property
+    def X_seen(self) -> Any:  # noqa: N802
+        """Public records as the model sees them."""
+        with one_line_about(self.view.name, "applied to the public records"):
+            return self.view.of(self.records.X_public, self.memory.folder)
+
+    def summands(self) -> Summands:
+        """Let the private records be seen by the model. **Sensitive.**"""
+        records = self.records
+        seen = self.view.of_private(records.X, self.memory.folder)
+        blocks = blocks_of(
+            as_features(seen, "private records"),
+            records.codes,
+            records.budgets.record_owner,
+            self._group_of_owner(),
+            self.loss.n_outputs,
+        )
+        if self.recipe.dpsgd.individual_filter is None:
+            return InMemory(list(blocks), self.loss, self.terms, self.n_threads)
+        filtered = Filtered(list(blocks), self.loss, self.terms, self.plan.steps, self.n_threads)
+        filtered.restore(self.memory.sensitive_accounts(), self.memory.charged())
+        return filtered
+
+    def _group_of_owner(self) -> NDArray[np.intp]:
+        """Position in the plan of each owner's group: by name."""
+        place = {name: position for position, name in enumerate(self.plan.groups)}
+        names = self.records.budgets.group_names
+        # A group that was declared empty is in no plan, and nobody may be in it.
+        positions = np.array([place.get(name, -1) for name in names], dtype=np.intp)
+        groups = positions[self.records.budgets.owner_group]
+        assert (groups >= 0).all()
+        return groups
+
+    def start(self, n_features: int) -> State:
+        """Stand at the start: zeros, or what the recipe says."""
+        shape = (n_features, self.loss.n_outputs)
+        given = self.recipe.start
+        if given is not None and given.shape != shape:
+            raise InputError(
+                f"start has shape {given.shape}, and the model {shape}: leave start out"
+            )
+        return State.at(np.zeros(shape) if given is None else np.array(given, dtype=np.float64))
+
+    def descend(
+        self,
+        summands: Summands,
+        n_features: int,
+        noise: NoiseSource | None = None,
+        stop: Callable[[State], bool] = lambda state: False,
+    ) -> Learnt:
+        """Take all steps: each is charged before it is drawn; a step that a crash took is not taken again.
+
+        Parameters
+        ----------
+        summands : Summands
+            **Sensitive.** Of the private records.
+        n_features : int
+            Of the model, with the constant.
+        noise : NoiseSource, optional
+            Default: the recipe's.
+        stop : callable, optional
+            Whether to stop early, from released and public things alone. Saves nothing that was reserved.
+        """
+        settings, memory, plan = self.recipe.dpsgd, self.memory, self.plan
+        noise = self.recipe.noise() if noise is None else noise
+        accounts = summands if isinstance(summands, Filtered) else None
+        if (accounts is None) != (settings.individual_filter is None):
+            raise InputError(
+                "a descent with a filter keeps an account of everybody, which is done for records in memory "
+                "only: leave filter out"
+            )
+        account = DPSGDAccount(plan, settings.n_steps_taken)
+        state = memory.state() or self.start(n_features)
+        account.charge(memory.charged())
+        self.observer.stage("steps", settings.n_steps_taken)
+        with memory.descending() as should_pause:
+            while account.steps < settings.n_steps_taken and not should_pause() and not stop(state):
+                # What was charged and is not kept is lost: neither its samples nor its noise come again.
+                state = replace(state, step=account.steps)
+                last = min(account.steps + memory.stride, settings.n_steps_taken)
+                memory.charge(last)
+                for step in range(state.step, last):
+                    account.charge(step + 1)
+                    total = summands.clipped_sum(state.parameters, self.recipe.sample(step))
+                    released = noisy(total, plan.noise, noise, step=step)
+                    gradient = released * (settings.clip_norm / plan.divisor)
+                    state = stepped(state, gradient, settings, self.learning_rate)
+                    self.observer.advanced(step + 1, settings.n_steps_taken)
+                    if stop(state):
+                        break
+                account.charge(last)
+                if accounts is not None:
+                    memory.keep_accounts(accounts.sensitive_state())
+                memory.keep(state)
+        privacy = account.statement(
+            self.arrangement.sentence,
+            noise.is_private,
+            self.arrangement.counts_in,
+            self.arrangement.provisos,
+        )
+        return Learnt(state, privacy, account)
+
+    def learn(self) -> Learnt:
+        """See the private records, and descend."""
+        return self.descend(self.summands(), self.n_parameters)
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of each output's parameters: the features, and the constant."""
+        seen = self.records.X if self.records.X_public is None else self.X_seen
+        return int(seen.shape[1]) + 1
+
+    def model(self, learnt: Learnt) -> Any:
+        """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""
+        return linear_model(learnt.state.model, self.records.classes, self.recipe.bounds)
+
+
+def _is_exact(preprocessing: Any) -> bool:
+    """Whether no bit of a record's features depends on which other records are there."""
+    if preprocessing is None:
+        return True
+    if isinstance(preprocessing, Pipeline):
+        return all(_is_exact(step) for _, step in preprocessing.steps)
+    return bool(getattr(preprocessing, "exact_by_record", False))

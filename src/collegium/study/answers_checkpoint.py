@@ -1,0 +1,176 @@
+"""A session of questions whose charges are durable before noise is drawn, and whose answers are kept."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.events import Event
+from collegium.accounting.neighbours import Arrangement
+from collegium.json_files import read_json
+from collegium.statistics.answers import Answer, in_digits
+from collegium.statistics.query import Query
+from collegium.statistics.session import Statistics
+from collegium.study.folder import StudyFolder
+from collegium.study.journal import FileJournal
+from collegium.study.manifest_check import ANSWERS, ASKING_ENDED
+
+_FIRST_ROOM = 2**20
+_MOST_SAID = 8
+_SHAPE = {"answers": [{"question": str, "number": int, "cells": list}]}
+
+
+class KeptSession(Statistics):
+    """A session that can be taken up again: what was charged is charged, and no more is drawn for it.
+
+    ``on_ledger``: whether a ledger remembers what it spends.
+    ``settings``: of :class:`~collegium.statistics.session.Statistics`.
+    """
+
+    _charges_at_most = True  # so that what an interrupted study paid is known without its answers
+
+    def __init__(self, frame: Any, budgets: Any, *, on_ledger: bool, **settings: Any) -> None:
+        self._on_ledger = on_ledger
+        self._before_noise: Callable[[int], None] | None = None
+        super().__init__(frame, budgets, **settings)
+
+    @property
+    def _arrangement(self) -> Arrangement:
+        return replace(
+            super()._arrangement, on_ledger=self._on_ledger, what_is_left=self._on_ledger
+        )
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """What was done with people and rows."""
+        return self._arrangement
+
+    @property
+    def account(self) -> GaussianAccountant:
+        """What everybody has paid."""
+        return self._account
+
+    @property
+    def charged(self) -> list[Event]:
+        """What was charged, question by question."""
+        return self._charged
+
+    def at_most(self) -> dict[str, float]:
+        """What all answers may cost: Σμ², or Σε, of each group."""
+        return dict(zip(self._table.groups, self._most().tolist(), strict=True))
+
+    def events_of(self, asked: Query, how: Mapping[str, Any]) -> list[Event]:
+        """What a question costs, by public numbers alone."""
+        _, share, question = self._how(asked, how)
+        return self._events(question, min(share, 1.0))
+
+    def charge_again(self, asked: Query, how: Mapping[str, Any]) -> None:
+        """Charge what was charged before an interruption; nothing is read or drawn."""
+        _, share, question = self._how(asked, how)
+        share = min(share, self._left)
+        super()._charge(self._events(question, share), share)
+        self._queries += 1
+
+    def ask_durably(
+        self, asked: Query, how: Mapping[str, Any], before_noise: Callable[[int], None]
+    ) -> dict[str, Any]:
+        """Ask a question. ``before_noise`` makes its charge durable, given its number from 1 on."""
+        self._before_noise = before_noise
+        answer = self._answer(asked, how)
+        return {**answer.to_dict(), **_by_group(answer), "text": str(answer)}
+
+    def _charge(self, events: Sequence[Event], share: float) -> Event:
+        event = super()._charge(events, share)
+        assert self._before_noise is not None
+        self._before_noise(self._queries + 1)
+        return event
+
+
+def _by_group(answer: Answer) -> dict[str, Any]:
+    """What each group says by itself, of a calibrated answer that is one value."""
+    if answer.groups is None:
+        return {}
+    rows: list[dict[str, Any]] = answer.groups.reset_index().to_dict("records")
+    p_same = float(answer.groups.attrs["p_same"])
+    said = [
+        f"{row['group']} {row['per_person']:.{digits}f} ± {row['standard_error']:.{digits}f}"
+        for row in rows[:_MOST_SAID]
+        for digits in [in_digits(row["standard_error"], row["per_person"])]
+    ]
+    more = "; …" if len(rows) > len(said) else ""
+    note = (
+        f"per person, each group by itself: {'; '.join(said)}{more}; if all were the same, they would differ "
+        f"as much with probability {p_same:.2g}"
+    )
+    return {"groups": rows, "p_same": p_same, "notes": [*answer.notes, note]}
+
+
+class FolderAnswers:
+    """Answers in a study's folder, in the order in which they were drawn.
+
+    Each question is charged in the journal, durably, before noise is drawn for it, and its answer is kept
+    right after. What a crash took between the two is lost: it was paid for, and is not drawn again.
+
+    ``folder``: the study's, claimed.
+    """
+
+    def __init__(self, folder: StudyFolder) -> None:
+        self._study = folder
+        path = folder.path / ANSWERS
+        self._kept: list[dict[str, Any]] = (
+            read_json(path, _SHAPE)["answers"] if path.exists() else []
+        )
+        self._room = _FIRST_ROOM
+
+    @property
+    def _journal(self) -> FileJournal:
+        assert self._study.journal is not None, "a folder is claimed before anything is asked"
+        return self._study.journal
+
+    @property
+    def charged(self) -> int:
+        """How many questions were charged."""
+        return self._journal.steps
+
+    def charge(self, number: int) -> None:
+        """Charge the question of this number, durably, with room on the disk for its answer."""
+        self._journal.charge_steps(number, self._room)
+
+    def find(self, number: int) -> dict[str, Any] | None:
+        """Recall the answer to the question of this number; None where a crash took it."""
+        return next((one for one in self._kept if one["number"] == number), None)
+
+    def keep(self, number: int, answer: dict[str, Any]) -> dict[str, Any]:
+        """Keep an answer, durably; returned as it will be read again."""
+        kept: dict[str, Any] = json.loads(json.dumps({**answer, "number": number}))
+        self._kept.append(kept)
+        path = self._study.path / ANSWERS
+        content = json.dumps({"answers": self._kept}, ensure_ascii=False).encode()
+        try:
+            self._study.write_bytes(path, content)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._journal.give_room_back()
+            self._study.write_bytes(path, content)
+        self._room = max(self._room, 2 * len(content))
+        return kept
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Give back, in the end, the room that was set aside."""
+        try:
+            yield
+        finally:
+            self._journal.give_room_back()
+
+    def end(self) -> None:
+        """Keep that all was asked; once."""
+        if not (self._study.path / ASKING_ENDED).exists():
+            done = {"charged": self.charged, "answers": len(self._kept)}
+            self._study.write_json(self._study.path / ASKING_ENDED, done)

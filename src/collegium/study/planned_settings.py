@@ -1,0 +1,234 @@
+"""A study that leaves open how it is learnt: the planner chooses, once, and the folder remembers."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from collegium.accounting.neighbours import Neighbours
+from collegium.data.class_shares import as_class_shares
+from collegium.dpsgd.ledgered import DPSGDSpending, allow
+from collegium.durable import write_durably
+from collegium.errors import InputError, StudyMismatchError
+from collegium.json_files import read_json
+from collegium.ledger.allowance import Allowance
+from collegium.ledger.ledger import Balance
+from collegium.planner.expected import MEASURES
+from collegium.planner.facts import Facts
+from collegium.planner.recommend import Recommendation, recommend_from
+from collegium.runs.observer import Observer
+from collegium.study.config import StudyConfig, config_from, read_config
+from collegium.study.folder import StudyFolder
+from collegium.study.on_ledger import begin_study, place_of
+from collegium.study.predicted_quality import keep_foretold
+from collegium.study.streaming import load_streamed_data
+from collegium.study.study_data import StudyData, load_study_data
+from collegium.toml_files import toml_text
+
+CHOSEN = "chosen.toml"
+_HEAD = """\
+# What was left open in {name}, and was chosen for this study from public facts alone.
+# Copy a section into the study's own file, under another name, to choose otherwise in a new study.
+"""
+
+
+def plan(study: str | Path) -> Recommendation:
+    """Choose how a study that leaves it open is learnt, and predict what comes of it. Spends nothing.
+
+    Budgets, group sizes, the class list and public records are looked at, and no value of a private record.
+
+    Parameters
+    ----------
+    study : str or Path
+        Its TOML file, without sections that say how it is learnt.
+
+    Returns
+    -------
+    Recommendation
+        Settings with a reason each, an interval for the score, and what more consent would be worth.
+
+    Raises
+    ------
+    InputError
+        If the file says how it is learnt: then there is nothing to choose.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> size = np.random.default_rng(0).normal(size=300)
+    >>> table = pd.DataFrame({"size": size, "large": np.where(size > 0.2, "yes", "no")})
+    >>> table[:200].assign(epsilon=1.0).to_csv(folder / "private.csv", index=False)
+    >>> table[200:].to_csv(folder / "public.csv", index=False)
+    >>> text = '[data]\\nprivate = "private.csv"\\npublic = "public.csv"\\ntarget = "large"'
+    >>> _ = (folder / "study.toml").write_text(text + '\\n[privacy]\\ncolumn = "epsilon"\\n')
+    >>> found = plan(folder / "study.toml")
+    >>> found.method, found.expected.measure
+    ('direct training', 'accuracy')
+    """
+    config = read_config(study)
+    if not config.is_open:
+        raise InputError(
+            f"{study} says how it is learnt (method.kind is {config.method.kind!r}), so nothing is left to "
+            "choose: `collegium plan` shows what its budgets buy"
+        )
+    return recommended(config, Observer())
+
+
+def recommended(
+    config: StudyConfig,
+    observer: Observer,
+    goal: str | None = None,
+    levels: Mapping[str, float] | None = None,
+) -> Recommendation:
+    """Let the planner choose for a study.
+
+    ``goal``: instead of the file's.
+    ``levels``: ε of levels, instead of the file's.
+    """
+    if goal is not None and goal not in MEASURES:
+        raise InputError(f"--optimise must be one of {', '.join(MEASURES)}, got {goal!r}")
+    if levels:
+        config = _with_levels(config, levels)
+    data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
+    facts = facts_of(config, data, goal)
+    left = _on_ledger(config, data, facts)
+    found = recommend_from(left, data.X_test, observer.note)
+    if left is facts:
+        return found
+    line = (
+        f"chosen and predicted with what the ledger leaves: {left.n_people:,} of {facts.n_people:,} people "
+        f"take part, with {left.signal / facts.signal:.0%} of the signal that all of them granted"
+    )
+    return replace(found, notes=(line, *found.notes))
+
+
+def _on_ledger(config: StudyConfig, data: StudyData, facts: Facts) -> Facts:
+    """Take what people have left, where a ledger knows of other releases: as a run will."""
+    place = place_of(config)
+    if place is None or place.opened() is None:
+        return facts
+
+    def decide(left: Balance, share: float) -> Allowance:
+        return allow(left, facts.dpsgd, None, data.people, share)
+
+    ledger = begin_study(config, data, decide, None, Observer(), DPSGDSpending)
+    if ledger is None or ledger.left is None or ledger.left.untouched.all():
+        return facts
+    budgets = data.allowed(ledger.spending).budgets
+    return replace(facts, groups=dict(budgets.groups), sizes=budgets.public_sizes())
+
+
+def facts_of(config: StudyConfig, data: StudyData, goal: str | None = None) -> Facts:
+    """Take the public side of a study's records.
+
+    Classes of public records are known to the planner where the user brought them with these records; in the
+    split of a named data set they are the experimenter's, to measure with.
+    """
+    known = np.full(len(data.X_public), -1, dtype=np.intp)
+    if config.data.public is not None and data.y_public is not None:
+        known = pd.Index(data.classes).get_indexer(pd.Index(data.y_public)).astype(np.intp)
+    shares = config.student.class_shares
+    return Facts.of(
+        data.budgets,
+        classes=data.classes,
+        X_public=data.X_public,
+        known=known,
+        n_records=len(data.X),
+        goal=config.student.goal if goal is None else goal,
+        neighbours=Neighbours.ADD_OR_REMOVE,
+        class_shares=None if shares is None else as_class_shares(shares, data.classes),
+        seed=config.study.seed,
+    )
+
+
+def settled_method(
+    config: StudyConfig, folder: StudyFolder, observer: Observer, *, keep: bool = False
+) -> StudyConfig:
+    """Fill in what a study leaves open: as its folder remembers, or as the planner chooses now.
+
+    ``folder``: where the study is, or will be, kept.
+    ``keep``: whether to write down there what is chosen now.
+    """
+    if not config.is_open:
+        return config
+    if (folder.vault / "manifest.json").exists():
+        return _as_remembered(config, folder)
+    found = recommended(config, observer)
+    for line in (f"chosen is {found.method}; expected: {found.expected.in_words()}", *found.notes):
+        observer.note(line)
+    if keep:
+        folder.open()
+        text = _HEAD.format(name=config.title()) + sections_text(found.sections, found.reasons)
+        keep_foretold(folder, found.expected)
+        write_durably(folder.path / CHOSEN, text.encode())
+    return with_sections(config, found.sections)
+
+
+def _as_remembered(config: StudyConfig, folder: StudyFolder) -> StudyConfig:
+    """Fill in what was chosen when a study was begun; another choice would make it another study."""
+    path = folder.path / CHOSEN
+    way_out = "restore it from a backup, or choose another folder with --out (a release of its own)"
+    if not path.exists():
+        begun = read_json(folder.vault / "manifest.json", {"config": dict})["config"]
+        if "method" not in begun:  # before there was a choice: votes were the only way
+            return with_sections(config, {"method": {"kind": "pate"}})
+        raise StudyMismatchError(
+            f"{path} is missing, which says how the study in {folder.path} is learnt: {way_out}"
+        )
+    try:
+        sections = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # of TOML, or of UTF-8
+        raise StudyMismatchError(f"{path} cannot be read ({error}): {way_out}") from None
+    if "method" not in sections or not all(isinstance(keys, dict) for keys in sections.values()):
+        raise StudyMismatchError(f"{path} holds no sections, or not [method]: {way_out}")
+    try:
+        return with_sections(config, sections)
+    except InputError as error:
+        raise StudyMismatchError(f"{path} was changed ({error}): {way_out}") from None
+
+
+def with_sections(config: StudyConfig, sections: Mapping[str, Mapping[str, Any]]) -> StudyConfig:
+    """Put chosen sections beside those that were given, and check them together."""
+    names = config.given.keys() | sections.keys()
+    merged = {
+        name: {**sections.get(name, {}), **config.given.get(name, {})} for name in sorted(names)
+    }
+    merged["method"] = dict(sections["method"])
+    if "model" not in merged.get("student", {}):  # no student: shares have told what they can
+        merged.get("student", {}).pop("class_shares", None)
+    made = config_from(merged, config.folder)
+    return replace(made, run=config.run, ledger=config.ledger, privacy=config.privacy)
+
+
+def sections_text(sections: Mapping[str, Mapping[str, Any]], reasons: Mapping[str, str]) -> str:
+    """Write sections as TOML, each key below its reason."""
+    lines = []
+    for section, keys in sections.items():
+        lines.append(f"\n[{section}]")
+        for key, value in keys.items():
+            if why := reasons.get(f"{section}.{key}"):
+                lines.append(f"# {why}")
+            lines.append(f"{key} = {toml_text(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _with_levels(config: StudyConfig, levels: Mapping[str, float]) -> StudyConfig:
+    known = config.privacy.levels
+    if known is None:
+        raise InputError(
+            "--what-if names levels, and this study has none (people gave ε as numbers): leave it out"
+        )
+    unknown = sorted(set(levels) - set(known))
+    if unknown:
+        raise InputError(
+            f"--what-if: there is no level {unknown[0]!r}: allowed are {', '.join(known)}"
+        )
+    return replace(config, privacy=replace(config.privacy, levels={**known, **levels}))

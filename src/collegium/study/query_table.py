@@ -1,0 +1,221 @@
+"""Rows of a private table that questions are asked of, and what each one's owner granted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.budgets import Budgets, Policy, as_budgets
+from collegium.checks import nearest
+from collegium.data.column_types import numbers_of
+from collegium.data.datasets.table_files import is_csv, read_table
+from collegium.data.headers import header_of
+from collegium.data.people import ask_about_people
+from collegium.data.schema import Schema
+from collegium.data.schema_arrays import n_rows, series_of
+from collegium.data.schema_column import NUMBER, WHOLE
+from collegium.data.sharding.source import ParquetSource
+from collegium.errors import InputError
+from collegium.runs.observer import Observer
+from collegium.study.first_steps.levels import read_levels
+from collegium.study.policy_file import read_policy
+
+
+@dataclass(frozen=True)
+class Names:
+    """How whoever asks calls what says it: options, or keys of a file."""
+
+    owner: str = "--owner"
+    privacy: str = "--privacy"
+    levels: str = "--levels high=1,low=3 or --policy FILE"
+
+
+@dataclass(frozen=True)
+class GrantColumns:
+    """Where it stands what people granted.
+
+    ``column``: with each row's level, or ε where there is no policy; None: ``epsilon`` is everybody's.
+    ``policy``: what levels mean.
+    ``owner``: column that says whose row it is; None: each is another person's.
+    """
+
+    column: str | None
+    policy: Policy | None
+    epsilon: float | None
+    delta: float
+    owner: str | None
+    called: Names = Names()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are read for it."""
+        return tuple(name for name in (self.column, self.owner) if name is not None)
+
+
+def granted_as_said(
+    column: str | None,
+    levels: str | None,
+    policy: Path | None,
+    epsilon: float | None,
+    delta: float,
+    owner: str | None,
+) -> GrantColumns:
+    """Read the options about what people granted."""
+    if levels is not None and policy is not None:
+        raise InputError("--levels and --policy both say what levels mean: give one of them")
+    known = None
+    if policy is not None:
+        known = read_policy(policy).policy
+    elif levels is not None and (meaning := read_levels(levels, None, repr(column))):
+        known = Policy(meaning["levels"], delta)
+    if column is None and epsilon is None:
+        raise InputError(
+            "it is not said what people granted: --privacy names the column (with --levels or --policy, or "
+            "of ε itself), or --epsilon says it of everybody"
+        )
+    if epsilon is not None and (column is not None or known is not None):
+        raise InputError(
+            "--epsilon is everybody's: leave it out, or --privacy, --levels and --policy"
+        )
+    return GrantColumns(column, known, epsilon, delta, owner)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table, in memory or on the disk, and what its people granted: what a session takes.
+
+    ``columns``: which columns of files have levels and owners.
+    """
+
+    frame: Any
+    budgets: Budgets | Policy
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FormOfCsv:
+    """How numbers and cells are written in a CSV file."""
+
+    separator: str | None
+    decimal: str
+
+
+def read_rows(
+    path: Path,
+    needs: Sequence[str],
+    schema: Schema,
+    granted: GrantColumns,
+    form: FormOfCsv,
+    observer: Observer,
+    *,
+    may_stream: bool,
+) -> Rows:
+    """Read the columns that questions need, and what everybody granted.
+
+    ``needs``: columns that are asked about.
+    ``may_stream``: whether Parquet files may be read batch by batch for each question, if levels are in them.
+    """
+    wanted = list(dict.fromkeys([*needs, *granted.columns]))
+    _refuse_missing_columns(path, wanted, granted, form)
+    if is_csv(path):
+        observer.stage("reading")
+        frame: Any = read_table(path, separator=form.separator, as_text=True)
+        _warn_of_people(frame, granted)
+        frame = _with_numbers(frame[wanted or frame.columns[:1]], needs, schema, form.decimal)
+    elif may_stream and granted.policy is not None and granted.column is not None:
+        columns = {"privacy": granted.column, "owner": granted.owner}
+        told = {name: column for name, column in columns.items() if column is not None}
+        return Rows(str(path), granted.policy, told)
+    else:
+        frame = _of_parquet(path, wanted, observer)
+    return Rows(frame, _budgets_of(frame, granted, form.decimal))
+
+
+def take_frame_rows(frame: Any, rows: NDArray[np.intp]) -> Any:
+    """Take some rows of a table that was read."""
+    return frame.iloc[rows] if isinstance(frame, pd.DataFrame) else frame.take(rows)
+
+
+def _refuse_missing_columns(
+    path: Path, wanted: Sequence[str], granted: GrantColumns, form: FormOfCsv
+) -> None:
+    """Refuse a table by its header, before a row is read."""
+    header = header_of(path, form.separator)
+    if header.columns is None:
+        raise InputError(f"{path} is an array without column names: give a table (.csv, .parquet)")
+    options = {granted.owner: granted.called.owner, granted.column: granted.called.privacy}
+    for name in wanted:
+        if name not in header.columns:
+            said = f"{options[name]} names" if name in options else "the schema names"
+            raise InputError(
+                f"{path} has no column {name!r}, which {said}: {nearest(name, header.columns)}"
+            )
+
+
+def _warn_of_people(frame: pd.DataFrame, granted: GrantColumns) -> None:
+    if granted.owner is not None:
+        return
+    ask_about_people(
+        frame,
+        (granted.column,),
+        lambda names: (
+            f"if it is, say so ({granted.called.owner} {names[0]}); without, each row is protected by "
+            "itself, and a person with several rows by nothing"
+        ),
+    )
+
+
+def _with_numbers(
+    frame: pd.DataFrame, needs: Sequence[str], schema: Schema, decimal: str
+) -> pd.DataFrame:
+    """Read numbers whose decimals stand behind a comma, each cell by itself."""
+    if decimal == ".":
+        return frame
+    numbers = [name for name in needs if schema[name].kind in (NUMBER, WHOLE)]
+    return frame.assign(**{name: numbers_of(frame[name], decimal) for name in numbers})
+
+
+def _of_parquet(path: Path, wanted: Sequence[str], observer: Observer) -> Any:
+    import pyarrow as pa
+
+    source = ParquetSource(path)
+    observer.stage("reading", source.n_rows)
+    tables, read = [], 0
+    columns = list(wanted) or [
+        source.columns[0]
+    ]  # rows are counted even where no column is asked for
+    for piece in source.pieces:
+        for _, table in source.reader.batches(piece, columns):
+            tables.append(table)
+            read += table.num_rows
+            observer.advanced(read, source.n_rows)
+    return pa.concat_tables(tables)
+
+
+def _budgets_of(frame: Any, granted: GrantColumns, decimal: str) -> Budgets:
+    count = n_rows(frame)
+    if not count:
+        raise InputError("the table has no row: give one with the people who are asked about")
+    if granted.column is None:
+        if granted.owner is None:
+            return as_budgets(granted.epsilon, granted.delta, count)
+        levels: Any = pd.Series([granted.epsilon]).repeat(count).to_numpy()
+        return Budgets.from_epsilons(levels, granted.delta, series_of(frame, granted.owner))
+    owners = None if granted.owner is None else series_of(frame, granted.owner)
+    column = series_of(frame, granted.column)
+    if granted.policy is not None:
+        return granted.policy.assign(column, owners)
+    epsilons = numbers_of(column, decimal)
+    unread = int((pd.isna(epsilons) & column.notna().to_numpy()).sum())
+    if unread:
+        raise InputError(
+            f"{unread:,} of {count:,} rows have text in {granted.column!r}, where ε is expected: say what "
+            f"each level means, with {granted.called.levels}"
+        )
+    return Budgets.from_epsilons(epsilons, granted.delta, owners)

@@ -1,0 +1,111 @@
+"""A direct study from a stream is the one from memory, and goes on where it stopped, either way."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from collegium.dpsgd import streamed
+from collegium.dpsgd.shards import ShardSums
+from collegium.errors import ConfigError
+from collegium.study.config import read_config
+from collegium.study.dpsgd_stages import run_dpsgd_study
+
+STUDY = """
+[data]
+private = "private"
+public = "public.parquet"
+target = "kind"
+owner = "person"
+missing = "?"
+classes = ["cat", "dog", "owl"]
+[privacy]
+levels = { high = 2.0, average = 5.0, low = 9.0 }
+delta = 1e-6
+column = "privacy"
+[method]
+kind = "dpsgd"
+[dpsgd]
+steps = 12
+noise = "seeded"
+[run]
+n_jobs = 1
+"""
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def animals(n, seed, private=False):
+    generator = np.random.default_rng(seed)
+    kind = generator.integers(0, 3, n)
+    table = pd.DataFrame({"height": kind + generator.normal(0, 0.2, n)})
+    table["legs"] = np.array(["two", "four", "?"])[
+        np.where(generator.random(n) < 0.05, 2, kind % 2)
+    ]
+    table["age"] = np.where(generator.random(n) < 0.1, np.nan, generator.integers(0, 9, n))
+    table["kind"] = np.array(["cat", "dog", "owl"])[kind]
+    if private:
+        person = generator.integers(0, n // 2, n)
+        table["person"] = [f"person {number}" for number in person]
+        table["privacy"] = np.array(["high", "average", "low"])[person % 3]
+    return table
+
+
+@pytest.fixture
+def study(tmp_path):
+    (tmp_path / "private").mkdir()
+    private = animals(600, 1, private=True)
+    for part in range(3):
+        private[part::3].to_parquet(tmp_path / "private" / f"{part}.parquet")
+    animals(90, 2).to_parquet(tmp_path / "public.parquet")
+
+    def made(**run):
+        path = tmp_path / "study.toml"
+        lines = [f"{name} = {json.dumps(value)}" for name, value in run.items()]
+        path.write_text(STUDY + "\n".join(lines))
+        return read_config(path)
+
+    return made
+
+
+def test_a_streamed_dpsgd_publishes_what_the_one_in_memory_does(study, tmp_path):
+    memory = run_dpsgd_study(study(), tmp_path / "memory")
+    stream = run_dpsgd_study(study(streaming=True), tmp_path / "stream")
+    threads = run_dpsgd_study(study(streaming=True, engine="threading"), tmp_path / "threads")
+    for result in (stream, threads):
+        assert result.plan == memory.plan
+        for name in ("quality.json", "privacy.json"):
+            first, second = (r.folder.release / name for r in (memory, result))
+            assert first.read_bytes() == second.read_bytes()
+        first, second = (np.load(r.folder.vault / "descent.npz") for r in (memory, result))
+        assert (first["parameters"] == second["parameters"]).all() and first["parameters"].any()
+        assert not (result.folder.vault / "descent-shards").exists()
+
+
+def test_a_filter_needs_memory_and_says_so(study, tmp_path):
+    path = tmp_path / "study.toml"
+    study(streaming=True)
+    path.write_text(path.read_text().replace("steps = 12", "steps = 12\nindividual_filter = 1.5"))
+    with pytest.raises(ConfigError, match="account of everybody in memory"):
+        run_dpsgd_study(read_config(path), tmp_path / "filtered")
+
+
+def test_a_dpsgd_that_is_cut_off_goes_on_with_its_shards_and_leaves_none(study, tmp_path):
+    config, out = study(streaming=True), tmp_path / "out"
+    shards = out / "vault" / "descent-shards"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ShardSums, "clipped_sum", _cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            run_dpsgd_study(config, out)
+    before = {file.name: file.stat().st_mtime_ns for file in shards.glob("*.records")}
+    assert before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streamed, "remove_feature_shards", lambda folder: None)  # as a crash would
+        run_dpsgd_study(config, out)
+    assert {file.name: file.stat().st_mtime_ns for file in shards.glob("*.records")} == before
+    run_dpsgd_study(config, out)
+    assert not shards.exists()
+
+
+def _cut_off(self, parameters, sample):
+    raise KeyboardInterrupt
