@@ -1,7 +1,7 @@
 """What the planner chose beside the best recipe that was found by hand, on the same people and budgets.
 
 Splits, levels and files are those of ``benchmarks.ten_lines``. *Planner*: the study's file leaves open how it
-is learnt; each run draws secure noise. *By hand*: the best of ``docs/results/direct-training.md``, on the
+is learnt; each run draws secure noise. *By hand*: the best of ``docs/results/dpsgd.md``, on the
 records as they are loaded: for tables direct training on ``BinnedTable``, for digits the Gaussian-process
 student of a directly trained model. Both run several times on each split, since one run's noise is luck.
 The difference is paired by split; its standard error is that of the mean over splits.

@@ -1,4 +1,4 @@
-"""Prove the constants of labels that cost less than histograms (``docs/labels-cost-less.md``).
+"""Prove the constants of labels that cost less than histograms (``docs/vote-accounts.md``).
 
     python benchmarks/labels.py
 

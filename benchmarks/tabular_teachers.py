@@ -3,7 +3,7 @@
 Adult as the thesis splits it: 37,222 private, 7,000 public, 1,000 test records, 250 teachers. Both kinds
 of teachers are trained on, and asked about, the same records, in batches of 25 that take turns, in one
 process with one thread; times are of training and voting together, in seconds of one core. How the
-defaults of ``TabularTeachers`` were chosen: docs/results/tabular-teachers.md.
+defaults of ``TabularTeachers`` were chosen: docs/results/pate.md.
 
     python benchmarks/tabular_teachers.py --data-dir DATA [--quick] [--datasets adult ...] [--splits 5]
     python benchmarks/tabular_teachers.py --data-dir DATA --ceiling [--splits 3]

@@ -44,7 +44,7 @@ class Budget:
     delta : float
         In (0, 1). By how much, added up over all that could come out, the probability with the owner's
         records may exceed e^ε times that with others in their place (or blanks), and the reverse. Not the
-        probability that the bound fails: see ``docs/risk.md``.
+        probability that the bound fails: see ``docs/guarantees.md``.
 
     Raises
     ------
@@ -202,7 +202,7 @@ class Policy:
         sizes : mapping of str to int, optional
             Declared public number of owners of each level with a budget, from which plans are made and which
             are published; 0 where nobody is expected. Default: owners are counted, and their numbers are
-            thereby treated as public; see ``docs/neighbours.md``.
+            thereby treated as public; see ``docs/guarantees.md``.
 
         Returns
         -------

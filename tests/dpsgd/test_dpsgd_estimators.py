@@ -451,12 +451,13 @@ def test_warnings_point_to_the_line_that_called_fit():
     assert len(caught) >= 2 and {one.filename for one in caught} == {__file__}
 
 
-def test_what_the_page_shows_is_so():
-    page = Path(cg.__file__).parents[2] / "docs" / "descent-python.md"
+@pytest.mark.parametrize(("name", "least"), [("dpsgd.md", 20), ("dpsgd-proofs.md", 5)])
+def test_what_the_pages_show_is_so(name, least):
+    page = Path(cg.__file__).parents[2] / "docs" / name
     results = doctest.testfile(
         str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )
-    assert results.attempted > 20 and not results.failed
+    assert results.attempted > least and not results.failed
 
 
 def test_threads_change_no_bit():

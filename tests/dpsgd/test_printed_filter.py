@@ -1,4 +1,4 @@
-"""The filter as Algorithm 1 of the thesis prints it is not private: the numbers of docs/descent-filter.md."""
+"""The filter as Algorithm 1 of the thesis prints it is not private: the numbers of docs/dpsgd-proofs.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Three studies in two years about people who change their minds, computed again by dp_accounting alone.
 
 Whoever computes it again has what `collegium ledger export` prints, dp_accounting and two formulas of
-docs/currency.md, and nothing of Collegium.
+docs/composition.md, and nothing of Collegium.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 An owner moves weight Δ from some classes to others. The noisy counts tell α·h²/2 at order α, with
 h = √2·Δ/σ. Which of them is the largest tells about 0.64 of that as h falls: 2/π where two classes are tied,
-and at most 0.5 % more with many others just below them. Proof and numbers: ``docs/labels-cost-less.md``.
+and at most 0.5 % more with many others just below them. Proof and numbers: ``docs/vote-accounts.md``.
 """
 
 from __future__ import annotations

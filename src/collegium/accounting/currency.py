@@ -7,7 +7,7 @@ delta(epsilon) = sup_S Pr[M(D) in S] - exp(epsilon) Pr[M(D') in S] satisfies, fo
 
 where delta_mu is the profile of N(mu, 1) against N(0, 1). The right side is the profile of "with
 probability delta_0 everything leaks, otherwise mu-GDP". Pairs compose, also when later ones are chosen
-after seeing earlier outputs: mu^2 and delta_0 add up. All proofs are in ``docs/currency.md``.
+after seeing earlier outputs: mu^2 and delta_0 add up. All proofs are in ``docs/composition.md``.
 
 What is proved and what is not. The fit (:func:`fit_bound`) is in closed form; its result dominates the
 *given* discrete distributions exactly, at every real epsilon, grid point or not: every step is
@@ -389,7 +389,7 @@ def laplace_bound(noise_multiplier: float) -> GaussianBound:
     """Cost of Laplace noise, exact: mu = -2 Phi^-1(exp(-1 / (2 noise_multiplier)) / 2), delta_0 = 0.
 
     Below what a mechanism of the same pure epsilon = 1 / noise_multiplier may cost at worst: by a sixth
-    at epsilon = 1, hardly where epsilon is small. The proof is in ``docs/currency.md``.
+    at epsilon = 1, hardly where epsilon is small. The proof is in ``docs/composition.md``.
 
     Parameters
     ----------

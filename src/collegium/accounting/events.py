@@ -228,7 +228,7 @@ class GaussianArgMax(Gaussian):
 
     An owner moves weight up to the sensitivity from some coordinates to others. μ² is that of the whole noisy
     vector: a single label may tell as much about one threshold. Its Rényi cost is lower, by about 0.64 at
-    moderate orders (proof: ``docs/labels-cost-less.md``).
+    moderate orders (proof: ``docs/vote-accounts.md``).
 
     Attributes
     ----------
@@ -367,7 +367,7 @@ class BoundedRange(Event):
 
     The exponential mechanism is of this kind, and so is choosing by Gumbel noise (Durfee & Rogers 2019, arXiv
     1905.04273). It is (η, 0)-DP, (η²/8)-zCDP (Cesar & Rogers 2021, arXiv 2004.07223), and μ-GDP with the μ
-    of (η/2, 0)-DP (proof in ``docs/bounds.md``).
+    of (η/2, 0)-DP (proof in ``docs/vote-accounts.md``).
 
     Attributes
     ----------
@@ -470,7 +470,7 @@ class PoissonGaussian(Event):
         return rounded_up(self.steps * np.array([known[pair] for pair in pairs]))
 
     def bound(self, cohort: int, delta_0: float = 0.0) -> GaussianBound:
-        """From the pessimistic privacy loss distribution; see ``docs/currency.md``."""
+        """From the pessimistic privacy loss distribution; see ``docs/composition.md``."""
         rate, noise = float(self.rate[cohort]), float(self.noise_multiplier[cohort])
         return poisson_gaussian_bound(rate, noise, self.steps, delta_0)
 

@@ -106,7 +106,7 @@ class Arrangement:
     """What was done with owners, group sizes and classes: all that decides which data sets are neighbours.
 
     From it follow the :attr:`neighbours` that an account is about and the one :attr:`sentence` that every
-    statement prints. Derivation, case by case: ``docs/neighbours.md``.
+    statement prints. Derivation, case by case: ``docs/guarantees.md``.
 
     Parameters
     ----------

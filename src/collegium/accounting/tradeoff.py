@@ -43,7 +43,7 @@ class TradeOff:
         by the data-dependent bounds of the papers.
     mu_beside : float, optional
         Everything within the budget is also μ-GDP with this μ, which may be larger than the budget's: so if
-        labels alone are charged (``docs/labels-cost-less.md``).
+        labels alone are charged (``docs/vote-accounts.md``).
     leak_beside : float, default=0
         Probability δ₀ but for which that holds, as :class:`~collegium.accounting.GaussianBound` means it: so
         if owners are sampled.

@@ -5,7 +5,7 @@ After T steps with momentum m the noise in a weight is that of T_eff = T/(1−m)
 whose noise adds up: lr·T_eff·clip/S in standard deviation. The step size keeps that, on a row of unit length,
 at a fixed part of a logit, so that small budgets take small steps, and stays below half of what is stable on
 public records; and as many features are looked at as there is signal for: √(S·classes). Found on parts of the
-training images of MNIST and Fashion-MNIST (``docs/results/direct-training.md``).
+training images of MNIST and Fashion-MNIST (``docs/results/dpsgd.md``).
 """
 
 from __future__ import annotations

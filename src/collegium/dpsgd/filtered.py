@@ -3,7 +3,7 @@
 Full batch, every step. An owner's account starts with what the plan's steps would cost at the owner's
 bound; a step takes from it the squared norm of the contribution that entered the sum, and a contribution is
 clipped to what is left. Whatever the gradients are, no account is ever overdrawn, so the budget that the plan
-promises holds however many steps are taken (proof: ``docs/descent-filter.md``). Accounts, and whose are used
+promises holds however many steps are taken (proof: ``docs/dpsgd-proofs.md``). Accounts, and whose are used
 up, are **sensitive**: they never leave the vault. The number of steps, noise and divisor are public.
 """
 
@@ -87,7 +87,7 @@ class Filtered:
     *Who pays what.* Owner o is charged ‖g_o‖², the squared norm of the contribution after clipping and after
     rounding to the grid, rounded up. Given the released history, this is a function of o's own records and of
     o's own past, and of nobody else's; and g_o is exactly what o's presence moves in the sum. By
-    ``docs/descent-filter.md`` the whole descent is √(allowance)/σ-Gaussian-DP for o if o's records are
+    ``docs/dpsgd-proofs.md`` the whole descent is √(allowance)/σ-Gaussian-DP for o if o's records are
     blanked, and twice that if they are replaced, as full-batch descent is without a filter.
 
     *What must be durable.* The number of steps, before the noise of a step is drawn (any run keeps that);

@@ -52,7 +52,7 @@ def allow(
 
     Parameters
     ----------
-    left : Left
+    left : Balance
         What people have left.
     settings : Descent
         Of the descent.

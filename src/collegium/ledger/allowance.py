@@ -63,7 +63,7 @@ class Allowance:
         ----------
         granted : Budgets
             Who is offered.
-        left : Left
+        left : Balance
             Of these.
         least : int
             How many owners a group needs; fewer get what the next group of their level has left.

@@ -173,9 +173,9 @@ def exponential(
     Notes
     -----
     Theorem 6 of McSherry & Talwar [1]_: (η, 0)-DP. More is true: the log-ratios of all candidates lie in an
-    interval of length η (Durfee & Rogers [2]_), so it composes like a
-    mechanism of half the ε (``docs/bounds.md``). For a single choice at a pure ε :func:`permute_and_flip`
-    is never worse; for many choices this one is better.
+    interval of length η (Durfee & Rogers [2]_), so it composes like a mechanism of half the ε
+    (``docs/vote-accounts.md``). For a single choice at a pure ε :func:`permute_and_flip` is never worse; for
+    many choices this one is better.
 
     References
     ----------

@@ -44,7 +44,7 @@ SHORT_NAMES = {
 }
 #: Best of 0, 0.25, 0.35 and 0.5 for ridge teachers on 200 scattering components of MNIST.
 _WHITENING = 0.25
-#: What kernel components compare images in: chosen with direct training (docs/results/direct-training.md).
+#: What kernel components compare images in: chosen with direct training (docs/results/dpsgd.md).
 _KERNEL_POINTS, _KERNEL_POINTS_WHITENED = 400, 0.5
 #: The digits of 8 × 8 pixels, 1,200 people at ε = 1-2-3: 95.6 % as they are, 97.1 at 16, 96.8 at 32.
 _LEAST_SIDE = 16

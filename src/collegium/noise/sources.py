@@ -4,7 +4,7 @@ Vote counts live on a grid of step ``GRID``. On it, adding the rounded noise dra
 as adding continuous noise and rounding the sum, and rounding is post-processing: every guarantee of
 the continuous Gaussian or Laplace mechanism holds verbatim. ``docs/noise.md`` has the proof, and
 what remains assumed. Exponential and Gumbel noise protects only which count is the largest:
-``docs/bounds.md`` shows what rounding means for that.
+``docs/vote-accounts.md`` shows what rounding means for that.
 """
 
 import hashlib

@@ -17,7 +17,7 @@ One faint histogram for each public record, and a student that learns from all o
   graph (where public records lie in clusters of a class), which is believed unless answers that it did
   not see contradict it: :func:`~collegium.distillation.held_out.choose_held_out`.
 
-How each was found, with what else was tried: ``docs/results/pate-recipe.md``.
+How each was found, with what else was tried: ``docs/results/pate.md``.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def allow(
 
     Parameters
     ----------
-    left : Left
+    left : Balance
         What people have left.
     share : float
         Of δ, that their ledger sets aside for δ₀.

@@ -2,7 +2,7 @@
 
 A step sums over the owners who take part, each bounded in norm, adds noise, and divides by a public constant.
 A plan is computed from public numbers only (budgets, group sizes, settings) before any record is read, and
-neighbouring data sets share it. Derivations: ``docs/descent.md``.
+neighbouring data sets share it. Derivations: ``docs/dpsgd-proofs.md``.
 """
 
 from __future__ import annotations

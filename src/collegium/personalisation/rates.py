@@ -2,7 +2,7 @@
 
 Everything here is public arithmetic on budgets and group sizes, matched by the groups' names. Each kind of
 plan is a function from budgets to clips, rates and one noise; :func:`plan_dpsgd` makes the plan of them.
-Derivations: ``docs/descent.md``.
+Derivations: ``docs/dpsgd-proofs.md``.
 """
 
 from __future__ import annotations

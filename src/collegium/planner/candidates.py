@@ -16,7 +16,7 @@ DIRECT, TOGETHER, VOTES = "direct training", "direct training and a student", "v
 Sections = dict[str, dict[str, Any]]
 _WHY = {
     "kernel": "images: similarities to public images, in scattering features; a linear model on them is the "
-    "best of what was measured (docs/results/direct-training.md)",
+    "best of what was measured (docs/results/dpsgd.md)",
     "binned": "a table: each number also by the bin it is in, so that a linear model can bend",
     "components": "rows of numbers: principal components of the public records, units evened out",
 }

@@ -22,7 +22,7 @@ _DOUBT = 0.5
 """How far the gain of the last doubling may be mistaken, in standard errors of the score."""
 _SLOW = 1 / (math.sqrt(2) - 1)
 """What is still to be gained, in units of what the last doubling gained, if errors fall as 1/√n."""
-#: Accuracy of what is published by signal, blanked (docs/results/direct-training.md): ε = 0.03, 0.1, 0.3, 1,
+#: Accuracy of what is published by signal, blanked (docs/results/dpsgd.md): ε = 0.03, 0.1, 0.3, 1,
 #: 3 for 60,000 people.
 _IMAGES_OF_TEN = {
     "MNIST": ((630, 0.985), (1951, 0.985), (5380, 0.986), (16083, 0.988), (43147, 0.989)),

@@ -102,7 +102,7 @@ class Statistics(Answering):
 
     Notes
     -----
-    Group sizes, budgets and the schema are public (``docs/neighbours.md``). Derivations, and what answers say
+    Group sizes, budgets and the schema are public (``docs/guarantees.md``). Derivations, and what answers say
     where budgets go with the data: ``docs/statistics.md``.
 
     Examples

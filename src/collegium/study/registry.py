@@ -1,7 +1,7 @@
 """A statement as a draft record of the Differential Privacy Deployments Registry.
 
 Follows ``schemas/deployments-schema.yaml`` of github.com/opendp/deployments-registry-data at commit 057e5d8,
-and adds ``individual_budgets``, which that schema does not know: ``docs/registry.md`` proposes it. What only
+and adds ``individual_budgets``, which that schema does not know: ``docs/releases.md`` proposes it. What only
 people can tell is left empty.
 """
 

@@ -1,6 +1,6 @@
 """A release's statement for programs: what was promised and spent, and the events behind it. Public only.
 
-``docs/registry.md`` explains every key, ``docs/statement.schema.json`` is its JSON Schema.
+``docs/releases.md`` explains every key, ``docs/statement.schema.json`` is its JSON Schema.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def warn_if_unencrypted(engine: str, hosts: Iterable[str], encrypted: bool) -> N
         more = f" and {len(elsewhere) - 1} more" if len(elsewhere) > 1 else ""
         warnings.warn(
             f"private records travel unencrypted to the {engine} cluster ({elsewhere[0]}{more}): whoever "
-            "reads this network reads them; docs/clusters.md says how to switch TLS on",
+            "reads this network reads them; docs/large-data.md says how to switch TLS on",
             PrivacyWarning,
             stacklevel=2,
         )

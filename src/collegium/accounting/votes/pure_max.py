@@ -11,7 +11,7 @@ only the pure account is worth having.
 *The exponential mechanism*, arg max of n_j + Gumbel(1/gamma), that is Pr[j] proportional to
 exp(gamma n_j), has log-ratios gamma (n_j - n'_j) + constant: they lie in an interval of length e that
 contains 0. So it is (e, 0)-DP, and with such *bounded range* (e^2/8)-zCDP, a quarter of what pure
-e-DP implies, and mu-GDP with the mu of (e/2, 0)-DP. Proofs: ``docs/bounds.md``.
+e-DP implies, and mu-GDP with the mu of (e/2, 0)-DP. Proofs: ``docs/vote-accounts.md``.
 
 References
 ----------
@@ -56,7 +56,7 @@ def range_to_gdp(range_epsilon: float) -> float:
     It is the mu of an (range_epsilon/2, 0)-DP mechanism. If log-ratios lie in an interval of length e,
     every test has probabilities p and q of rejecting with logit p - logit q <= e, and mu must be at
     least Phi^-1(p) - Phi^-1(q). The slope of Phi^-1(logistic(.)) is even and falls away from 0 (proof
-    in ``docs/bounds.md``), so the difference is largest for logits e/2 and -e/2: randomised response
+    in ``docs/vote-accounts.md``), so the difference is largest for logits e/2 and -e/2: randomised response
     with e/2.
 
     ``range_epsilon``: length of the interval of log-ratios per owner, in [0, inf].

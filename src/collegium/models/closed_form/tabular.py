@@ -138,7 +138,7 @@ class TabularTeachers(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Everything is computed from one shard: centre, deviations, kernels and weights of the models. How
-    the defaults were chosen, Adult among the data, stands in ``docs/results/tabular-teachers.md``.
+    the defaults were chosen, Adult among the data, stands in ``docs/results/pate.md``.
 
     Time per shard of n records, with w = widths + 1 kernels per power: O(w n³) to train,
     O(w n) per record to predict (n at most ``max_anchors``).

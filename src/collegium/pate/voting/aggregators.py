@@ -116,7 +116,7 @@ class PermuteAndFlip(PureAggregator):
     -----
     An owner with sensitivity Δ moves every count by Δ at most, and the answer is (2γΔ, 0)-DP for the
     owner, exactly that for noise on the grid, too; no smaller ε holds, and no Rényi curve that is
-    smaller to leading order (proofs in ``docs/bounds.md``).
+    smaller to leading order (proofs in ``docs/vote-accounts.md``).
     """
 
     gamma: float | None = None
@@ -156,7 +156,7 @@ class ExponentialMax(PureAggregator):
     probabilities of an answer then lies in an interval of length η = 2γΔ that contains 0: the
     answer is η-DP and (η²/8)-zCDP (Cesar & Rogers 2021, arXiv 2004.07223), and μ-GDP with
     the μ of an (η/2, 0)-DP mechanism. Rounding to the grid is paid for by two grid steps on top of
-    Δ (proofs in ``docs/bounds.md``).
+    Δ (proofs in ``docs/vote-accounts.md``).
     """
 
     gamma: float | None = None
@@ -318,7 +318,7 @@ class InteractiveGNMax(CheckedAggregator):
 
 
 def _on_the_grid(moves: Floats) -> Floats:
-    """Sensitivities with what rounding costs Gumbel noise: two grid steps (docs/bounds.md)."""
+    """Sensitivities with what rounding costs Gumbel noise: two grid steps (docs/vote-accounts.md)."""
     return np.where(moves > 0, moves + 2 * GRID, 0.0)
 
 

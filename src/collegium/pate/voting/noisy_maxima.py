@@ -229,7 +229,7 @@ class GaussianAggregator(Aggregator):
         return Gaussian(ballot.sensitivity, scale, coordinates=2, neighbours=neighbours)
 
     def label_event(self, ballot: Ballot, neighbours: Neighbours = ANY_CHANGE) -> Event:
-        """Which of the noisy counts is the largest: less than the counts (``docs/labels-cost-less.md``)."""
+        """Which of the noisy counts is the largest: less than the counts (``docs/vote-accounts.md``)."""
         scale = self.noise_scale * ballot.scale
         moves = ballot.sensitivity
         return GaussianArgMax(moves, scale, resolution=GRID, neighbours=neighbours)

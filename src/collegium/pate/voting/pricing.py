@@ -124,7 +124,7 @@ class LabelPricing(WorstCasePricing):
 
     A public Rényi account at one order for each budget, that at which a query that all teachers answer is
     cheapest. Of Gaussian noise it buys about 30 % more answers than :class:`WorstCasePricing`, where an
-    answer is a small part of the budget (``docs/labels-cost-less.md``). No noisy count may be released.
+    answer is a small part of the budget (``docs/vote-accounts.md``). No noisy count may be released.
     """
 
     pays_for_histogram = False

@@ -30,7 +30,7 @@ maximisation on a grid of ``LEVELS`` values of t, with ``LEVEL_COUNT`` pseudo-ob
 The *class* here is the one that the plurality of the teachers would name without noise: where teachers
 are wrong together, released counts cannot tell. Under Confident-GNMax, g and π are those of the answered
 queries, which is how the check's outcome enters. (The check's own noisy value adds nothing that could be
-measured beside the histogram: see ``docs/histograms.md``.)
+measured beside the histogram: see ``docs/students.md``.)
 
 **Which prior.** A student does not learn from one target but from their mean over like records. Both
 methods treat classes alike: p(r | c) is p(r' | c') for r' with the two coordinates exchanged. With uniform
