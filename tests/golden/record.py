@@ -1,18 +1,24 @@
-"""Write the golden record: ``python tests/golden/record.py`` (with ``--check``: only compare with it).
+"""Write the golden records: ``python tests/golden/record.py PART...`` (with ``--check``: only compare).
 
-The record is what the package did before its inner structure was changed. It is written anew only where a
-result is meant to change; a change of structure must leave it alone.
+``votes``: ``record.json``, of teachers who vote. ``numbers``: ``record_numbers.json``, of direct training and
+of questions. Without a part: all of them.
+
+Records are what the package did before its inner structure was changed. They are written anew only where a
+result is meant to change; a change of structure must leave them alone.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,10 +27,14 @@ from unittest import mock
 import numpy as np
 from cases import CASES, COMMANDS, Case, CommandCase, Society, society
 from drivers import DRIVERS, Entry
+from questions import ASKED
+from record_forms import differences as differences_of_numbers
 from remembered import remembered
 from threadpoolctl import threadpool_limits
+from training import TRAINED
 
 RECORD = Path(__file__).with_name("record.json")
+NUMBERS = RECORD.with_name("record_numbers.json")
 
 
 def entries() -> Iterator[tuple[str, str, Case | CommandCase]]:
@@ -42,10 +52,24 @@ def run(driver: str, case: Any, records: Society) -> Entry:
         return DRIVERS[driver](case, records, Path(folder))
 
 
+def run_numbers(name: str) -> Entry:
+    """Run a case of direct training or of questions, in a folder of its own."""
+    driver, which = {**TRAINED, **ASKED}[name]
+    with tempfile.TemporaryDirectory() as folder, quickly(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return plain(driver(which, Path(folder)))
+
+
 @contextmanager
 def quickly() -> Iterator[None]:
     """Use one thread, do not wait for the disk, compute once: results depend on none of it."""
-    with threadpool_limits(1), mock.patch("os.fsync", lambda descriptor: None), remembered():
+    nowhere = {"COLLEGIUM_LEDGER": "none", "XDG_STATE_HOME": os.devnull}
+    with (
+        threadpool_limits(1),
+        mock.patch("os.fsync", lambda descriptor: None),
+        mock.patch.dict(os.environ, nowhere),
+        remembered(),
+    ):
         yield
 
 
@@ -94,21 +118,50 @@ def write(path: Path, content: dict[str, Any]) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def main() -> None:
-    """Write the record, or compare with it."""
-    records, began, made = society(), time.perf_counter(), {}
-    for name, driver, case in entries():
+def make_votes() -> dict[str, Entry]:
+    """Run all cases of votes."""
+    records = society()
+    return _all(
+        {name: partial(run, driver, case, records) for name, driver, case in entries()}, plain
+    )
+
+
+def make_numbers() -> dict[str, Entry]:
+    """Run all cases of direct training and of questions."""
+    return _all({name: partial(run_numbers, name) for name in (*TRAINED, *ASKED)}, plain)
+
+
+def _all(cases: dict[str, Callable[[], Any]], form: Callable[[Any], Entry]) -> dict[str, Entry]:
+    made = {}
+    for name, case in cases.items():
         start = time.perf_counter()
-        made[name] = plain(run(driver, case, records))
+        made[name] = form(case())
         print(f"{time.perf_counter() - start:6.2f} s  {name}", flush=True)
-    print(f"{len(made)} entries in {time.perf_counter() - began:.0f} s")
-    if "--check" not in sys.argv:
-        write(RECORD, {"versions": versions(), **made})
-        return
-    known = json.loads(RECORD.read_text("utf-8"))
-    del known["versions"]
-    found = differences(known, made)
-    print("\n".join(found) or "the same to the last bit")
+    return made
+
+
+PARTS: dict[str, tuple[Path, Callable[[], dict[str, Entry]], Callable[..., list[str]]]] = {
+    "votes": (RECORD, make_votes, differences),
+    "numbers": (NUMBERS, make_numbers, differences_of_numbers),
+}
+
+
+def main() -> None:
+    """Write records, or compare with them."""
+    parts = [part for part in sys.argv[1:] if part != "--check"] or list(PARTS)
+    found: list[str] = []
+    for part in parts:
+        path, make, compared = PARTS[part]
+        began, made = time.perf_counter(), make()
+        print(f"{part}: {len(made)} entries in {time.perf_counter() - began:.0f} s")
+        if "--check" not in sys.argv:
+            write(path, {"versions": versions(), **made})
+            continue
+        known = json.loads(path.read_text("utf-8"))
+        del known["versions"]
+        found += compared(known, made)
+    if "--check" in sys.argv:
+        print("\n".join(found) or "the same to the last bit")
     sys.exit(bool(found))
 
 

@@ -5,12 +5,17 @@ import json
 import pytest
 from cases import society
 from drivers import ESTIMATOR_HAS_SEEDS_OF_A_STUDY, shared_with_study
-from record import RECORD, differences, entries, plain, run, versions
+from questions import ASKED
+from record import NUMBERS, RECORD, differences, entries, plain, run, run_numbers, versions
+from record_forms import differences as differences_of_numbers
+from training import TRAINED
 
 KNOWN = json.loads(RECORD.read_text("utf-8"))
+KNOWN_NUMBERS = json.loads(NUMBERS.read_text("utf-8"))
 
 #: What differs between here and where the record was made: other software, or another processor.
 ELSEWHERE = differences(KNOWN["versions"], versions())
+ELSEWHERE_FOR_NUMBERS = differences(KNOWN_NUMBERS["versions"], versions())
 #: What is the same everywhere: amounts are not, in their last bits, nor is what they are written into.
 STEADY = (
     *(
@@ -52,8 +57,19 @@ def test_the_same_to_the_last_bit(name, driver, case, records):
     )
 
 
+@pytest.mark.parametrize("name", [name for name in KNOWN_NUMBERS if name != "versions"])
+def test_direct_training_and_questions_give_the_same_numbers(name):
+    found = differences_of_numbers(
+        KNOWN_NUMBERS[name], run_numbers(name), closely=not ELSEWHERE_FOR_NUMBERS
+    )
+    assert not found, "\n".join(
+        [f"{name} is not what it was; fields that differ:", *found, *ELSEWHERE_FOR_NUMBERS]
+    )
+
+
 def test_every_case_is_recorded_and_no_other():
     assert {name for name, _, _ in entries()} == set(KNOWN) - {"versions"}
+    assert {*TRAINED, *ASKED} == set(KNOWN_NUMBERS) - {"versions"}
 
 
 def _other_machine():
