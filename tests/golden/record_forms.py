@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -60,3 +62,19 @@ def _same(before: Any, now: Any, closely: bool) -> bool:
         if not closely:
             return math.isclose(before, now, rel_tol=_CLOSE, abs_tol=_CLOSE)
     return type(before) is type(now) and bool(before == now)
+
+
+def words_differ(before: str, now: str, closely: bool = True) -> list[str]:
+    """Show the lines that differ, as a patch; ``closely``: as for numbers."""
+    if not closely:
+        before, now = _roughly(before), _roughly(now)
+    lines = difflib.unified_diff(
+        before.splitlines(), now.splitlines(), "was", "is", n=0, lineterm=""
+    )
+    return list(lines)
+
+
+def _roughly(text: str) -> str:
+    """Round every number, and forget how wide columns are."""
+    text = re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.2g}", text)
+    return "\n".join(re.sub(r"[ ─━]+", " ", line) for line in text.splitlines())

@@ -6,8 +6,21 @@ import pytest
 from cases import society
 from drivers import ESTIMATOR_HAS_SEEDS_OF_A_STUDY, shared_with_study
 from questions import ASKED
-from record import NUMBERS, RECORD, differences, entries, plain, run, run_numbers, versions
+from record import (
+    NUMBERS,
+    RECORD,
+    compare_words,
+    differences,
+    entries,
+    plain,
+    read_words,
+    run,
+    run_numbers,
+    run_story,
+    versions,
+)
 from record_forms import differences as differences_of_numbers
+from stories import STORIES
 from training import TRAINED
 
 KNOWN = json.loads(RECORD.read_text("utf-8"))
@@ -57,11 +70,22 @@ def test_the_same_to_the_last_bit(name, driver, case, records):
     )
 
 
-@pytest.mark.parametrize("name", [name for name in KNOWN_NUMBERS if name != "versions"])
+@pytest.mark.parametrize("name", [*TRAINED, *ASKED])
 def test_direct_training_and_questions_give_the_same_numbers(name):
-    found = differences_of_numbers(
-        KNOWN_NUMBERS[name], run_numbers(name), closely=not ELSEWHERE_FOR_NUMBERS
-    )
+    assert_same_numbers(name, run_numbers(name))
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_every_command_says_the_same(name):
+    numbers, words = run_story(name)
+    known = {key: text for key, text in read_words().items() if key.startswith(f"{name}/")}
+    found = compare_words(known, words, closely=not ELSEWHERE_FOR_NUMBERS)
+    assert not found, "\n".join(found)
+    assert_same_numbers(f"commands/{name}", numbers)
+
+
+def assert_same_numbers(name, now):
+    found = differences_of_numbers(KNOWN_NUMBERS[name], now, closely=not ELSEWHERE_FOR_NUMBERS)
     assert not found, "\n".join(
         [f"{name} is not what it was; fields that differ:", *found, *ELSEWHERE_FOR_NUMBERS]
     )
@@ -69,7 +93,9 @@ def test_direct_training_and_questions_give_the_same_numbers(name):
 
 def test_every_case_is_recorded_and_no_other():
     assert {name for name, _, _ in entries()} == set(KNOWN) - {"versions"}
-    assert {*TRAINED, *ASKED} == set(KNOWN_NUMBERS) - {"versions"}
+    told = {f"commands/{name}" for name in STORIES}
+    assert {*TRAINED, *ASKED, *told} == set(KNOWN_NUMBERS) - {"versions"}
+    assert {name.partition("/")[0] for name in read_words()} == set(STORIES)
 
 
 def _other_machine():
