@@ -2,7 +2,8 @@
 
 ``votes``: ``record.json``, of teachers who vote. ``numbers``: ``record_numbers.json``, of direct training, of
 questions, and of what every command prints as JSON. ``words``: the folder ``record_words``, of all that is
-written for people, one file for each text. Without a part: all of them.
+written for people, one file for each text. ``refusals``: ``record_refusals.json``. Without a part: all of
+them.
 
 Records are what the package did before its inner structure was changed. They are written anew only where a
 result is meant to change; a change of structure must leave them alone.
@@ -33,6 +34,7 @@ from drivers import DRIVERS, Entry
 from questions import ASKED
 from record_forms import differences as differences_of_numbers
 from record_forms import words_differ
+from refusals import refused
 from remembered import remembered
 from stories import STORIES, Told
 from threadpoolctl import threadpool_limits
@@ -41,6 +43,7 @@ from training import TRAINED
 RECORD = Path(__file__).with_name("record.json")
 NUMBERS = RECORD.with_name("record_numbers.json")
 WORDS = RECORD.with_name("record_words")
+REFUSALS = RECORD.with_name("record_refusals.json")
 
 
 def entries() -> Iterator[tuple[str, str, Case | CommandCase]]:
@@ -141,6 +144,18 @@ def run_story(name: str) -> tuple[Entry, dict[str, str]]:
         told = Told(Path(folder))
         STORIES[name](told)
     return plain(told.numbers), {f"{name}/{key}": text for key, text in told.words.items() if text}
+
+
+def make_refusals() -> dict[str, Entry]:
+    """Try all that is refused."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        quickly(),
+        without_figures(),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        return refused(Path(folder))
 
 
 @contextmanager
@@ -246,6 +261,7 @@ PARTS = {
     "votes": _in_one_file(RECORD, make_votes, differences),
     "numbers": _in_one_file(NUMBERS, make_numbers, differences_of_numbers),
     "words": Part(make_words, write_words, read_words, compare_words),
+    "refusals": _in_one_file(REFUSALS, make_refusals, differences_of_numbers),
 }
 
 

@@ -9,9 +9,11 @@ from questions import ASKED
 from record import (
     NUMBERS,
     RECORD,
+    REFUSALS,
     compare_words,
     differences,
     entries,
+    make_refusals,
     plain,
     read_words,
     run,
@@ -82,6 +84,18 @@ def test_every_command_says_the_same(name):
     found = compare_words(known, words, closely=not ELSEWHERE_FOR_NUMBERS)
     assert not found, "\n".join(found)
     assert_same_numbers(f"commands/{name}", numbers)
+
+
+def test_what_was_refused_is_refused_for_the_same_reason():
+    known, now = json.loads(REFUSALS.read_text("utf-8")), make_refusals()
+    del known["versions"]
+    accepted = [
+        name for name, entry in now.items() if not (entry.get("error") or entry.get("exit"))
+    ]
+    assert not accepted, f"accepted is now {accepted}"
+    assert not any(entry.get("released") for entry in now.values())
+    found = differences_of_numbers(known, now)
+    assert not found, "\n".join(found)
 
 
 def assert_same_numbers(name, now):
