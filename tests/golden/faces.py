@@ -21,6 +21,7 @@ from unittest import mock
 from drivers import Entry, call
 
 #: Sections and keys of files, keywords of Python and keys of JSON: as recorded, and as they are called now.
+#: ``section.key`` where a name means something else elsewhere; the section may be another one, too.
 KEYS: dict[str, str] = {}
 #: Commands and their options.
 OPTIONS: dict[str, str] = {}
@@ -42,21 +43,39 @@ def _back(names: Mapping[str, str]) -> dict[str, str]:
     return {now: before for before, now in names.items()}
 
 
-def _renamed(content: Any, keys: Mapping[str, str], values: Mapping[str, str]) -> Any:
+def _renamed(
+    content: Any, keys: Mapping[str, str], values: Mapping[str, str], within: str = ""
+) -> Any:
     if isinstance(content, Mapping):
-        return {keys.get(key, key): _renamed(one, keys, values) for key, one in content.items()}
+        named = {}
+        for key, one in content.items():
+            own = keys.get(f"{within}.{key}")
+            name = keys.get(key, key) if own is None else own.rpartition(".")[2]
+            named[name] = _renamed(one, keys, values, key)
+        return named
     if isinstance(content, (list, tuple)):
-        return [_renamed(one, keys, values) for one in content]
+        return [_renamed(one, keys, values, within) for one in content]
     return values.get(content, content) if isinstance(content, str) else content
+
+
+def key_of_today(key: str) -> str:
+    """Name a key of a file, ``section.key``, as it is called now."""
+    if key in KEYS:
+        return KEYS[key]
+    section, _, name = key.partition(".")
+    return f"{KEYS.get(section, section)}.{KEYS.get(name, name)}"
 
 
 def toml_of(sections: Mapping[str, Mapping[str, Any]]) -> str:
     """Write the file of a study."""
-    lines = []
-    for section, keys in of_today(sections).items():
-        lines.append(f"[{section}]")
-        lines += [f"{key} = {_toml(value)}" for key, value in keys.items()]
-    return "\n".join(lines) + "\n"
+    lines: dict[str, list[str]] = {}
+    for before, keys in sections.items():
+        for key, value in keys.items():
+            section, _, name = key_of_today(f"{before}.{key}").partition(".")
+            lines.setdefault(section, []).append(f"{name} = {_toml(of_today(value))}")
+    return (
+        "\n".join(line for section, own in lines.items() for line in (f"[{section}]", *own)) + "\n"
+    )
 
 
 def _toml(value: Any) -> str:

@@ -20,7 +20,7 @@ import pandas as pd
 import questions
 import training
 from drivers import Entry, write_votes
-from faces import KEYS, OPTIONS, command, ledgers_in, of_today, toml_of
+from faces import KEYS, OPTIONS, command, key_of_today, ledgers_in, of_today, toml_of
 from few_people import (
     KINDS,
     LEVELS,
@@ -280,14 +280,7 @@ def _file(base: str, key: str, value: Any, folder: Path) -> Entry:
     toml = folder / base / "study.toml"
     toml.write_text(toml_of(sections), encoding="utf-8")
     keys = [key, *(one for one in _ALL if one != key)]
-    return _told(lambda: cg.plan(toml), keys, lambda one: _today(one))
-
-
-def _today(key: str) -> str:
-    if key in KEYS:
-        return KEYS[key]
-    section, _, name = key.partition(".")
-    return f"{KEYS.get(section, section)}.{KEYS.get(name, name)}"
+    return _told(lambda: cg.plan(toml), keys, key_of_today)
 
 
 def _told(act: Callable[[], Any], names: list[str], called: Callable[[str], str]) -> Entry:

@@ -144,8 +144,8 @@ def _learnt(model: Any) -> Entry:
 def loss_distributions(name: str, folder: Path) -> Entry:
     """Plan by loss distributions, which takes seconds for more than one level."""
     budgets = cg.Policy({"high": 2.0}).assign(["high"] * 120)
-    how = of_today({"kind": "scale", "rate": 0.2, "accountant": "pld"})
-    return plain(plan_of(cg.plan_descent(budgets.groups, budgets.public_sizes(), steps=2, **how)))
+    how = of_today({"kind": "sample", "rate": 0.1, "accountant": "pld"})
+    return plain(plan_of(cg.plan_descent(budgets.groups, budgets.public_sizes(), steps=1, **how)))
 
 
 def plan_of(plan: Any) -> Entry:
@@ -217,8 +217,8 @@ def network(name: str, folder: Path) -> Entry:
             np.where(np.arange(n) % 4 < 2, "high", "low"),
             owners=[f"p{one // 2}" for one in range(n)],
         )
-        kind = {"rows": {"kind": "sample", "rate": 0.2}, "images": {"kind": "scale", "rate": 0.2}}
-        how = {**kind.get(name, {}), **FAST}
+        kind = {"rows": {"kind": "scale", "rate": 0.2, **FAST}}
+        how = kind.get(name, {})
         plan = cg.plan_descent(budgets.groups, budgets.public_sizes(), steps=6, **of_today(how))
         optimiser = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.5)
         augment = {"augment": _turned, "augmentations": 2} if name == "augmented" else {}
@@ -273,10 +273,10 @@ STUDIES: dict[str, dict[str, dict[str, Any]]] = {
     "filter": {"descent": {"filter": 1.5}},
     "student": {"student": {"model": "gaussian-process"}},
     "streamed": {"data": {"private": "private.parquet"}, "run": {"n_jobs": 1, "streaming": True}},
-    "streamed-sample": {
+    "streamed-scale": {
         "data": {"private": "private.parquet"},
         "run": {"n_jobs": 1, "streaming": True},
-        "descent": SAMPLED,
+        "descent": {**SAMPLED, "sampling": "scale"},
     },
 }
 
