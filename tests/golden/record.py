@@ -1,18 +1,28 @@
-"""Write the golden record: ``python tests/golden/record.py`` (with ``--check``: only compare with it).
+"""Write the golden records: ``python tests/golden/record.py PART...`` (with ``--check``: only compare).
 
-The record is what the package did before its inner structure was changed. It is written anew only where a
-result is meant to change; a change of structure must leave it alone.
+``votes``: ``record.json``, of teachers who vote. ``numbers``: ``record_numbers.json``, of direct training, of
+questions, and of what every command prints as JSON. ``words``: the folder ``record_words``, of all that is
+written for people, one file for each text. ``refusals``: ``record_refusals.json``. Without a part: all of
+them.
+
+Records are what the package did before its inner structure was changed. They are written anew only where a
+result is meant to change; a change of structure must leave them alone.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import platform
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,10 +31,19 @@ from unittest import mock
 import numpy as np
 from cases import CASES, COMMANDS, Case, CommandCase, Society, society
 from drivers import DRIVERS, Entry
+from questions import ASKED
+from record_forms import differences as differences_of_numbers
+from record_forms import words_differ
+from refusals import refused
 from remembered import remembered
+from stories import STORIES, Told
 from threadpoolctl import threadpool_limits
+from training import TRAINED
 
 RECORD = Path(__file__).with_name("record.json")
+NUMBERS = RECORD.with_name("record_numbers.json")
+WORDS = RECORD.with_name("record_words")
+REFUSALS = RECORD.with_name("record_refusals.json")
 
 
 def entries() -> Iterator[tuple[str, str, Case | CommandCase]]:
@@ -42,10 +61,29 @@ def run(driver: str, case: Any, records: Society) -> Entry:
         return DRIVERS[driver](case, records, Path(folder))
 
 
+def run_numbers(name: str) -> Entry:
+    """Run a case of direct training or of questions, in a folder of its own."""
+    driver, which = {**TRAINED, **ASKED}[name]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        quickly(),
+        without_figures(),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        return plain(driver(which, Path(folder)))
+
+
 @contextmanager
 def quickly() -> Iterator[None]:
     """Use one thread, do not wait for the disk, compute once: results depend on none of it."""
-    with threadpool_limits(1), mock.patch("os.fsync", lambda descriptor: None), remembered():
+    nowhere = {"COLLEGIUM_LEDGER": "none", "XDG_STATE_HOME": os.devnull}
+    with (
+        threadpool_limits(1),
+        mock.patch("os.fsync", lambda descriptor: None),
+        mock.patch.dict(os.environ, nowhere),
+        remembered(),
+    ):
         yield
 
 
@@ -94,21 +132,153 @@ def write(path: Path, content: dict[str, Any]) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def main() -> None:
-    """Write the record, or compare with it."""
-    records, began, made = society(), time.perf_counter(), {}
-    for name, driver, case in entries():
+def run_story(name: str) -> tuple[Entry, dict[str, str]]:
+    """Run the commands of a story: numbers, and the words of each text."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        quickly(),
+        without_figures(),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        told = Told(Path(folder))
+        STORIES[name](told)
+    return plain(told.numbers), {f"{name}/{key}": text for key, text in told.words.items() if text}
+
+
+def make_refusals() -> dict[str, Entry]:
+    """Try all that is refused."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        quickly(),
+        without_figures(),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        return refused(Path(folder))
+
+
+@contextmanager
+def without_figures() -> Iterator[None]:
+    """Draw no figures, which take half of a small study's time."""
+
+    def nothing(figure: Any, stream: Any, **how: Any) -> None:
+        stream.write('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>')
+
+    with mock.patch("matplotlib.figure.Figure.savefig", nothing):
+        yield
+
+
+def read_words() -> dict[str, str]:
+    """Read the record of words."""
+    paths = sorted(path for path in WORDS.rglob("*") if path.is_file())
+    return {path.relative_to(WORDS).as_posix(): path.read_text("utf-8") for path in paths}
+
+
+def make_votes() -> dict[str, Entry]:
+    """Run all cases of votes."""
+    records = society()
+    return _all(
+        {name: partial(run, driver, case, records) for name, driver, case in entries()}, plain
+    )
+
+
+def make_numbers() -> dict[str, Entry]:
+    """Run all cases of direct training and of questions, and all stories."""
+    cases = _all({name: partial(run_numbers, name) for name in (*TRAINED, *ASKED)}, plain)
+    return {**cases, **{f"commands/{name}": entry for name, (entry, _) in stories().items()}}
+
+
+def make_words() -> dict[str, str]:
+    """Run all stories."""
+    return {key: text for _, words in stories().values() for key, text in words.items()}
+
+
+@cache
+def stories() -> dict[str, tuple[Entry, dict[str, str]]]:
+    """Run all stories once."""
+    return _all({name: partial(run_story, name) for name in STORIES}, tuple)
+
+
+def _all(cases: dict[str, Callable[[], Any]], form: Callable[[Any], Any]) -> dict[str, Any]:
+    made = {}
+    for name, case in cases.items():
         start = time.perf_counter()
-        made[name] = plain(run(driver, case, records))
+        made[name] = form(case())
         print(f"{time.perf_counter() - start:6.2f} s  {name}", flush=True)
-    print(f"{len(made)} entries in {time.perf_counter() - began:.0f} s")
-    if "--check" not in sys.argv:
-        write(RECORD, {"versions": versions(), **made})
-        return
-    known = json.loads(RECORD.read_text("utf-8"))
+    return made
+
+
+def write_words(content: dict[str, str]) -> None:
+    """Write texts, each to a file of its own, and no other."""
+    shutil.rmtree(WORDS, ignore_errors=True)
+    for name, text in content.items():
+        path = WORDS / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def compare_words(known: dict[str, str], made: dict[str, str], closely: bool = True) -> list[str]:
+    """Show every line that differs, and name every text that is new or gone."""
+    found = []
+    for name in sorted({*known, *made}):
+        if name not in known or name not in made:
+            found.append(f"{name} is {'new' if name in made else 'gone'}")
+            continue
+        lines = words_differ(known[name].rstrip("\n"), made[name].rstrip("\n"), closely)
+        found += [f"{name}:", *lines] if lines else []
+    return found
+
+
+def _known(path: Path) -> dict[str, Entry]:
+    known: dict[str, Entry] = json.loads(path.read_text("utf-8"))
     del known["versions"]
-    found = differences(known, made)
-    print("\n".join(found) or "the same to the last bit")
+    return known
+
+
+@dataclass(frozen=True)
+class Part:
+    """A record: how it is made, written, read and compared."""
+
+    make: Callable[[], dict[str, Any]]
+    write: Callable[[dict[str, Any]], None]
+    read: Callable[[], dict[str, Any]]
+    compare: Callable[[Any, Any], list[str]]
+
+
+def _in_one_file(
+    path: Path, make: Callable[[], dict[str, Any]], compare: Callable[[Any, Any], list[str]]
+) -> Part:
+    return Part(
+        make,
+        lambda made: write(path, {"versions": versions(), **made}),
+        lambda: _known(path),
+        compare,
+    )
+
+
+PARTS = {
+    "votes": _in_one_file(RECORD, make_votes, differences),
+    "numbers": _in_one_file(NUMBERS, make_numbers, differences_of_numbers),
+    "words": Part(make_words, write_words, read_words, compare_words),
+    "refusals": _in_one_file(REFUSALS, make_refusals, differences_of_numbers),
+}
+
+
+def main() -> None:
+    """Write records, or compare with them."""
+    only_compare = "--check" in sys.argv
+    found: list[str] = []
+    for name in [one for one in sys.argv[1:] if one != "--check"] or list(PARTS):
+        part, began = PARTS[name], time.perf_counter()
+        made = part.make()
+        print(f"{name}: {len(made)} entries in {time.perf_counter() - began:.0f} s")
+        if only_compare:
+            found += part.compare(part.read(), made)
+        else:
+            part.write(made)
+    if only_compare:
+        print("\n".join(found) or "the same to the last bit")
     sys.exit(bool(found))
 
 

@@ -173,7 +173,7 @@ def _use(data: StudyData) -> list[str]:
     file, read = (
         (
             "table.csv",
-            'collegium.datasets.readtable_of("table.csv")  # these columns, and no others',
+            'collegium.datasets.read_table("table.csv")  # these columns, and no others',
         )
         if is_table
         else ("records.npy", 'numpy.load("records.npy")')
