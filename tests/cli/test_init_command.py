@@ -222,12 +222,10 @@ def test_public_labels_give_the_classes_in_whatever_order_columns_stand(init):
     _, said = init(
         "--owner=person_id", f"--levels={LEVELS}", "--target=sick", public="labelled.csv"
     )
-    assert (
-        inferred(said)["data.classes"] == "left out; those of column 'sick' of labelled.csv count"
-    )
+    assert inferred(said)["data.classes"] == "left out; read off column 'sick' of labelled.csv"
     study, said = init("--owner=person_id", f"--levels={LEVELS}", "--test=test.csv")
     assert "classes" not in study["data"] and study["data"]["test"] == "test.csv"
-    assert inferred(said)["data.classes"] == "left out; those of column 'sick' of test.csv count"
+    assert inferred(said)["data.classes"] == "left out; read off column 'sick' of test.csv"
     assert list(load_study_data(read_config("study.toml")).classes) == ["no", "yes"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -13,6 +13,8 @@ from collegium.plain_text import harmless
 
 if TYPE_CHECKING:
     from collegium.study.first_steps.prompts import Question
+
+T = TypeVar("T")
 
 _HOW_MANY = ("", "One option is", "Two options are", "Three options are", "Four options are")
 
@@ -29,7 +31,7 @@ class Terminal:
         """Show what was inferred."""
         out.print(f"• {sentence}", soft_wrap=True)
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[T]) -> T:
         """Return the answer."""
         proposal = question.proposal
         text = f"? {question.text}" + f" [{proposal}]" * bool(proposal)
@@ -59,7 +61,7 @@ class Unattended:
         """Keep what was inferred until there is a study."""
         self._inferred.append(sentence)
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: Question[T]) -> None:
         """Remember the option that answers it."""
         if question.is_needed:
             self._missing.append(question.option)

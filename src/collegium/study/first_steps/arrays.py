@@ -54,13 +54,7 @@ def _labels(draft: Draft) -> dict[str, Path]:
             found[role] = beside
         if role not in found and role != PUBLIC:
             flag = "--labels" if role == PRIVATE else f"--{role}-labels"
-            answer: Path | None = draft.prompts.ask(
-                Question(
-                    f"Which file holds the labels of {path.name}?",
-                    f"{flag} FILE (the labels of {path.name})",
-                    _existing,
-                )
-            )
+            answer = _ask_file(draft, f"the labels of {path.name}", flag)
             if answer is not None:
                 found[role] = answer
     return found
@@ -74,15 +68,13 @@ def _file_of_levels(draft: Draft) -> Path | None:
     if beside is not None:
         draft.prompts.tell(f"privacy.file: {beside.name}, beside {private.name}")
         return beside
-    answer: Path | None = draft.prompts.ask(
-        Question(
-            f"Which CSV file holds the privacy level of each record of {private.name}, one per line below a "
-            "header?",
-            "--privacy-file FILE (a CSV with the privacy level of each private record, below a header)",
-            _existing,
-        )
-    )
-    return answer
+    what = f"the privacy level of each record of {private.name}, one per line below a header"
+    return _ask_file(draft, what, "--privacy-file")
+
+
+def _ask_file(draft: Draft, what: str, option: str) -> Path | None:
+    question = Question(f"Which file holds {what}?", f"{option} FILE ({what})", _existing)
+    return draft.prompts.ask(question)
 
 
 def _existing(text: str) -> Path:

@@ -28,10 +28,10 @@ def ask_classes(
     if draft.given.classes is not None:
         return {"classes": read_classes(draft.given.classes, kind)}, ()
     if labelled:
-        draft.prompts.tell(f"data.classes: left out; those of {' and '.join(labelled)} count")
+        draft.prompts.tell(f"data.classes: left out; read off {' and '.join(labelled)}")
         return {}, ()
     private = draft.files.private.name
-    answer: list[Any] | None = draft.prompts.ask(
+    answer = draft.prompts.ask(
         Question(
             "What are the classes? For instance no,yes. If you just press Enter, they are read off the "
             f"labels of {private}, which the guarantee does not cover",

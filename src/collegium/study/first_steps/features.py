@@ -38,7 +38,7 @@ def choose_features(draft: Draft, roles: Iterable[str | None]) -> dict[str, Any]
         other = PUBLIC if role == PRIVATE else PRIVATE
         # Names that differ in capitals alone stay in: the reader of the study refuses them, and shows both.
         strays = unlike(files.columns(role), files.columns(other))
-        leave_out(strays, f"not in {files.records[other].name}, but in {path.name}")
+        leave_out(strays, f"in {path.name}, and not in {files.records[other].name}")
     leave_out(
         inference.identifiers(left(), files.public_table),
         f"named like numbers of people or records, with many values in {public}",

@@ -28,7 +28,7 @@ def ask_levels(draft: Draft, source: str | None) -> dict[str, Any] | None:
         )
         return {}
     place = "there" if source is None else f"in {source!r}"
-    answer: dict[str, Any] | None = draft.prompts.ask(
+    return draft.prompts.ask(
         Question(
             f"Which epsilon does each privacy level {place} stand for (smaller protects more)? For instance "
             f"{_EXAMPLE}; {NUMBERS!r} if the values {place} are epsilon itself",
@@ -37,7 +37,6 @@ def ask_levels(draft: Draft, source: str | None) -> dict[str, Any] | None:
             read_levels,
         )
     )
-    return answer
 
 
 def read_levels(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 from collegium.budgets import DEFAULT_DELTA
 from collegium.study.first_steps.look import Files
@@ -34,8 +34,11 @@ class Answers:
     exclude: tuple[str, ...] = ()
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
-class Question:
+class Question(Generic[T]):
     """What only the user knows.
 
     ``text``: as a terminal asks it.
@@ -47,7 +50,7 @@ class Question:
 
     text: str
     option: str
-    read: Callable[[str], Any]
+    read: Callable[[str], T]
     proposal: str | None = None
     is_needed: bool = True
 
@@ -58,7 +61,7 @@ class Prompts(Protocol):
     def tell(self, sentence: str) -> None:
         """Show what was inferred, and from what."""
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[T]) -> T | None:
         """Return what the question's ``read`` makes of the answer; None if there is nobody to ask."""
 
     def require_answers(self) -> None:

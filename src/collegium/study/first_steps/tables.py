@@ -93,15 +93,15 @@ def _column_of_levels(draft: Draft) -> str | None:
     if len(found) == 1:
         draft.prompts.tell(f"privacy.column: {found[0]!r}; by its name")
         return found[0]
-    shown = listed(found or mine or both, _SHOWN)
-    answer: str | None = draft.prompts.ask(
+    may_be = [name for name in mine or both if not inference.names_people(name)]
+    shown = listed(found or may_be, _SHOWN)
+    return draft.prompts.ask(
         Question(
             f"Which column of {files.private.name} holds the privacy level of each record ({shown})?",
             f"--privacy COLUMN (the privacy level of each record; perhaps {shown}) or --privacy-file FILE",
             read,
         )
     )
-    return answer
 
 
 def _target(draft: Draft, column: str | None) -> str | None:
@@ -133,7 +133,7 @@ def _target(draft: Draft, column: str | None) -> str | None:
     both = [name for name in may_be[::-1] if name in files.common]
     both = [name for name in both if inference.may_hold_classes(files.public_table[name])]
     shown = listed([*mine, *both] or free, _SHOWN)
-    answer: str | None = draft.prompts.ask(
+    return draft.prompts.ask(
         Question(
             f"Which column is to be predicted ({shown})?",
             f"--target COLUMN (the column to predict; perhaps {shown})",
@@ -141,7 +141,6 @@ def _target(draft: Draft, column: str | None) -> str | None:
             proposal=both[0] if both and not mine else None,
         )
     )
-    return answer
 
 
 def _owner(draft: Draft, column: str | None, target: str | None) -> str | None:
@@ -175,7 +174,7 @@ def _owner(draft: Draft, column: str | None, target: str | None) -> str | None:
         )
     if answer == NOBODY:
         draft.prompts.tell(
-            "data.owner: none; every record counts as a different person's (--owner)"
+            "data.owner: none; every record counts as a different person's (or give --owner)"
         )
         return None
     return answer
