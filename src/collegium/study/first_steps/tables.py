@@ -94,7 +94,7 @@ def _column_of_levels(draft: Draft) -> str | None:
         draft.prompts.tell(f"privacy.column: {found[0]!r}; by its name")
         return found[0]
     may_be = [name for name in mine or both if not inference.names_people(name)]
-    shown = listed(found or may_be, _SHOWN)
+    shown = listed(found or may_be or mine or both, _SHOWN)
     return draft.prompts.ask(
         Question(
             f"Which column of {files.private.name} holds the privacy level of each record ({shown})?",
@@ -174,7 +174,7 @@ def _owner(draft: Draft, column: str | None, target: str | None) -> str | None:
         )
     if answer == NOBODY:
         draft.prompts.tell(
-            "data.owner: none; every record counts as a different person's (or give --owner)"
+            "data.owner: none; every record counts as a different person's (--owner COLUMN overrules it)"
         )
         return None
     return answer
@@ -190,11 +190,10 @@ def _labelled(draft: Draft, target: str | None) -> list[str]:
                 f"data.target: {target!r} has {n_values:,} different values in {files.public.name}; each "
                 "would be a class of its own (a study predicts classes, no numbers)"
             )
-    roles = [role for role in (PUBLIC, TEST) if role in files.records]
-    beside = [files.labels[role].name for role in roles if role in files.labels]
-    columns = [
-        f"column {target!r} of {files.records[role].name}"
-        for role in roles
-        if role not in files.labels and target in files.columns(role)
-    ]
-    return beside + columns
+    named = []
+    for role in (PUBLIC, TEST):
+        if role in files.labels:
+            named.append(files.labels[role].name)
+        elif target in files.columns(role):
+            named.append(f"column {target!r} of {files.records[role].name}")
+    return named
