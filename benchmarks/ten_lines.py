@@ -47,7 +47,7 @@ from collegium.study.config import read_config
 from collegium.study.dpsgd_stages import run_dpsgd_study
 from collegium.study.first_steps.arrays import study_of_arrays
 from collegium.study.first_steps.look import Files, first_look
-from collegium.study.first_steps.prompts import Begun, Question, Wanted
+from collegium.study.first_steps.prompts import Answers, Draft, Question
 from collegium.study.first_steps.tables import study_of_tables
 from collegium.study.planned_settings import recommended, with_sections
 from collegium.study.stages import run_study
@@ -176,11 +176,11 @@ class Answering:
         """Answer by the option that the question names."""
         self.asked += 1
         for flag, answer in self.answers.items():
-            if question.flag.startswith(flag):
+            if question.option.startswith(flag):
                 return question.read(answer)
         raise InputError(f"nobody thought of this question: {question.text}")
 
-    def settle(self) -> None:
+    def require_answers(self) -> None:
         """Go on."""
 
 
@@ -247,16 +247,15 @@ def write_study(folder: Path, case: Case, files: Files) -> tuple[Path, int]:
         "--target": "outcome",
         "--classes": "",
     }
-    talk = Answering(answers)
-    look = first_look(files)
-    begun = Begun(look, Wanted(), talk, folder)
-    study = study_of_tables(begun) if look.is_table else study_of_arrays(begun)
+    prompts = Answering(answers)
+    draft = Draft(first_look(files), Answers(), prompts, folder)
+    study = study_of_tables(draft) if draft.files.is_table else study_of_arrays(draft)
     text = study.as_toml()
     if case.goal == "balanced":
         text += '\n[student]\ngoal = "balanced"\n'
     path = folder / "study.toml"
     path.write_text(text + '\n[ledger]\nurl = "none"\n', encoding="utf-8")
-    return path, talk.asked
+    return path, prompts.asked
 
 
 def peak_gigabytes() -> float | None:

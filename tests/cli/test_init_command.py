@@ -1,4 +1,4 @@
-"""The init command: what it looks at, guesses, asks and writes, and one line for everything that is wrong."""
+"""The init command: what it reads, infers, asks and writes; and what init or plan refuses, in one line."""
 
 import io
 import json
@@ -11,9 +11,11 @@ import typer
 
 from collegium.cli import init as command
 from collegium.data.datasets.array_files import idx_bytes
+from collegium.errors import PrivacyWarning
 from collegium.study.config import check_names, read_config
 from collegium.study.json_schema import study_schema
 from collegium.study.sections import SECTIONS
+from collegium.study.study_data import load_study_data
 
 LEVELS = "high=1,average=2,low=3"
 SAID = ("--owner", "person_id", "--levels", LEVELS, "--classes", "no,yes")
@@ -81,6 +83,23 @@ def refused(collegium, folder):
 
 
 @pytest.fixture
+def plan_refuses(collegium, folder):
+    """Begin a study that init takes as it is; return the line by which plan refuses it, and its warnings."""
+
+    def call(*arguments):
+        code, _, errors = collegium("init", "a.toml", *arguments)
+        assert code == 0, errors
+        code, said, errors = collegium("plan", "a.toml")
+        lines = errors.splitlines()
+        assert (code, said) == (2, "") and lines[-1].startswith("error: "), (said, errors)
+        assert all(line.startswith("warning: ") for line in lines[:-1]), errors
+        (folder / "a.toml").unlink()
+        return lines[-1]
+
+    return call
+
+
+@pytest.fixture
 def answering(monkeypatch):
     """Sit down at a terminal with answers; returns the questions, which grow as they are asked."""
 
@@ -96,7 +115,7 @@ def answering(monkeypatch):
     return call
 
 
-def guesses(said):
+def inferred(said):
     return {
         key: rest
         for line in said.splitlines()
@@ -157,7 +176,7 @@ def test_a_schema_for_editors_is_written_and_never_over_other_files(collegium, f
 # What is written
 
 
-def test_a_study_of_ten_lines_says_what_was_guessed_and_from_what(init):
+def test_a_study_of_ten_lines_shows_what_was_inferred_and_from_what(init, folder):
     study, said = init(*SAID)
     assert study == {
         "study": {"name": "Predicting sick"},
@@ -174,16 +193,21 @@ def test_a_study_of_ten_lines_says_what_was_guessed_and_from_what(init):
             "delta": 1e-5,
         },
     }
-    assert guesses(said) == {
+    assert inferred(said) == {
         "privacy.column": "'privacy'; by its name",
         "data.target": "'sick'; private.csv has it and public.csv lacks it",
-        "features": "2 of numbers (age, height); 1 of text (work); as public.csv shows",
+        "features": "age, work, height",
     }
+    assert said.splitlines()[-3:] == [
+        f"wrote {folder / 'study.toml'}; next:",
+        f"collegium plan {folder / 'study.toml'}",
+        f"collegium run {folder / 'study.toml'}",
+    ]
 
 
 def test_what_is_said_stands_in_the_file(init):
     study, _ = init(
-        "--target=work", "--no-owner", "--levels=high=1,average=inf,low=0", "--delta=1e-7",
+        "--target=work", "--owner=none", "--levels=high=1,average=inf,low=0", "--delta=1e-7",
         "--exclude=age,sick", "--classes=sea,field,office", "--privacy=privacy",
     )  # fmt: skip
     assert study["data"]["target"] == "work" and "owner" not in study["data"]
@@ -192,16 +216,17 @@ def test_what_is_said_stands_in_the_file(init):
     assert study["privacy"]["delta"] == 1e-7
 
 
-def test_public_labels_give_the_classes_in_whatever_order_columns_stand(init, folder):
-    public = people(60, 4, labels=True).assign(sick=lambda t: t["sick"].map({"no": 0, "yes": 1}))
+def test_public_labels_give_the_classes_in_whatever_order_columns_stand(init):
+    public = people(60, 4, labels=True)
     public[["sick", "height", "age", "work"]].to_csv("labelled.csv", index=False)
-    study, said = init(
+    _, said = init(
         "--owner=person_id", f"--levels={LEVELS}", "--target=sick", public="labelled.csv"
     )
-    assert study["data"]["classes"] == [0, 1]
-    assert guesses(said)["data.classes"] == "0, 1; from column 'sick' of labelled.csv"
-    study, _ = init("--owner=person_id", f"--levels={LEVELS}", "--test=test.csv")
-    assert study["data"]["classes"] == ["no", "yes"] and study["data"]["test"] == "test.csv"
+    assert inferred(said)["data.classes"] == "left out; read off column 'sick' of labelled.csv"
+    study, said = init("--owner=person_id", f"--levels={LEVELS}", "--test=test.csv")
+    assert "classes" not in study["data"] and study["data"]["test"] == "test.csv"
+    assert inferred(said)["data.classes"] == "left out; read off column 'sick' of test.csv"
+    assert list(load_study_data(read_config("study.toml")).classes) == ["no", "yes"]
 
 
 def test_the_target_may_be_what_test_records_have_too(init):
@@ -210,40 +235,42 @@ def test_the_target_may_be_what_test_records_have_too(init):
     assert study["data"]["target"] == "sick" and study["data"]["exclude"] == ["note", "extra"]
 
 
-def test_classes_that_are_numbers_are_found_beside_blank_cells(init):
-    for name, kind in (("labelled.csv", float), ("test.csv", int)):
-        table = people(60, 3, labels=True)
-        table["sick"] = (table["sick"] == "yes").astype(kind)
-        if kind is float:
-            table["sick"] = table["sick"].astype(int).astype(object).where(table.index < 40)
-        table.to_csv(name, index=False)
-    study, said = init(*SAID[:4], "--target=sick", "--test=test.csv", public="labelled.csv")
-    assert study["data"]["classes"] == [0, 1]
-    assert guesses(said)["data.classes"].startswith("0, 1; from column 'sick' of labelled.csv and")
+def test_numbers_of_many_values_are_hardly_classes(init):
+    for name, private in (("p.csv", True), ("q.csv", False)):
+        people(120, 1, private=private).assign(sick=range(120)).to_csv(name, index=False)
+    _, said = init(*SAID[:4], "--target=sick", private="p.csv", public="q.csv")
+    assert "'sick' has 120 different values in q.csv" in inferred(said)["data.target"]
 
 
-def test_without_public_labels_the_list_of_classes_is_left_out_and_that_is_said(init, folder):
+def test_without_public_labels_the_list_of_classes_is_left_out_and_both_warn(init, folder):
     study, said = init("--owner=person_id", f"--levels={LEVELS}")
     assert "classes" not in study["data"]
-    assert "which the guarantee does not cover" in guesses(said)["data.classes"]
+    assert "which the guarantee does not cover" in inferred(said)["data.classes"]
     assert "# classes = " in (folder / "study.toml").read_text(encoding="utf-8")
+    with pytest.warns(PrivacyWarning, match="read off the private labels, which the guarantee"):
+        load_study_data(read_config("study.toml"))
 
 
 def test_a_german_table_is_read_as_it_is(init):
     rng = np.random.default_rng(0)
-    private = pd.DataFrame(
-        {"Alter": rng.integers(18, 90, 90), "Größe": rng.normal(1.7, 0.1, 90).round(2)}
+    private, public = (
+        pd.DataFrame({"Alter": rng.integers(18, 90, 90), "Größe": rng.normal(1.7, 0.1, 90)})
+        for _ in range(2)
     )
-    private.sample(frac=1, random_state=1).to_csv("offen.csv", index=False, sep=";", decimal=",")
-    private["krank"], private["Datenschutzstufe"], private["Kundennummer"] = "ja", "hoch", range(90)
+    public.to_csv("offen.csv", index=False, sep=";", decimal=",")
+    private["krank"] = rng.choice(["ja", "nein"], 90)
+    private["Datenschutzstufe"], private["Kundennummer"] = "hoch", range(90)
     private.to_csv("privat.csv", index=False, sep=";", decimal=",")
-    study, said = init(
+    study, _ = init(
         "--owner=Kundennummer", "--levels=hoch=1,niedrig=3", "--classes=ja,nein",
         private="privat.csv", public="offen.csv",
     )  # fmt: skip
     assert study["data"]["target"] == "krank" and study["privacy"]["column"] == "Datenschutzstufe"
-    assert study["data"]["decimal"] == "," and "separator" not in study["data"]
-    assert "decimals behind a comma; 2 of numbers (Alter, Größe)" in guesses(said)["features"]
+    assert not {"decimal", "separator", "types", "exclude"} & set(study["data"])
+    records = load_study_data(read_config("study.toml"))
+    assert (
+        records.X.dtypes.map(pd.api.types.is_numeric_dtype).all() and records.X["Größe"].max() < 3
+    )
 
 
 def test_a_column_of_numbers_is_epsilon_itself(init):
@@ -252,8 +279,8 @@ def test_a_column_of_numbers_is_epsilon_itself(init):
     people(60, 2).to_parquet("public.parquet")
     study, said = init(private="private.parquet", public="public.parquet")
     assert study["privacy"] == {"column": "epsilon", "delta": 1e-5}
-    assert "as another person's" in guesses(said)["data.owner"]
-    study, _ = init("--owner=person_id", "--privacy=privacy", "--numeric-levels")
+    assert "as a different person's" in inferred(said)["data.owner"]
+    study, _ = init("--owner=person_id", "--privacy=privacy", "--levels=numbers")
     assert study["privacy"] == {"column": "privacy", "delta": 1e-5}
 
 
@@ -280,7 +307,6 @@ def test_images_and_their_files_beside_them(init, folder):
         "private_labels": "y_private.npy",
         "public": "public-images-idx3-ubyte",
         "public_labels": "public-labels-idx1-ubyte",
-        "classes": list(range(10)),
     }
     assert study["privacy"] == {
         "file": "privacy.csv",
@@ -305,7 +331,7 @@ def test_features_that_teach_nothing_or_are_nowhere_else_are_left_out(init):
     study, said = init(*SAID, "--target=sick", private="more.csv", public="open.csv")
     assert study["data"]["exclude"] == ["Unnamed: 0", "mine", "theirs", "encounter_id", "remark"]
     assert study["data"]["types"] == {"income": "number"}
-    assert "'?' marks missing ones" in guesses(said)["data.types"]
+    assert "'?' marks missing ones" in inferred(said)["data.types"]
 
 
 def test_a_separator_that_headers_leave_open_is_the_one_that_fits_all_records(init, folder):
@@ -351,33 +377,19 @@ def test_no_private_value_decides_on_anything(init, folder, form):
     assert outcomes[0] == outcomes[1]
 
 
-def test_names_of_levels_are_read_only_if_that_is_allowed(init, refused):
-    _, said = init(*SAID, "--look-at-levels")
-    assert guesses(said)["levels"] == "average, high, low; read from private.csv"
-    asked = ("--from", "private.csv", "--public", "public.csv", "--owner", "person_id")
-    assert "average=…,high=…,low=…" in refused("a.toml", *asked, "--look-at-levels")
-    assert "average=…" not in refused("a.toml", *asked)
-    misspelt = ("--levels", "hihg=1,average=2,low=3")
-    assert "holds average, high, low" in refused("a.toml", *asked, *misspelt, "--look-at-levels")
-    assert "no numbers" in refused("a.toml", *asked, "--numeric-levels", "--look-at-levels")
-    people(60, 1, private=True).to_parquet("private.parquet")
-    _, said = init(*SAID, "--look-at-levels", private="private.parquet")
-    assert guesses(said)["levels"].startswith("average, high, low")
-
-
 # What is asked
 
 
-def test_a_terminal_asks_only_what_nobody_could_guess(collegium, folder, answering):
+def test_a_terminal_asks_only_what_nobody_could_infer(collegium, folder, answering):
     asked = answering("", LEVELS, "no,yes")
     code, _, _ = collegium("init", "--from", "private.csv", "--public", "public.csv")
     study = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
     assert code == 0
     assert [question.split(" (")[0] for question in asked] == [
         "? Which column says whose record it is",
-        "? What does each level in 'privacy' mean, as epsilon",
-        "? What are the classes? For instance no,yes. Enter leaves them out: they are then read off the "
-        "labels of private.csv, which the guarantee does not cover",
+        "? Which epsilon does each privacy level in 'privacy' stand for",
+        "? What are the classes? For instance no,yes. If you just press Enter, they are read off the labels "
+        "of private.csv, which the guarantee does not cover",
     ]
     assert study["data"]["owner"] == "person_id" and study["data"]["classes"] == ["no", "yes"]
     assert study["privacy"]["levels"] == {"high": 1.0, "average": 2.0, "low": 3.0}
@@ -390,11 +402,11 @@ def test_what_was_said_is_not_asked(init, answering):
 
 
 def test_an_answer_that_means_nothing_is_asked_for_again(collegium, folder, answering):
-    answering("nobody", "none", "high", "look", "high=1", LEVELS, "")
-    code, said, asked = collegium("init", "--from", "private.csv", "--public", "public.csv")
+    answering("nobody", "none", "high", "high=-1", LEVELS, "")
+    code, _, asked = collegium("init", "--from", "private.csv", "--public", "public.csv")
     study = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
     assert code == 0 and asked.count("error: ") == 3
-    assert "levels: average, high, low" in said and "owner" not in study["data"]
+    assert "owner" not in study["data"] and "levels" in study["privacy"]
     assert study["data"]["exclude"] == ["person_id"] and "classes" not in study["data"]
 
 
@@ -427,14 +439,13 @@ def test_who_ends_the_questions_gets_no_file(collegium, folder, answering):
 def test_without_a_terminal_one_line_names_every_option_that_is_missing(refused):
     people(60, 1, private=True).rename(columns={"privacy": "stufe"}).to_csv("p.csv", index=False)
     said = refused("a.toml", "--from", "p.csv", "--public", "public.csv")
-    assert all(
-        flag in said
-        for flag in ("--privacy COLUMN", "--target", "--owner", "--no-owner", "--levels")
-    )
+    assert said.startswith("error: Four options are missing: --privacy COLUMN (")
+    assert all(flag in said for flag in ("--target COLUMN", "--owner COLUMN", "--levels NAME"))
     np.save("p.npy", np.zeros((9, 4)))
     np.save("q.npy", np.zeros((8, 4)))
     said = refused("a.toml", "--from", "p.npy", "--public", "q.npy", "--test", "q.npy")
-    assert all(flag in said for flag in ("--labels", "--test-labels", "--privacy-file", "--levels"))
+    assert said.startswith("error: Four options are missing: --labels FILE (")
+    assert all(flag in said for flag in ("--test-labels", "--privacy-file", "--levels"))
 
 
 @pytest.mark.parametrize(
@@ -455,7 +466,7 @@ def test_a_column_that_may_name_people_is_never_decided_on(refused, column, prop
         "--levels",
         LEVELS,
     )
-    assert f"--owner COLUMN or --no-owner (does one of '{proposal}'" in said
+    assert f"--owner COLUMN (whose record it is; perhaps '{proposal}'; none: " in said
 
 
 def hospital(n, seed, **more):
@@ -480,7 +491,6 @@ def test_of_labelled_public_records_the_last_column_of_classes_is_proposed(init,
     assert "('patient_nbr', 'encounter_id')" in asked[1] and len(asked) == 2
     assert study["data"]["target"] == "readmitted" and study["data"]["owner"] == "patient_nbr"
     assert study["data"]["exclude"] == ["encounter_id"]
-    assert study["data"]["classes"] == ["<30", ">30", "NO"]
 
 
 def test_a_column_that_only_private_records_have_is_not_taken_for_the_one_called_target(refused):
@@ -488,9 +498,9 @@ def test_a_column_that_only_private_records_have_is_not_taken_for_the_one_called
         table = people(60, 1, private=private, labels=True).rename(columns={"sick": "target"})
         (table.assign(ward=1) if private else table).to_csv(name, index=False)
     said = refused("a.toml", "--from", "p.csv", "--public", "q.csv", *SAID[:4])
-    assert "which column is to be predicted: ward, target, work?" in said
+    assert "--target COLUMN (the column to predict; perhaps ward, target, work)" in said
     said = refused("a.toml", "--from", "p.csv", "--public", "q.csv", "--target=target", *SAID[2:4])
-    assert "does one of 'person_id', 'ward' say whose record it is?" in said
+    assert "whose record it is; perhaps 'person_id', 'ward'; none:" in said
 
 
 def test_labels_and_levels_of_a_table_may_be_in_files_of_their_own(init, refused):
@@ -503,20 +513,21 @@ def test_labels_and_levels_of_a_table_may_be_in_files_of_their_own(init, refused
     assert study["data"]["private_labels"] == "sick.csv" and "target" not in study["data"]
     assert study["privacy"]["file"] == "privacy.csv" and study["data"]["owner"] == "person_id"
     given = ("a.toml", "--from", "bare.csv", "--public", "public.csv", *files)
-    assert "does one of 'person_id' say" in refused(*given, *SAID[2:])
-    assert "give one of them" in refused(*given, *SAID, "--target", "age")
-    assert "give one of them" in refused(*given, *SAID, "--privacy", "age")
+    assert "perhaps 'person_id'; none:" in refused(*given, *SAID[2:])
+    assert "data.target names the labels' column" in refused(*given, *SAID, "--target", "age")
+    assert "exactly one of privacy.column, privacy.file" in refused(*given, *SAID, "--privacy=age")
 
 
-def test_of_public_values_that_repeat_as_names_do_it_is_asked_in_passing(init, folder):
+def test_of_private_values_that_repeat_as_names_do_plan_asks(init):
     for seed, name in ((1, "private.csv"), (2, "public.csv")):
         town = 100 * seed + np.random.default_rng(seed).integers(0, 150, 300)
         people(300, seed, private=name == "private.csv").assign(town=town).to_csv(name, index=False)
     table = pd.read_csv("private.csv").drop(columns="person_id")
     table.to_csv("private.csv", index=False)
-    study, said = init(*SAID[2:])
-    assert "'town' repeats as names do: is it a person?" in guesses(said)["data.owner"]
+    study, _ = init(*SAID[2:])
     assert "owner" not in study["data"] and "exclude" not in study["data"]
+    with pytest.warns(PrivacyWarning, match="different values of 'town': is it a person?"):
+        load_study_data(read_config("study.toml"))
 
 
 # What is wrong
@@ -536,63 +547,93 @@ FILES = {
 }
 
 
+@pytest.fixture
+def options(folder):
+    """Write the files that are wrong, and complete options by right ones."""
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content)
+    for name, shape in {"p": (9, 4), "q": (8, 4), "r": (8, 5), "l": (7,), "m": (6,)}.items():
+        np.save(f"{name}.npy", np.zeros(shape))
+
+    def complete(arguments):
+        said = dict(zip(SAID[::2], SAID[1::2], strict=True))
+        if {"one.csv", "amounts.csv"} & set(arguments):
+            said.pop("--classes")
+        given = {"--from": "private.csv", "--public": "public.csv", **said}
+        missing = {flag: value for flag, value in given.items() if flag not in arguments}
+        return [*sum(missing.items(), ()), *arguments]
+
+    return complete
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--from", "none.csv"], "'none.csv' does not exist"),
-        (["--public", "none.csv"], "'none.csv' does not exist"),
+        (["--from", "none.csv"], "none.csv' does not exist"),
+        (["--public", "none.csv"], "none.csv' does not exist"),
         (["--public", "empty.csv"], "is empty"),
         (["--from", "empty.csv"], "is empty"),
-        (["--public", "header.csv"], "has no record"),
         (["--public", "other.csv"], "no column in common"),
+        (["--public", "q.npy"], "no column in common"),
         (["--public", "values.csv"], "first line of values.csv seems to be a record"),
         (["--from", "values.csv"], "first line of values.csv seems to be a record"),
         (["--public", "twice.csv"], "more than one column named 'age'"),
         (["--from", "twice.csv"], "more than one column named 'age'"),
         (["--public", "latin.csv"], "is not UTF-8 text"),
         (["--public", "text.txt"], "unknown format"),
-        (["--public", "Age.csv"], "called 'age' in private.csv and 'Age' in Age.csv"),
         (["--public", "private.csv"], "given as private and as public"),
-        (["--public", "one.csv", "--target", "sick"], "one class only, 'no'"),
-        (["--public", "amounts.csv", "--target", "sick"], "continuous"),
-        (["--public", "thousand.csv"], "--decimal , or --decimal ."),
-        (["--public", "thousand.csv", "--decimal", "x"], "--decimal must be"),
+        (["--test", "private.csv"], "given as private and as test"),
         (["--target", "none"], "--target: private.csv has no column 'none'"),
         (["--target", "sick", "--exclude", "sick"], "'sick' is also in --exclude"),
         (["--target", "privacy", "--privacy", "privacy"], "'privacy' holds the privacy levels"),
         (["--owner", "sick", "--target", "sick"], "'sick' is to be predicted"),
         (["--owner", "none at all"], "has no column 'none at all'"),
-        (["--no-owner"], "--owner and --no-owner contradict"),
-        (["--exclude", "shoes"], "no file has a column 'shoes'"),
         (["--exclude", "age,work,height"], "no column is left to learn from"),
         (["--levels", "high=1,average"], "'average' is not NAME=EPSILON"),
         (["--levels", "high=-1"], "'high'"),
         (["--levels", "high=1,high=2"], "'high' twice"),
         (["--levels", "high=1e400"], "larger than any number"),
-        (["--levels", ""], "--levels is empty"),
-        (["--numeric-levels"], "--levels and --numeric-levels contradict"),
+        (["--levels", ""], "--levels '' is not NAME=EPSILON"),
         (["--delta", "2"], "delta must lie strictly between 0 and 1"),
         (["--classes", "no"], "at least two different classes"),
-        (["--public", "test.csv", "--target", "sick", "--classes", "0,1"], "holds 'no', 'yes'"),
-        (["--test", "public.csv", "--target", "sick"], "public.csv has no column 'sick'"),
-        (["--separator", "ab"], "--separator must be one character"),
-        (["--labels", "none.npy"], "there is no file none.npy"),
-        (["--privacy-file", "none.csv"], "there is no file none.csv"),
-        (["--test-labels", "test.csv"], "labels of no records"),
-        (["--all-keys"], "looks at no file"),
+        (["--separator", "ab"], "give one character as separator"),
+        (["--labels", "none.npy"], "none.npy' does not exist"),
+        (["--test-labels", "test.csv"], "data.test_labels would have no effect"),
+        (["--all-keys"], "reads no file"),
     ],
 )
-def test_what_is_wrong_is_one_line(refused, folder, arguments, says):
-    for name, content in FILES.items():
-        (folder / name).write_bytes(content)
-    said = dict(zip(SAID[::2], SAID[1::2], strict=True))
-    if {"one.csv", "amounts.csv"} & set(arguments):
-        said.pop("--classes")
-    given = {"--from": "private.csv", "--public": "public.csv", **said}
-    options = [
-        part for flag, value in given.items() if flag not in arguments for part in (flag, value)
-    ]
-    assert says in refused("a.toml", *options, *arguments)
+def test_what_init_refuses_is_one_line(refused, options, arguments, says):
+    assert says in refused("a.toml", *options(arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--public", "header.csv"], "header.csv holds no public records"),
+        (["--public", "Age.csv"], "they lack age and have in addition Age"),
+        (["--public", "copy.csv", "--target", "sick"], "the public records are the private ones"),
+        (["--public", "one.csv", "--target", "sick"], "at least 2 classes, got 1 class"),
+        (["--public", "amounts.csv", "--target", "sick"], "continuous"),
+        (["--public", "thousand.csv"], "set data.decimal = ','"),
+        (["--exclude", "shoes"], "data.exclude names column 'shoes', which is not there"),
+        (["--levels", "hihg=1,average=2,low=3"], "unknown privacy level 'high'"),
+        (["--levels", "numbers"], "name the levels in privacy.levels"),
+        (
+            ["--public", "test.csv", "--target", "sick", "--classes", "0,1"],
+            "write both in the same way",
+        ),
+        (["--test", "public.csv", "--target", "sick"], "data.target in the test records"),
+        (["--test", "small.csv", "--target", "sick"], "test records have other columns"),
+        (["--privacy-file", "none.csv", "--target", "sick"], "none.csv' cannot be read"),
+        (["--labels", "sick.npy", "--public-labels", "none.csv"], "none.csv' does not exist"),
+        (["--labels", "l.npy"], "120 private records, but 7 labels"),
+    ],
+)
+def test_what_init_leaves_to_plan_is_refused_by_it(plan_refuses, options, folder, arguments, says):
+    np.save("sick.npy", pd.read_csv("private.csv")["sick"].to_numpy(str))
+    (folder / "copy.csv").write_bytes((folder / "private.csv").read_bytes())
+    (folder / "small.csv").write_bytes(b"age,work,sick\n1,sea,no\n2,sea,yes\n")
+    assert says in plan_refuses(*options(arguments))
 
 
 def test_a_first_line_that_is_a_record_is_not_shown(refused, folder):
@@ -604,18 +645,22 @@ def test_a_first_line_that_is_a_record_is_not_shown(refused, folder):
 
 def test_public_records_are_needed_and_options_need_files(refused):
     assert "--public FILE is missing" in refused("a.toml", "--from", "private.csv")
-    assert "'nix.csv' does not exist" in refused("a.toml", "--from", "nix.csv")
     assert "add --from" in refused("a.toml", "--target", "sick")
 
 
-def test_arrays_of_other_shapes_and_columns_of_arrays_are_refused(refused):
-    for name, shape in {"p": (9, 4), "q": (8, 4), "other": (8, 5), "l": (7,), "m": (6,)}.items():
-        np.save(f"{name}.npy", np.zeros(shape))
-    given = ("a.toml", "--from", "p.npy", "--public")
-    assert "shape (5,) in other.npy" in refused(*given, "other.npy")
-    assert "array without column names" in refused(*given, "public.csv")
-    assert "7 labels" in refused(*given, "q.npy", "--labels", "l.npy")
-    assert "--owner names a column" in refused(*given, "q.npy", "--owner", "x")
-    assert "not 6 columns" in refused(*given, "q.npy", "--privacy-file", "private.csv")
-    assert "not shape (4,)" in refused(*given, "q.npy", "--labels", "q.npy")
-    assert "one number for each record" in refused("a.toml", "--from", "l.npy", "--public", "m.npy")
+def test_arrays_of_other_shapes_and_columns_of_arrays_are_refused(refused, plan_refuses, options):
+    options([])
+    pd.DataFrame({"level": ["a", "b", "a"] * 3}).to_csv("privacy.csv", index=False)
+    np.save("labels.npy", np.arange(9) % 2)
+    given = ("--from", "p.npy", "--levels=a=1,b=2", "--classes=0,1", "--public")
+    labelled = ("--labels", "labels.npy")
+    assert "is an array without column names" in refused(*given, "q.npy", "--owner", "x")
+    assert "is an array without column names" in refused(*given, "q.npy", "--target", "x")
+    assert "shape (5,) each, private ones (4,)" in plan_refuses(*given, "r.npy", *labelled)
+    assert "give both in the same form" in plan_refuses(*given, "public.csv", *labelled)
+    assert "9 private records, but 7 labels" in plan_refuses(*given, "q.npy", "--labels", "l.npy")
+    wide = ("--privacy-file", "private.csv")
+    assert "privacy.file must be one column" in plan_refuses(*given, "q.npy", *labelled, *wide)
+    assert "must be one column" in plan_refuses(*given, "q.npy", "--labels", "q.npy")
+    flat = ("--from", "labels.npy", "--public", "m.npy", *given[2:4])
+    assert "records × features" in plan_refuses(*flat, *labelled)

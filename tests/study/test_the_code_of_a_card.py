@@ -23,8 +23,8 @@ sigma = 1.5
 """
 DIRECT = """
 [method]
-kind = "sgd"
-[descent]
+kind = "dpsgd"
+[dpsgd]
 steps = 4
 """
 SHARED = """

@@ -1,9 +1,9 @@
-"""How a beginner is asked: on a terminal, or by naming the options that say it."""
+"""How a beginner is asked: on a terminal, or by naming the options that answer."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -13,6 +13,10 @@ from collegium.plain_text import harmless
 
 if TYPE_CHECKING:
     from collegium.study.first_steps.prompts import Question
+
+T = TypeVar("T")
+
+_HOW_MANY = ("", "One option is", "Two options are", "Three options are", "Four options are")
 
 
 def somebody_is_there() -> bool:
@@ -24,10 +28,10 @@ class Terminal:
     """Asks, and asks again where an answer means nothing."""
 
     def tell(self, sentence: str) -> None:
-        """Say what was guessed."""
+        """Show what was inferred."""
         out.print(f"• {sentence}", soft_wrap=True)
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[T]) -> T:
         """Return the answer."""
         proposal = question.proposal
         text = f"? {question.text}" + f" [{proposal}]" * bool(proposal)
@@ -39,35 +43,35 @@ class Terminal:
             except InputError as error:
                 say("error:", "red", str(error))
 
-    def settle(self) -> None:
+    def require_answers(self) -> None:
         """Do nothing: every question was answered."""
 
-    def done(self) -> None:
-        """Do nothing: everything was said."""
+    def finish(self) -> None:
+        """Do nothing: everything was shown."""
 
 
-class Options:
-    """Asks nobody: all that is missing is refused in one line, which names the options that say it."""
+class Unattended:
+    """Asks nobody: one line refuses all that is missing, and names the options that answer it."""
 
     def __init__(self) -> None:
         self._missing: list[str] = []
-        self._told: list[str] = []
+        self._inferred: list[str] = []
 
     def tell(self, sentence: str) -> None:
-        """Keep what was guessed until there is a study."""
-        self._told.append(sentence)
+        """Keep what was inferred until there is a study."""
+        self._inferred.append(sentence)
 
-    def ask(self, question: Question) -> None:
-        """Remember the option that says it."""
+    def ask(self, question: Question[T]) -> None:
+        """Remember the option that answers it."""
         if question.is_needed:
-            self._missing.append(question.flag)
+            self._missing.append(question.option)
 
-    def settle(self) -> None:
-        """Refuse if something is missing."""
+    def require_answers(self) -> None:
+        """Refuse if an option is missing."""
         if self._missing:
-            raise InputError(f"what only you know is missing: {'; and '.join(self._missing)}")
+            raise InputError(f"{_HOW_MANY[len(self._missing)]} missing: {'; '.join(self._missing)}")
 
-    def done(self) -> None:
-        """Say what was guessed."""
-        for sentence in self._told:
+    def finish(self) -> None:
+        """Show what was inferred."""
+        for sentence in self._inferred:
             out.print(f"• {sentence}", soft_wrap=True)

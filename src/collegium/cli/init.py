@@ -9,17 +9,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collegium.cli.asking import Options, Terminal, somebody_is_there
+from collegium.cli.asking import Terminal, Unattended, somebody_is_there
 from collegium.cli.console import out
 from collegium.cli.options import PATH_OPTION
 from collegium.cli.outputs import refuse_taken, write_named
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
-    from collegium.study.first_steps.prompts import Wanted
-    from collegium.study.first_steps.short_study import ShortStudy
+    from collegium.study.first_steps.look import Files
+    from collegium.study.first_steps.prompts import Answers
 
-_FILES, _COLUMNS, _PRIVACY = "Files", "Columns, where guesses are wrong", "Privacy"
+
+def _file(flag: str, meaning: str) -> Any:
+    return typer.Option(flag, help=meaning, rich_help_panel="Files", **PATH_OPTION)
+
+
+def _column(flag: str, meaning: str, metavar: str | None = "COLUMN") -> Any:
+    panel = "Columns, where the inferred ones are wrong"
+    return typer.Option(flag, help=meaning, metavar=metavar, rich_help_panel=panel)
+
+
+def _privacy(flag: str, meaning: str, metavar: str | None = None) -> Any:
+    return typer.Option(flag, help=meaning, metavar=metavar, rich_help_panel="Privacy")
 
 
 def init(
@@ -28,165 +39,63 @@ def init(
     ),
     private: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            help="The private records: a table (.csv, .parquet) or array (.npy, IDX).",
-            rich_help_panel=_FILES,
-            **PATH_OPTION,
-        ),
+        _file("--from", "The private records: a table (.csv, .parquet) or array (.npy, IDX)."),
     ] = None,
     public: Annotated[
-        Path | None,
-        typer.Option(
-            "--public",
-            help="Public records with the same features, labelled or not.",
-            rich_help_panel=_FILES,
-            **PATH_OPTION,
-        ),
+        Path | None, _file("--public", "Public records with the same features, labelled or not.")
     ] = None,
     test: Annotated[
-        Path | None,
-        typer.Option(
-            "--test",
-            help="Labelled public records by which the result is judged.",
-            rich_help_panel=_FILES,
-            **PATH_OPTION,
-        ),
+        Path | None, _file("--test", "Labelled public records by which the result is judged.")
     ] = None,
     labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--labels",
-            help="Labels of the private records, where they are in no column.",
-            rich_help_panel=_FILES,
-            **PATH_OPTION,
-        ),
+        Path | None, _file("--labels", "Labels of the private records, where no column holds them.")
     ] = None,
     public_labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--public-labels",
-            help="Labels of the public records, if known.",
-            rich_help_panel=_FILES,
-            **PATH_OPTION,
-        ),
+        Path | None, _file("--public-labels", "Labels of the public records, if known.")
     ] = None,
     test_labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--test-labels",
-            help="Labels of the test records.",
-            rich_help_panel=_FILES,
-            **PATH_OPTION,
-        ),
+        Path | None, _file("--test-labels", "Labels of the test records.")
     ] = None,
     privacy_file: Annotated[
         Path | None,
-        typer.Option(
-            "--privacy-file",
-            help="CSV with one level per private record, where they are in no column.",
-            rich_help_panel=_FILES,
-            **PATH_OPTION,
+        _file(
+            "--privacy-file", "CSV with one level per private record, where no column holds them."
         ),
     ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target", help="Column to predict.", metavar="COLUMN", rich_help_panel=_COLUMNS
-        ),
-    ] = None,
+    target: Annotated[str | None, _column("--target", "Column to predict.")] = None,
     owner: Annotated[
         str | None,
-        typer.Option(
-            "--owner",
-            help="Column that says whose record it is.",
-            metavar="COLUMN",
-            rich_help_panel=_COLUMNS,
-        ),
+        _column("--owner", "Column that says whose record it is; none: everybody has one."),
     ] = None,
-    no_owner: Annotated[
-        bool,
-        typer.Option(
-            "--no-owner", help="Every record is another person's.", rich_help_panel=_COLUMNS
-        ),
-    ] = False,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            "--exclude",
-            help="Columns that are no features: A,B; may be repeated.",
-            metavar="COLUMN",
-            rich_help_panel=_COLUMNS,
-        ),
+        _column("--exclude", "Columns that are not features: A,B; may be repeated."),
     ] = None,
     classes: Annotated[
         str | None,
-        typer.Option(
+        _column(
             "--classes",
-            help="The public list of classes: no,yes. Default: those of public labels.",
-            metavar="NAME,…",
-            rich_help_panel=_COLUMNS,
+            "The public list of classes: no,yes. Default: those of public labels.",
+            "NAME,…",
         ),
     ] = None,
     separator: Annotated[
-        str | None,
-        typer.Option(
-            "--separator",
-            help="Between the cells of CSV files.",
-            metavar="CHARACTER",
-            rich_help_panel=_COLUMNS,
-        ),
-    ] = None,
-    decimal: Annotated[
-        str | None,
-        typer.Option(
-            "--decimal",
-            help="Before the decimals of numbers in CSV files.",
-            metavar="CHARACTER",
-            rich_help_panel=_COLUMNS,
-        ),
+        str | None, _column("--separator", "Between the cells of CSV files.", "CHARACTER")
     ] = None,
     privacy: Annotated[
-        str | None,
-        typer.Option(
-            "--privacy",
-            help="Column with each record's privacy level.",
-            metavar="COLUMN",
-            rich_help_panel=_PRIVACY,
-        ),
+        str | None, _privacy("--privacy", "Column with each record's privacy level.", "COLUMN")
     ] = None,
     levels: Annotated[
         str | None,
-        typer.Option(
+        _privacy(
             "--levels",
-            help="What each level means, as epsilon: high=1,average=2,low=3.",
-            metavar="NAME=EPSILON,…",
-            rich_help_panel=_PRIVACY,
+            "The epsilon of each level: high=1,average=2,low=3.",
+            "NAME=EPSILON,…",
         ),
     ] = None,
-    numeric_levels: Annotated[
-        bool,
-        typer.Option(
-            "--numeric-levels",
-            help="Epsilon itself stands there, as a number.",
-            rich_help_panel=_PRIVACY,
-        ),
-    ] = False,
-    look_at_levels: Annotated[
-        bool,
-        typer.Option(
-            "--look-at-levels",
-            help="Read the names of the levels from the private file.",
-            rich_help_panel=_PRIVACY,
-        ),
-    ] = False,
     delta: Annotated[
         float | None,
-        typer.Option(
-            "--delta",
-            help="Well below 1 / number of people. Default: 1e-5.",
-            rich_help_panel=_PRIVACY,
-        ),
+        _privacy("--delta", "Well below 1 / number of people. Default: 1e-5."),
     ] = None,
     all_keys: Annotated[
         bool, typer.Option("--all-keys", help="Write a commented example of every key instead.")
@@ -199,116 +108,64 @@ def init(
         ),
     ] = False,
 ) -> None:
-    """Begin a study: look at public records, ask what only you know, and write its file in ten lines.
+    """Begin a study: infer what the files show, ask for what only you know, and write its file in ten lines.
 
-    Of the private file only the header is read. What is guessed is said, and may be said otherwise.
+    Of the private file only the header is read. What was inferred is shown, and options overrule it.
 
-    Without --from, a template is written.
+    Without --from, a template is written. Afterwards, `collegium plan` checks the study.
 
     Example: collegium init --from private.csv --public public.csv --levels high=1,average=2,low=3
 
     Example: collegium init study.toml --all-keys --schema
     """
-    files = {
-        "--public": public, "--test": test, "--labels": labels, "--public-labels": public_labels,
-        "--test-labels": test_labels, "--privacy-file": privacy_file,
-    }  # fmt: skip
-    said = {
-        "--target": target, "--owner": owner, "--no-owner": no_owner, "--exclude": exclude,
-        "--classes": classes, "--separator": separator, "--decimal": decimal, "--privacy": privacy,
-        "--levels": levels, "--numeric-levels": numeric_levels, "--look-at-levels": look_at_levels,
-        "--delta": delta,
-    }  # fmt: skip
-    if all_keys and private is not None:
-        raise InputError(
-            "--all-keys writes an example and looks at no file: leave one of the two out"
-        )
+    from collegium.budgets import DEFAULT_DELTA
+    from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST, Files
+    from collegium.study.first_steps.prompts import Answers
+
+    given = Answers(
+        target=target,
+        owner=owner,
+        column=privacy,
+        levels=levels,
+        delta=DEFAULT_DELTA if delta is None else delta,
+        classes=classes,
+        exclude=tuple(filter(None, map(str.strip, ",".join(exclude or ()).split(",")))),
+    )
+    beside = {PRIVATE: labels, PUBLIC: public_labels, TEST: test_labels}
+    found = {role: file for role, file in beside.items() if file is not None}
     if private is None:
-        given = [flag for flag, value in {**files, **said}.items() if value]
-        if given:
+        if given != Answers() or any((public, test, found, privacy_file, separator)):
             raise InputError(
-                f"{given[0]} says something about files, and none is given: add --from FILE"
+                "some options describe private records, but none are given: add --from FILE"
             )
         _write_example(path, all_keys, schema)
         return
+    if all_keys:
+        raise InputError("--all-keys writes an example and reads no file: remove it, or --from")
+    if public is None:
+        raise InputError(
+            "--public FILE is missing: public records with the same features, with labels or without"
+        )
     refuse_taken(path)
-    wanted = _wanted(said)
-    talk = Terminal() if somebody_is_there() else Options()
-    study = _begun(private, files, wanted, separator, path, talk)
+    files = Files(private, public, test, found, privacy_file, separator)
+    _write_study(path, files, given, schema)
+
+
+def _write_study(path: Path, files: Files, given: Answers, schema: bool) -> None:
+    from collegium.study.first_steps.arrays import study_of_arrays
+    from collegium.study.first_steps.look import first_look
+    from collegium.study.first_steps.prompts import Draft
+    from collegium.study.first_steps.tables import study_of_tables
+
+    prompts = Terminal() if somebody_is_there() else Unattended()
+    draft = Draft(first_look(files), given, prompts, path.parent)
+    study = study_of_tables(draft) if draft.files.is_table else study_of_arrays(draft)
     text = study.as_toml(_schema_of(path).name if schema else None)
     write_named(path, text.encode())
     if schema:
         _write_schema(_schema_of(path))
-    talk.done()
-    _next_steps(path, f"wrote {path}; then")
-
-
-def _wanted(said: dict[str, Any]) -> Wanted:
-    from collegium.budgets import DEFAULT_DELTA
-    from collegium.study.first_steps.prompts import NOBODY, NUMBERS, Wanted
-
-    for one, other in (("--owner", "--no-owner"), ("--levels", "--numeric-levels")):
-        if said[one] and said[other]:
-            raise InputError(f"{one} and {other} contradict one another: give one of them")
-    for flag, value in said.items():
-        if isinstance(value, str) and not value.strip() and flag != "--separator":
-            raise InputError(f"{flag} is empty: say something, or leave it out")
-    return Wanted(
-        target=said["--target"],
-        owner=NOBODY if said["--no-owner"] else said["--owner"],
-        column=said["--privacy"],
-        levels=NUMBERS if said["--numeric-levels"] else said["--levels"],
-        may_look=said["--look-at-levels"],
-        delta=DEFAULT_DELTA if said["--delta"] is None else said["--delta"],
-        classes=said["--classes"],
-        exclude=tuple(
-            name.strip()
-            for some in said["--exclude"] or ()
-            for name in some.split(",")
-            if name.strip()
-        ),
-        decimal=said["--decimal"],
-    )
-
-
-def _begun(
-    private: Path,
-    given: dict[str, Path | None],
-    wanted: Wanted,
-    separator: str | None,
-    path: Path,
-    talk: Terminal | Options,
-) -> ShortStudy:
-    from collegium.study.first_steps.arrays import existing, study_of_arrays
-    from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST, Files, first_look
-    from collegium.study.first_steps.prompts import Begun
-    from collegium.study.first_steps.tables import study_of_tables
-
-    public = given["--public"]
-    if not Path(private).exists():
-        raise InputError(
-            f"{str(private)!r} does not exist: check the name of --from and the folder"
-        )
-    if public is None:
-        raise InputError(
-            "--public FILE is missing: public records with the same features, which teachers are asked about "
-            "(they need no labels)"
-        )
-    for flag in ("--labels", "--public-labels", "--test-labels", "--privacy-file"):
-        if given[flag] is not None:
-            existing(str(given[flag]))
-    roles = {PRIVATE: "--labels", PUBLIC: "--public-labels", TEST: "--test-labels"}
-    labels = {role: file for role, flag in roles.items() if (file := given[flag]) is not None}
-    files = Files(private, public, given["--test"], labels, given["--privacy-file"])
-    if TEST in labels and files.test is None:
-        raise InputError("--test-labels are labels of no records: add --test FILE")
-    if wanted.target is not None and PRIVATE in labels:
-        raise InputError("--target names a column and --labels a file of labels: give one of them")
-    if wanted.column is not None and files.levels is not None:
-        raise InputError("--privacy names a column and --privacy-file a file: give one of them")
-    look = first_look(files, separator)
-    begun = Begun(look, wanted, talk, path.parent)
-    return study_of_tables(begun) if look.is_table else study_of_arrays(begun)
+    prompts.finish()
+    _next_steps(path, f"wrote {path}; next:")
 
 
 def _write_example(path: Path, all_keys: bool, schema: bool) -> None:
@@ -327,7 +184,7 @@ def _write_example(path: Path, all_keys: bool, schema: bool) -> None:
     beside = described.name if schema else None
     example = example_config(path.stem, beside) if all_keys else TEMPLATE.as_toml(beside)
     write_named(path, example.encode())
-    _next_steps(path, f"wrote {path}: edit it, then")
+    _next_steps(path, f"wrote {path}: fill it in; next:")
 
 
 def _schema_of(path: Path) -> Path:

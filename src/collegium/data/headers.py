@@ -78,6 +78,8 @@ def header_of(path: str | os.PathLike[str], separator: str | None = None) -> Hea
     ...     header_of(path).columns
     ('age', 'work')
     """
+    if separator is not None and len(separator) != 1:
+        raise refusal(path, f"cannot be split at {separator!r}", "give one character as separator")
     if is_folder(path) or Path(path).name.lower().endswith(".parquet"):
         return _of_parquet(Path(path))
     path = existing_file(path)

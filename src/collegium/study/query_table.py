@@ -72,7 +72,7 @@ def granted_as_said(
     known = None
     if policy is not None:
         known = read_policy(policy).policy
-    elif levels is not None and (meaning := read_levels(levels, None, repr(column))):
+    elif levels is not None and (meaning := read_levels(levels)):
         known = Policy(meaning["levels"], delta)
     if column is None and epsilon is None:
         raise InputError(

@@ -1,5 +1,6 @@
-"""The first steps of a study: files are looked at, the rest is guessed or asked, and a short file written.
+"""The first steps of a study: roles of files and columns are inferred, the rest is asked.
 
-Of the private records only the header is read, unless the names of levels are asked for. Everything that is
-guessed is said, with what it was guessed from, and can be said otherwise.
+Of the private records only the header is read. Everything inferred is shown with its source, and an option
+overrules it. What the file says is checked by the readers of every study: its keys here, its records by
+``collegium plan``.
 """

@@ -4,126 +4,80 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from collegium.data.headers import header_of
 from collegium.errors import InputError
 from collegium.study.first_steps import inference
-from collegium.study.first_steps.classes import (
-    kind_in,
-    labels_in,
-    list_of_classes,
-    one_column,
-    refuse_more_columns,
-)
-from collegium.study.first_steps.levels import ask_without_names, what_levels_mean
+from collegium.study.first_steps.classes import ask_classes, kind_of_labels
+from collegium.study.first_steps.levels import ask_levels
 from collegium.study.first_steps.look import PRIVATE, PUBLIC
-from collegium.study.first_steps.prompts import NOBODY, Begun, Question
+from collegium.study.first_steps.prompts import NOBODY, Draft, Question
 from collegium.study.first_steps.short_study import ShortStudy
 
 
-def study_of_arrays(begun: Begun) -> ShortStudy:
+def study_of_arrays(draft: Draft) -> ShortStudy:
     """Draft a study whose records are arrays."""
-    _tell_of_shapes(begun)
-    _refuse_columns(begun)
-    labels = _labels(begun)
-    file = _file_of_levels(begun)
-    levels = None
-    if file is not None:
-        levels = what_levels_mean(begun, file.name, file, lambda: one_column(file))
-    elif begun.wanted.levels is None:
-        ask_without_names(begun, "the file of privacy levels", "it")
-    begun.talk.settle()
-    assert levels is not None and file is not None
-    known = [(path.name, labels_in(path)) for role, path in labels.items() if role != PRIVATE]
-    classes, remarks = list_of_classes(begun, known, kind_in(labels[PRIVATE]))
-    data: dict[str, object] = {}
-    for role, path in begun.paths().items():
-        data[role] = path
-        if role in labels:
-            data[f"{role}_labels"] = begun.written(labels[role])
-    privacy = {"file": begun.written(file), **levels, "delta": begun.wanted.delta}
-    return ShortStudy(f"Study of {begun.name(PRIVATE)}", {**data, **classes}, privacy, remarks)
-
-
-def _tell_of_shapes(begun: Begun) -> None:
-    shape = begun.look.headers[PRIVATE].shape
-    sizes = " × ".join(map(str, shape))
-    n_private, n_public = (begun.look.headers[role].n_records for role in (PRIVATE, PUBLIC))
-    begun.talk.tell(
-        f"{f'images of {sizes}' if len(shape) > 1 else f'rows of {sizes} numbers'}: {n_private:,} in "
-        f"{begun.name(PRIVATE)}, {n_public:,} in {begun.name(PUBLIC)}; every private record "
-        "counts as another person's"
+    files, given = draft.files, draft.given
+    private = files.private.name
+    if given.target or given.column or given.exclude or given.owner not in (None, NOBODY):
+        raise InputError(
+            f"{private} is an array without column names: give its labels with --labels and its privacy "
+            "levels with --privacy-file; owners need a table"
+        )
+    header = files.headers[PRIVATE]
+    sizes = " × ".join(map(str, header.shape))
+    records = f"images of {sizes}" if len(header.shape) > 1 else f"rows of {sizes} numbers"
+    draft.prompts.tell(
+        f"{records}: {header.n_records:,} in {private}; each counts as a different person's"
     )
+    labels = _labels(draft)
+    levels_file = _file_of_levels(draft)
+    levels = ask_levels(draft, None if levels_file is None else levels_file.name)
+    draft.prompts.require_answers()
+    assert levels is not None and levels_file is not None
+    labelled = [path.name for role, path in labels.items() if role != PRIVATE]
+    classes, remarks = ask_classes(draft, labelled, kind_of_labels(labels[PRIVATE]))
+    data: dict[str, object] = {}
+    for role, path in files.records.items():
+        data[role] = draft.relative(path)
+        if role in labels:
+            data[f"{role}_labels"] = draft.relative(labels[role])
+    privacy = {"file": draft.relative(levels_file), **levels, "delta": given.delta}
+    return ShortStudy(f"Study of {private}", {**data, **classes}, privacy, remarks)
 
 
-def _refuse_columns(begun: Begun) -> None:
-    wanted = begun.wanted
-    for flag, given in {
-        "--target": wanted.target,
-        "--privacy": wanted.column,
-        "--owner": None if wanted.owner == NOBODY else wanted.owner,
-        "--exclude": wanted.exclude or None,
-    }.items():
-        if given is not None:
-            raise InputError(
-                f"{flag} names a column, but {begun.name(PRIVATE)} is an array without column names: give "
-                "labels with --labels, privacy levels with --privacy-file; owners need a table"
-            )
-
-
-def _labels(begun: Begun) -> dict[str, Path]:
+def _labels(draft: Draft) -> dict[str, Path]:
     """Find the labels of each role's records; those of public records need not be known."""
-    found = dict(begun.files.labels)
-    for role, path in begun.files.records():
+    found = dict(draft.files.labels)
+    for role, path in draft.files.records.items():
         beside = inference.labels_beside(path)
         if role not in found and beside is not None:
-            begun.talk.tell(f"data.{role}_labels: {beside.name}, beside {path.name}")
+            draft.prompts.tell(f"data.{role}_labels: {beside.name}, beside {path.name}")
             found[role] = beside
         if role not in found and role != PUBLIC:
             flag = "--labels" if role == PRIVATE else f"--{role}-labels"
-            answer: Path | None = begun.talk.ask(
-                Question(
-                    f"Which file holds the labels of {path.name}?",
-                    f"{flag} FILE (the labels of {path.name})",
-                    existing,
-                )
-            )
+            answer = _ask_file(draft, f"the labels of {path.name}", flag)
             if answer is not None:
                 found[role] = answer
-        if role in found:
-            _check_length(begun, role, found[role])
     return found
 
 
-def _check_length(begun: Begun, role: str, path: Path) -> None:
-    refuse_more_columns(path)
-    n_labels, n_records = header_of(path).n_records, begun.look.headers[role].n_records
-    if n_labels not in (None, n_records):
-        raise InputError(
-            f"{path.name} holds {n_labels:,} labels, but {begun.name(role)} {n_records:,} records: give one "
-            "label per record"
-        )
-
-
-def _file_of_levels(begun: Begun) -> Path | None:
-    if begun.files.levels is not None:
-        return begun.files.levels
-    beside = inference.levels_beside(begun.files.private)
+def _file_of_levels(draft: Draft) -> Path | None:
+    private = draft.files.private
+    if draft.files.levels is not None:
+        return draft.files.levels
+    beside = inference.levels_beside(private)
     if beside is not None:
-        begun.talk.tell(f"privacy.file: {beside.name}, beside {begun.name(PRIVATE)}")
+        draft.prompts.tell(f"privacy.file: {beside.name}, beside {private.name}")
         return beside
-    answer: Path | None = begun.talk.ask(
-        Question(
-            f"Which CSV file holds the privacy level of each record of {begun.name(PRIVATE)}, one a line "
-            "below a header?",
-            "--privacy-file FILE (a CSV with the privacy level of each private record, below a header)",
-            existing,
-        )
-    )
-    return answer
+    what = f"the privacy level of each record of {private.name}, one per line below a header"
+    return _ask_file(draft, what, "--privacy-file")
 
 
-def existing(text: str) -> Path:
-    """Read the name of a file that is there."""
+def _ask_file(draft: Draft, what: str, option: str) -> Path | None:
+    question = Question(f"Which file holds {what}?", f"{option} FILE ({what})", _existing)
+    return draft.prompts.ask(question)
+
+
+def _existing(text: str) -> Path:
     path = Path(text)
     if not path.is_file():
         raise InputError(f"there is no file {text}: check the name and the folder")

@@ -1,4 +1,4 @@
-"""What names of columns, and public values, suggest about a study. Each is said."""
+"""What names of columns and files, and public values, suggest about a study."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from collegium.data.column_types import TEXT, kind_of, mostly_different, numbers_of
 from collegium.data.people import may_be_a_person
@@ -22,7 +23,8 @@ _PEOPLE = re.compile(
     rf"({_PERSON.pattern})s?|name|(.+_)?(id|ids|uid|uuid|guid|nbr|nr|no|number|key|ssn|mrn|email)"
     r"|(.+)?(nummer|nr)"
 )
-_MOST_CLASSES = 50
+MOST_CLASSES = 50
+"""More different values are hardly classes."""
 _LEAST_PEOPLE = 30
 _GAPS = frozenset(
     ("?", "-", "--", ".", "*", "na", "n/a", "#n/a", "nan", "none", "null", "missing", "unknown")
@@ -44,7 +46,7 @@ def level_columns(columns: Sequence[str]) -> list[str]:
 def may_hold_classes(column: pd.Series) -> bool:
     """Tell whether public values may be classes: they repeat, and there are not too many of them."""
     different = int(column.nunique())
-    return 1 < different <= _MOST_CLASSES and 2 * different <= len(column)
+    return 1 < different <= MOST_CLASSES and 2 * different <= len(column)
 
 
 def holds_epsilon(column: str) -> bool:
@@ -90,36 +92,29 @@ def owner_columns(
     )
 
 
-def repeating_names(columns: Sequence[str], public: pd.DataFrame) -> list[str]:
-    """Name the columns whose public values repeat as those of people's names do, whatever they are called."""
-    return [name for name in columns if may_be_a_person(public[name])]
-
-
 def identifiers(columns: Sequence[str], public: pd.DataFrame) -> list[str]:
     """Name the columns that are called as people or records are numbered, and have many public values."""
     return [name for name in columns if names_people(name) and _has_many_values(public[name])]
 
 
-def all_different(columns: Sequence[str], public: pd.DataFrame, decimal: str) -> list[str]:
+def all_different(columns: Sequence[str], public: pd.DataFrame) -> list[str]:
     """Name the columns of text that hardly repeats in public records: names, dates, remarks."""
-    found = []
-    for name in columns:
-        given = public[name].dropna()
-        if kind_of(given.dtype) == TEXT and mostly_different(given):
-            numbers = np.isfinite(numbers_of(given, decimal))
-            if numbers.mean() <= 0.5:
-                found.append(name)
-    return found
+
+    def differs(cells: pd.Series) -> bool:
+        is_text = kind_of(cells.dtype) == TEXT and mostly_different(cells)
+        return is_text and bool(_are_numbers(cells).mean() <= 0.5)
+
+    return [name for name in columns if differs(public[name].dropna())]
 
 
-def numbers_with_gaps(public: pd.DataFrame, decimal: str) -> dict[str, str]:
+def numbers_with_gaps(columns: Sequence[str], public: pd.DataFrame) -> dict[str, str]:
     """Find columns of text that are numbers but for a mark of what is missing, and that mark."""
     found = {}
-    for name in public:
+    for name in columns:
         given = public[name].dropna()
         if kind_of(given.dtype) != TEXT or not len(given):
             continue
-        are = np.isfinite(numbers_of(given, decimal))
+        are = _are_numbers(given)
         others = set(given[~are].astype(str))
         if are.mean() > 0.5 and others and all(cell.strip().lower() in _GAPS for cell in others):
             found[name] = min(others)
@@ -153,6 +148,16 @@ def levels_beside(records: Path) -> Path | None:
         for name in (f"{stem}-privacy", f"{stem}_privacy", "privacy")
     )
     return next((path for path in found if path.is_file()), None)
+
+
+def is_unnamed(column: str) -> bool:
+    """Tell whether a reader of tables made the name of a column whose header is blank."""
+    return column.startswith("Unnamed: ") and column.removeprefix("Unnamed: ").isdecimal()
+
+
+def _are_numbers(cells: pd.Series) -> NDArray[np.bool_]:
+    """Mark the cells that are numbers, with decimals behind a point or a comma."""
+    return np.isfinite(numbers_of(cells)) | np.isfinite(numbers_of(cells, ","))
 
 
 def _has_many_values(column: pd.Series) -> bool:

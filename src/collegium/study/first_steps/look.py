@@ -1,15 +1,13 @@
-"""What the files of a study that is to be begun show: all of the public ones, of the private one its header.
+"""The files of a draft: their headers, and of public records the values.
 
-Refused is what no answer could mend: files without common columns, records without names of columns, images
-of another size.
+Refused is only what must not be looked at, or what would mislead every inference; all else that may be wrong
+with files is for the readers of a study to say.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,20 +15,19 @@ import pandas as pd
 
 from collegium.checks import listed
 from collegium.data.datasets import read_any
-from collegium.data.datasets.raw import open_raw
-from collegium.data.datasets.table_files import is_csv
 from collegium.data.headers import Header, header_of
 from collegium.errors import InputError
 
 PRIVATE, PUBLIC, TEST = "private", "public", "test"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Files:
     """Files of a study.
 
     ``labels``: of arrays and tables without such a column, by role.
     ``levels``: with one privacy level per private record, where it is in no column.
+    ``separator``: of all CSV files, where the names of their columns alone do not tell.
     """
 
     private: Path
@@ -38,153 +35,91 @@ class Files:
     test: Path | None = None
     labels: Mapping[str, Path] = field(default_factory=dict)
     levels: Path | None = None
+    separator: str | None = None
 
-    def records(self) -> Iterator[tuple[str, Path]]:
-        """List the files of records, by role."""
-        for role, path in ((PRIVATE, self.private), (PUBLIC, self.public), (TEST, self.test)):
-            if path is not None:
-                yield role, path
+    @cached_property
+    def records(self) -> dict[str, Path]:
+        """The files of records, by role."""
+        files = {PRIVATE: self.private, PUBLIC: self.public, TEST: self.test}
+        return {role: path for role, path in files.items() if path is not None}
 
-    def name(self, role: str) -> str:
-        """Call the file of a role as its folder does."""
-        return dict(self.records())[role].name
-
-
-@dataclass(frozen=True, eq=False)
-class FirstLook:
-    """What files show.
-
-    ``headers``: by role.
-    ``separator``: of all CSV files, where the names of their columns alone do not tell.
-    """
-
-    files: Files
-    headers: Mapping[str, Header]
-    separator: str | None
+    @cached_property
+    def headers(self) -> dict[str, Header]:
+        """The headers of the files of records, by role."""
+        return {role: header_of(path, self.separator) for role, path in self.records.items()}
 
     @property
     def is_table(self) -> bool:
-        """Whether records are rows of tables, rather than arrays."""
+        """Whether private records are rows of a table, rather than arrays."""
         return self.headers[PRIVATE].is_table
 
     def columns(self, role: str) -> tuple[str, ...]:
-        """Name a table's columns; none where there is no such file."""
+        """Name a table's columns; none where there is no such table."""
         return (self.headers[role].columns or ()) if role in self.headers else ()
 
-    @property
+    @cached_property
     def common(self) -> list[str]:
         """Columns of the private records that the public ones have, too."""
         return [name for name in self.columns(PRIVATE) if name in self.columns(PUBLIC)]
 
-    @property
+    @cached_property
     def private_only(self) -> list[str]:
         """Columns of the private records that the public ones lack."""
-        return [name for name in self.columns(PRIVATE) if name not in self.columns(PUBLIC)]
+        return unlike(self.columns(PRIVATE), self.columns(PUBLIC))
 
     @cached_property
-    def public(self) -> pd.DataFrame:
-        """The public table; cells of a CSV file are the characters that stand there."""
-        return self.table(PUBLIC)
-
-    def table(self, role: str) -> pd.DataFrame:
-        """Read a table of public records."""
-        table = read_any(dict(self.files.records())[role], separator=self.separator, as_text=True)
-        assert isinstance(table, pd.DataFrame) and role != PRIVATE
-        if not len(table):
-            raise InputError(
-                f"{self.files.name(role)} names columns and has no record: add records"
-            )
+    def public_table(self) -> pd.DataFrame:
+        """The public records; cells of a CSV file are the characters that stand there."""
+        table = read_any(self.public, separator=self.separator, as_text=True)
+        assert isinstance(table, pd.DataFrame)
         return table
 
-    def has_characters(self, role: str) -> bool:
-        """Whether cells are the characters of a file."""
-        return is_csv(dict(self.files.records())[role])
 
-
-def first_look(files: Files, separator: str | None = None) -> FirstLook:
-    """Look at the files of a study, and at nothing of the private ones but their headers.
-
-    ``separator``: of all CSV files; default: what they show.
-    """
-    if separator is not None and len(separator) != 1:
-        raise InputError(f"--separator must be one character, got {separator!r}")
-    headers = {role: header_of(path, separator) for role, path in files.records()}
-    for role, path in files.records():
+def first_look(files: Files) -> Files:
+    """Look at the headers of a study's files; find the separator if they leave it open."""
+    for role, path in files.records.items():
         if role != PRIVATE and path.resolve() == files.private.resolve():
             raise InputError(
                 f"{path} was given as private and as {role}: what is private must not be given as {role}, "
                 "where no budget protects it"
             )
-    if separator is None:
-        separator = _separator(files, headers)
-        if separator is not None:
-            headers = {role: header_of(path, separator) for role, path in files.records()}
-    for role, header in headers.items():
-        if header.is_table != headers[PRIVATE].is_table:
-            kinds = {True: "a table with named columns", False: "an array without column names"}
+    unclear = [role for role, header in files.headers.items() if len(header.marks) > 1]
+    if unclear and files.separator is None:
+        marks = files.headers[PUBLIC].marks
+        fitting = marks if len(marks) == 1 else tuple(_fitting(files.public, marks))
+        if len(fitting) != 1:
             raise InputError(
-                f"{files.name(role)} is {kinds[header.is_table]}, {files.name(PRIVATE)} is "
-                f"{kinds[headers[PRIVATE].is_table]}: give all records in the same form"
+                f"it is unclear what separates the columns of {files.records[unclear[0]].name}: name the "
+                "character, for instance --separator ';'"
             )
-    look = FirstLook(files, headers, separator)
-    _check_columns(look) if look.is_table else _check_shapes(look)
-    return look
-
-
-def _separator(files: Files, headers: Mapping[str, Header]) -> str | None:
-    """Find the separator where the header of some CSV file could be split at several characters."""
-    unclear = [role for role, header in headers.items() if len(header.marks) > 1]
-    if not unclear:
-        return None
-    public = headers[PUBLIC].marks
-    fits = [mark for mark in public if len(public) == 1 or _is_rectangular(files.public, mark)]
-    if len(fits) != 1:
-        role = PUBLIC if PUBLIC in unclear else unclear[0]
+        files = replace(files, separator=fitting[0])
+    for role, path in files.records.items():
+        if _is_a_record(files.columns(role)):
+            raise InputError(
+                f"the first line of {path.name} seems to be a record: let it name the columns"
+            )
+    if files.is_table and not files.common:
         raise InputError(
-            f"the columns of {files.name(role)} may be separated by any of "
-            f"{' '.join(map(repr, headers[role].marks))}: say which, for instance --separator ';'"
+            f"{files.private.name} and {files.public.name} have no column in common: both need the same "
+            f"features, and the same names in their first lines; {files.public.name} has "
+            f"{listed(files.columns(PUBLIC), 8) or 'no names'}"
         )
-    return fits[0]
+    return files
 
 
-def _is_rectangular(path: Path, mark: str) -> bool:
-    with open_raw(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+def unlike(names: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Name the columns that are not among others, whatever their capitals."""
+    known = {other.strip().casefold() for other in others}
+    return [name for name in names if name.strip().casefold() not in known]
+
+
+def _fitting(path: Path, marks: tuple[str, ...]) -> Iterator[str]:
+    for mark in marks:
         try:
-            widths = {len(row) for row in csv.reader(text, delimiter=mark) if row}
-        except (csv.Error, UnicodeDecodeError):
-            return False
-    return len(widths) == 1
-
-
-def _check_columns(look: FirstLook) -> None:
-    files = look.files
-    for role, header in look.headers.items():
-        if _is_a_record(header.columns or ()):
-            raise InputError(
-                f"the first line of {files.name(role)} seems to be a record: let it name the columns"
-            )
-    if not look.common:
-        raise InputError(
-            f"{files.name(PRIVATE)} and {files.name(PUBLIC)} have no column in common: both need the same "
-            f"features, and the same names in their first lines; {files.name(PUBLIC)} has "
-            f"{listed(look.columns(PUBLIC), 8)}"
-        )
-    for role in (PUBLIC, TEST):
-        folded = {_folded(name): name for name in look.columns(role)}
-        for name in look.columns(PRIVATE):
-            other = folded.get(_folded(name))
-            if other is None:
-                continue
-            if name not in look.columns(role) and other not in look.columns(PRIVATE):
-                raise InputError(
-                    f"a column is called {name!r} in {files.name(PRIVATE)} and {other!r} in "
-                    f"{files.name(role)}: give it one name in both"
-                )
-
-
-def _folded(name: str) -> str:
-    return name.strip().casefold()
+            read_any(path, separator=mark, as_text=True)
+        except InputError:
+            continue
+        yield mark
 
 
 def _is_a_record(columns: tuple[str, ...]) -> bool:
@@ -203,18 +138,3 @@ def _is_number(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _check_shapes(look: FirstLook) -> None:
-    private = look.headers[PRIVATE]
-    for role, header in look.headers.items():
-        if header.shape != private.shape:
-            raise InputError(
-                f"a record has shape {header.shape} in {look.files.name(role)}, and {private.shape} in "
-                f"{look.files.name(PRIVATE)}: both need the same features"
-            )
-    if not private.shape:
-        raise InputError(
-            f"{look.files.name(PRIVATE)} holds one number for each record: give records here, and their "
-            "labels with --labels"
-        )

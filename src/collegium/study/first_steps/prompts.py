@@ -1,4 +1,4 @@
-"""What a user said already, is told and is asked; and the study that is being begun."""
+"""What a user has answered already, what is asked, and the draft that the answers complete."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 from collegium.budgets import DEFAULT_DELTA
-from collegium.study.first_steps.look import Files, FirstLook
+from collegium.study.first_steps.look import Files
 
-NUMBERS, LOOK, NOBODY = "numbers", "look", "none"
-"""Answers: ε itself stands there; read the names of the levels; every record is another person's."""
+NOBODY = "none"
+"""The answer that every record belongs to a different person."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What the user said already; None: nothing.
+class Answers:
+    """What options have answered already; None: nothing.
 
-    ``owner``: a column; :data:`NOBODY`: every record is another person's.
+    ``owner``: a column, or :data:`NOBODY`.
     ``column``: of the privacy levels.
-    ``levels``: "high=1,low=3"; :data:`NUMBERS`: ε itself stands there.
-    ``may_look``: whether the names of the levels may be read.
+    ``levels``: as :func:`~collegium.study.first_steps.levels.read_levels` takes them.
     ``classes``: "no,yes".
     """
 
@@ -30,70 +29,58 @@ class Wanted:
     owner: str | None = None
     column: str | None = None
     levels: str | None = None
-    may_look: bool = False
     delta: float = DEFAULT_DELTA
     classes: str | None = None
     exclude: tuple[str, ...] = ()
-    decimal: str | None = None
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Generic[T]):
     """What only the user knows.
 
     ``text``: as a terminal asks it.
-    ``flag``: how to say it without a terminal, and what it is.
+    ``option``: which option answers it, and what it means.
     ``read``: what an answer means; raises InputError where it means nothing.
-    ``proposal``: the answer of who just presses Enter.
+    ``proposal``: the answer that pressing Enter gives.
     ``is_needed``: whether there can be no study without an answer.
     """
 
     text: str
-    flag: str
-    read: Callable[[str], Any]
+    option: str
+    read: Callable[[str], T]
     proposal: str | None = None
     is_needed: bool = True
 
 
-class Talk(Protocol):
+class Prompts(Protocol):
     """How the user is told, and asked."""
 
     def tell(self, sentence: str) -> None:
-        """Say what was guessed, and from what."""
+        """Show what was inferred, and from what."""
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[T]) -> T | None:
         """Return what the question's ``read`` makes of the answer; None if there is nobody to ask."""
 
-    def settle(self) -> None:
-        """Refuse to go on, with InputError, if something that is needed was not answered."""
+    def require_answers(self) -> None:
+        """Raise InputError if a question that needs an answer has none."""
 
 
 @dataclass(frozen=True, eq=False)
-class Begun:
-    """A study that is being begun.
+class Draft:
+    """A study in the making.
 
     ``folder``: where its file will be; paths in it are relative to that.
     """
 
-    look: FirstLook
-    wanted: Wanted
-    talk: Talk
+    files: Files
+    given: Answers
+    prompts: Prompts
     folder: Path
 
-    @property
-    def files(self) -> Files:
-        """The files of its records."""
-        return self.look.files
-
-    def name(self, role: str) -> str:
-        """Call the file of a role as its folder does."""
-        return self.files.name(role)
-
-    def paths(self) -> dict[str, str]:
-        """Write the files of records, by role."""
-        return {role: self.written(path) for role, path in self.files.records()}
-
-    def written(self, path: Path) -> str:
+    def relative(self, path: Path) -> str:
         """Write a path relative to the study's folder, unless it was given in full and lies elsewhere."""
         folder, place = self.folder.resolve(), path.resolve()
         if path.is_absolute() and not place.is_relative_to(folder):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from collegium.study.sections import Data, Privacy, Study
+from collegium.study.config import config_from
 from collegium.toml_files import toml_text
 
-CLASSES_LEFT_OUT = (
-    '# classes = ["no", "yes"]  # left out: read off private labels, which no guarantee covers'
-)
 _MEANINGS = {
     "data.public": "the same features of others, whom nothing protects",
     "data.target": "what is predicted",
@@ -37,9 +35,8 @@ class ShortStudy:
     remarks: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        Study(name=self.title)
-        Data(**self.data)
-        Privacy(**self.privacy)
+        keys = {"study": {"name": self.title}, "data": self.data, "privacy": self.privacy}
+        config_from(keys, Path())
 
     def as_toml(self, schema: str | None = None) -> str:
         """Write the file.
