@@ -174,13 +174,6 @@ def test_poisson_steps_that_come_back_from_dp_accounting_are_fitted_as_a_whole()
     assert twice.bound(0, 1e-6).mu == PoissonGaussian([0.1], [5.0], steps=20).bound(0, 1e-6).mu
 
 
-def test_old_sentences_say_whom_they_are_about():
-    for neighbours in Neighbours:
-        assert Neighbours.from_words(neighbours.in_words) is neighbours
-    proviso = "all records of one owner are added, removed or replaced, provided that all is well"
-    assert Neighbours.from_words(proviso) is Neighbours.ANY_CHANGE
-
-
 # -------------------------------------------------------------------------------- there and back
 
 

@@ -16,7 +16,6 @@ import zipfile
 from functools import partial
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -243,19 +242,6 @@ def test_a_student_is_asked_only_as_it_was_released(tmp_path):
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"digests\.json is damaged"):
         load_student(tmp_path)
-
-
-def test_a_student_of_an_earlier_version_is_never_unpickled(study, collegium):
-    release = study / "study/release"
-    now = (release / "student.skops").read_bytes()
-    (release / "student.skops").unlink()
-    joblib.dump(Poison(study / "mark"), release / "student.joblib")
-    code, _, said = collegium("predict", release, study / "test.csv")
-    assert code == 2 and "run the study again" in said
-    assert collegium("run", study / "study.toml")[0] == 0
-    assert not (study / "mark").exists()
-    assert not (release / "student.joblib").exists()
-    assert (release / "student.skops").read_bytes() == now  # made again of what was released
 
 
 def test_no_pickle_is_opened_when_a_student_is_asked_and_nothing_heavy_is_imported(study):

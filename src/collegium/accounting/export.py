@@ -287,10 +287,7 @@ def from_json(content: Mapping[str, Any]) -> dict[str, list[Use]]:
     try:
         if content["format"] != 1:
             raise InputError(f"unknown format {content['format']!r} of a composition: expected 1")
-        told = content.get("neighbours")
-        neighbours = (
-            Neighbours.from_words(content["adjacency"]) if told is None else Neighbours(told)
-        )
+        neighbours = Neighbours(content["neighbours"])
         return {
             group: [Use.from_json(use, neighbours) for use in uses]
             for group, uses in content["groups"].items()
