@@ -344,18 +344,6 @@ def test_equal_students_of_different_processes_are_equal_bytes(capsys):
     assert there.stdout == capsys.readouterr().out
 
 
-def test_a_student_survives_that_its_classes_move(tmp_path):
-    student = build_model("student.model", "evidence-regression", {}).fit(*records())
-    with zipfile.ZipFile(io.BytesIO(student_bytes(student, {}))) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    old = parts["schema.json"].replace(b"collegium.pate.students", b"collegium.students")
-    old = old.replace(b'"_Columns"', b'"_View"')  # and was called otherwise
-    assert old != parts["schema.json"]
-    (tmp_path / "student.skops").write_bytes(zipped({**parts, "schema.json": old}))
-    X, _ = records()
-    assert np.array_equal(load_student(tmp_path).predict(X), student.predict(X))
-
-
 # --- trees that point outside -----------------------------------------------------------------------------
 
 

@@ -338,7 +338,7 @@ def test_the_student_is_frozen_while_it_steers(folder, active, tmp_path):
     other = config_of(
         folder, aggregation={"query_order": "active"}, student={"preprocessing": "pca"}
     )
-    with pytest.raises(StudyMismatchError, match=r"student\.preprocessing was not set, now 'pca'"):
+    with pytest.raises(StudyMismatchError, match=r"student\.preprocessing was 'same', now 'pca'"):
         shutil.copytree(result.folder.path, tmp_path / "going")
         not_ended_yet(tmp_path / "going")
         run_study(other, tmp_path / "going")

@@ -79,10 +79,6 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         some. Default: as many as there is signal for, at most those that it makes.
     momentum : float
         Share of a step that the next one repeats.
-    schedule : {"constant", "linear", "cosine"}
-        How the size of the steps goes on: as it is, or down to nothing.
-    averaging : float
-        Over which last share of the steps the model is averaged.
     neighbours : {"blanked", "replaced"}, optional
         Whom the guarantee compares: a person's records are there or blank; or are others, which takes twice
         the noise. Default: as the ledger promises, or else blanked.
@@ -176,8 +172,6 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
-        schedule: str = _DEFAULT.schedule,
-        averaging: float = _DEFAULT.averaging,
         neighbours: str | None = _DEFAULT.neighbours,
         accountant: str = _DEFAULT.accountant,
         delta: float = DEFAULT_DELTA,
@@ -198,8 +192,6 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
-        self.schedule = schedule
-        self.averaging = averaging
         self.neighbours = neighbours
         self.accountant = accountant
         self.delta = delta

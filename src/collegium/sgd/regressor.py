@@ -44,7 +44,7 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         and largest of ``y_public``. Never take them from private records.
     sampling, steps, filter, rate, clip_norm, bound, learning_rate, components, momentum
         As of :class:`~collegium.DPSGDClassifier`.
-    schedule, averaging, neighbours, accountant, delta, preprocessing, noise_seed, random_state
+    neighbours, accountant, delta, preprocessing, noise_seed, random_state
         As of :class:`~collegium.DPSGDClassifier`.
     n_jobs, verbose
         As of :class:`~collegium.DPSGDClassifier`.
@@ -88,8 +88,6 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
-        schedule: str = _DEFAULT.schedule,
-        averaging: float = _DEFAULT.averaging,
         neighbours: str | None = _DEFAULT.neighbours,
         accountant: str = _DEFAULT.accountant,
         delta: float = DEFAULT_DELTA,
@@ -109,8 +107,6 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
-        self.schedule = schedule
-        self.averaging = averaging
         self.neighbours = neighbours
         self.accountant = accountant
         self.delta = delta

@@ -332,7 +332,7 @@ class DescentRun:
 
     def model(self, learnt: Learnt) -> Any:
         """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""
-        return linear_model(learnt.state.model, self.records.classes, self.recipe.bounds)
+        return linear_model(learnt.state.parameters, self.records.classes, self.recipe.bounds)
 
 
 def _is_exact(preprocessing: Any) -> bool:

@@ -81,14 +81,6 @@ class Descent(Settings):
         example="200",
     )
     momentum: float = setting(0.9, "Share of a step that the next one repeats.", least=0, below=1)
-    schedule: str = setting(
-        "constant",
-        "How the size of the steps goes on: constant, or down to nothing on a line or half a cosine.",
-        choices=("constant", "linear", "cosine"),
-    )
-    averaging: float = setting(
-        0.0, "Over which last share of the steps the model is averaged.", least=0, most=1
-    )
     neighbours: str | None = setting(
         None,
         "Whom the guarantee compares. blanked: all records of a person are there or blank. replaced: or "

@@ -27,7 +27,6 @@ def descent_report(
     learning = {
         "Learning rate": run.learning_rate,
         "Momentum": descent.momentum,
-        "Averaged over the last share of the steps": descent.averaging,
     }
     return DescentReport(
         title=config.title(),

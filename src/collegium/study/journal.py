@@ -46,7 +46,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LINE_BYTES = 8192  # around the outcomes of a block, in two lines of the file
 _OUTCOME_BYTES, _VALUE_BYTES = 128, 24  # at most
 _HEAD = 64  # hexadecimal digits
-_START = "0" * _HEAD
+START = "0" * _HEAD
 """Stands for the head of the line before the first."""
 
 
@@ -76,15 +76,15 @@ class FileJournal:
         self._key = key
         self._room = path.with_name(f".{path.name}.room")
         self.n_values = n_values
-        self.records, self.head = 0, _START
+        self.records, self.head = 0, START
         self.files: dict[str, list[str | None]] = {}
         self._before_files: dict[int, str] = {}  # heads before lines that name a file, by records
-        self._before = 0, _START  # the last line
+        self._before = 0, START  # the last line
         self._newest_file: str | None = None  # the last line's, if it names one
         self._former_file: str | None = None  # the same of the line before
         self._before_newest = (
             0,
-            _START,
+            START,
         )  # before the last lines, as far as they name one and the same file
         self.asked = False
         self.steps = 0
@@ -202,7 +202,7 @@ class FileJournal:
         )
 
     def _append(self, entry: dict[str, Any]) -> None:
-        head, line = _chained(self._key, self.head, entry)
+        head, line = chained(self._key, self.head, entry)
         line = b"\n" * self._unended + line
         create = 0 if self._size else os.O_CREAT
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | create | _AS_IT_IS, 0o600)
@@ -242,7 +242,7 @@ class FileJournal:
         *lines, rest = content.split(b"\n")
         # Only the end of the last line is damaged, or not there: it is whole, and may have been acted upon.
         for last in (rest, rest[:-1]):
-            if self._text_of(last, lines[-1][:_HEAD] if lines else _START.encode()) is not None:
+            if self._text_of(last, lines[-1][:_HEAD] if lines else START.encode()) is not None:
                 lines.append(last)
                 self._unended, rest = True, rest[len(last) :]
                 break
@@ -300,7 +300,7 @@ class FileJournal:
         self._reserved = None
 
 
-def _chained(key: bytes, before: str, entry: Any) -> tuple[str, bytes]:
+def chained(key: bytes, before: str, entry: Any) -> tuple[str, bytes]:
     """Make the line of an entry.
 
     ``before``: head of the line before.
