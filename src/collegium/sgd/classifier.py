@@ -68,9 +68,6 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         Mean probability with which somebody takes part in a step, of ``sample`` and ``scale``.
     clip_norm : float
         Norm to which the gradient of all of a person's records together is clipped.
-    bound : {"weight", "clip"}
-        How people get different says: weights on gradients that are clipped to one norm, or norms of their
-        own. Both cost the same.
     learning_rate : float, optional
         Size of the steps. Default: as large as the noise allows, from public numbers alone. One that is too
         large is warned of, from what was released.
@@ -168,7 +165,6 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         filter: float | None = _DEFAULT.filter,
         rate: float | None = _DEFAULT.rate,
         clip_norm: float = _DEFAULT.clip_norm,
-        bound: str = _DEFAULT.bound,
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
@@ -188,7 +184,6 @@ class DPSGDClassifier(ClassifierFace, DescentFace):
         self.filter = filter
         self.rate = rate
         self.clip_norm = clip_norm
-        self.bound = bound
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum

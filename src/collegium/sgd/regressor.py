@@ -42,7 +42,7 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
     bounds : (float, float), optional
         Public: between which targets lie. Those beyond are cut, and so are predictions. Default: the least
         and largest of ``y_public``. Never take them from private records.
-    sampling, steps, filter, rate, clip_norm, bound, learning_rate, components, momentum
+    sampling, steps, filter, rate, clip_norm, learning_rate, components, momentum
         As of :class:`~collegium.DPSGDClassifier`.
     neighbours, accountant, delta, preprocessing, noise_seed, random_state
         As of :class:`~collegium.DPSGDClassifier`.
@@ -84,7 +84,6 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         filter: float | None = _DEFAULT.filter,
         rate: float | None = _DEFAULT.rate,
         clip_norm: float = _DEFAULT.clip_norm,
-        bound: str = _DEFAULT.bound,
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
@@ -103,7 +102,6 @@ class DPSGDRegressor(RegressorMixin, DescentFace):  # type: ignore[misc]
         self.filter = filter
         self.rate = rate
         self.clip_norm = clip_norm
-        self.bound = bound
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum

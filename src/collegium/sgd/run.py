@@ -61,7 +61,6 @@ def planned(settings: Descent, budgets: Budgets, relation: Neighbours | None = N
         rate=settings.rate,
         neighbours=RELATIONS.get(settings.neighbours or "", relation or Neighbours.ADD_OR_REMOVE),
         accountant=settings.accountant,
-        bound=settings.bound,
     )
     if plan.noise > MAX_NOISE:
         raise InputError(

@@ -59,12 +59,6 @@ class Descent(Settings):
         above=0,
         most=MOST_SIZE,
     )
-    bound: str = setting(
-        "weight",
-        "How people get different says. weight: gradients are clipped to one norm, and weighted. clip: each "
-        "is clipped to a norm of its own. Both cost the same.",
-        choices=("weight", "clip"),
-    )
     learning_rate: float | None = setting(
         None,
         "Size of the steps. Left out: as large as the noise allows, from public numbers alone.",
