@@ -10,6 +10,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from typing import Any
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget
@@ -112,6 +113,13 @@ class Promise:
         """A hundred decisions: 50 that guessing gets right, what the best test gains, and the rest."""
         gain = self.right - 50
         return ["guess"] * 50 + ["gain"] * gain + ["rest"] * (50 - gain)
+
+    def dots(self) -> list[dict[str, Any]]:
+        """Place a mark for each decision on a page."""
+        return [
+            {"x": 8 + 16 * (place % _ROW), "y": 8 + 16 * (place // _ROW), "kind": kind}
+            for place, kind in enumerate(self.kinds)
+        ]
 
     def letters(self) -> list[str]:
         """Draw the same in letters, in five rows."""
