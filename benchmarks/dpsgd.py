@@ -25,6 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 
 def softmax(rows: int, columns: int, classes: int, steps: int) -> None:
@@ -32,7 +33,7 @@ def softmax(rows: int, columns: int, classes: int, steps: int) -> None:
     from collegium.budgets import Budgets
     from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
     from collegium.dpsgd.settings import DPSGDSettings
-    from collegium.models.threads import allowed_threads, in_threads
+    from collegium.models.threads import in_threads
     from collegium.runs.records import Records
 
     random = np.random.default_rng(0)
@@ -71,12 +72,13 @@ def softmax(rows: int, columns: int, classes: int, steps: int) -> None:
     begun = time.perf_counter()
     run.descend(timed, columns + 1)
     whole = time.perf_counter() - begun
+    threads = max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
     alone = prepared + whole - sum(timed.plain)
     ratio = statistics.median(
         private / plain for private, plain in zip(timed.private, timed.plain, strict=True)
     )
     print(
-        f"softmax, {rows:,} × {columns} × {classes}, {steps} steps on {allowed_threads()} thread(s), load "
+        f"softmax, {rows:,} × {columns} × {classes}, {steps} steps on {threads} thread(s), load "
         f"{os.getloadavg()[0]:.1f}: {alone:.1f} s in all ({prepared:.1f} s to prepare); a private sum takes "
         f"{1000 * statistics.median(timed.private):.0f} ms, a plain one "
         f"{1000 * statistics.median(timed.plain):.0f} ms, ratio {ratio:.3f} (median of step by step); steps "

@@ -28,7 +28,6 @@ from collegium.accounting.votes.noisy_max import (
     threshold_rdp,
     threshold_rdp_exact,
 )
-from collegium.accounting.votes.pure_max import zcdp_budget
 from collegium.accounting.votes.winner_probability import gnmax_log_q_exact
 from collegium.budgets import Budget
 from collegium.pate.voting.aggregators import ExponentialMax, GNMax, LNMax, PermuteAndFlip
@@ -158,6 +157,19 @@ def affordable(aggregator: LNMax | GNMax | PermuteAndFlip | ExponentialMax, budg
     while count and account.overspent(Composition([cost], [count])).any():
         count -= 1
     return count
+
+
+def zcdp_budget(epsilon: float, delta: float) -> float:
+    """Largest rho for which rho-zCDP is seen to imply (epsilon, delta)-DP, rounded down.
+
+    At any order alpha, Canonne, Kamath & Steinke 2020 (arXiv 2004.00010), Proposition 12, allows
+    rho = (epsilon - log(1 - 1/alpha) + (log delta + log alpha)/(alpha - 1))/alpha; this takes the best
+    of a fine grid of orders.
+    """
+    orders = 1 + np.geomspace(1e-3, 1e7, 20_001)
+    tail = (math.log(delta) + np.log(orders)) / (orders - 1)
+    rho = (epsilon - np.log1p(-1 / orders) + tail) / orders
+    return max(float(rho.max()) * (1 - 1e-9), 0.0)
 
 
 def by_zcdp(range_epsilon: float, pure: float, budget: float) -> int:

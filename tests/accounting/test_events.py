@@ -174,13 +174,6 @@ def test_poisson_steps_that_come_back_from_dp_accounting_are_fitted_as_a_whole()
     assert twice.bound(0, 1e-6).mu == PoissonGaussian([0.1], [5.0], steps=20).bound(0, 1e-6).mu
 
 
-def test_old_sentences_say_whom_they_are_about():
-    for neighbours in Neighbours:
-        assert Neighbours.from_words(neighbours.in_words) is neighbours
-    proviso = "all records of one owner are added, removed or replaced, provided that all is well"
-    assert Neighbours.from_words(proviso) is Neighbours.ANY_CHANGE
-
-
 # -------------------------------------------------------------------------------- there and back
 
 
@@ -245,26 +238,3 @@ def test_events_come_back_from_json_to_the_last_bit(event):
     uses = {"a": [Use("answer", event.towards(0), 3)], "b": [Use("step", event.towards(1), 1)]}
     written = to_json(uses, event.neighbours, "in words")
     assert from_json(json.loads(json.dumps(written, allow_nan=False))) == uses
-
-
-def test_files_from_before_there_were_events_can_be_read():
-    old = {
-        "format": 1,
-        "guarantee": "worst-case",
-        "adjacency": "all records of one owner are replaced",
-        "groups": {
-            "high": [
-                {"purpose": "check", "kind": "gaussian", "noise_multiplier": 50.0, "count": 9,
-                 "mu_squared": 0.0036},
-                {"purpose": "answer", "kind": "laplace", "noise_multiplier": 20.0, "count": 4,
-                 "mu_squared": None},
-                {"purpose": "answer", "kind": "pure", "noise_multiplier": 10.0, "count": 2,
-                 "mu_squared": 0.02},
-            ]
-        },
-    }  # fmt: skip
-    check, laplace, pure = from_json(old)["high"]
-    assert (check.mu_squared, pure.mu_squared) == pytest.approx((0.0036, 0.02))
-    assert laplace.event.pure_epsilon == pytest.approx([0.1])
-    assert laplace.event.neighbours is Neighbours.REPLACE
-    assert (laplace.kind, laplace.noise_multiplier) == ("laplace", pytest.approx(20.0))

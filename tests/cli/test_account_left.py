@@ -148,22 +148,6 @@ def test_terms_survive_json_exactly(house, personalisation):
         assert one.sensitivity.tobytes() == other.sensitivity.tobytes()
 
 
-def test_terms_from_before_neighbours_had_names_can_be_read(tmp_path, house):
-    job = label(tmp_path, house, "--max-labels", 3)
-    path = job / "vault" / "terms.json"
-    before, content = as_json("--remaining", job, "--json"), json.loads(path.read_text())
-    assert Neighbours(content.pop("neighbours")) is Neighbours.ANY_CHANGE
-    folder = StudyFolder(job)
-    folder.journal = folder.open_journal()
-    folder.write_json(path, content)
-    assert read_job(job)[0].neighbours is Neighbours.ANY_CHANGE
-    assert as_json("--remaining", job, "--json") == before
-    content["adjacency"] = "all records of one owner are replaced"
-    folder.write_json(path, content)
-    assert read_job(job)[0].neighbours is Neighbours.REPLACE
-    assert as_json("--remaining", job, "--json") == {**before, "adjacency": content["adjacency"]}
-
-
 def refused(*arguments, words):
     with pytest.raises(CollegiumError, match=words) as refusal:
         CliRunner().invoke(app, ["account", *map(str, arguments)], catch_exceptions=False)

@@ -73,9 +73,3 @@ def test_a_job_cannot_be_switched(label, tmp_path, first, then):
     code, _, errors = label("--aggregator", "gnmax", "--release", then)
     assert code == 2 and "holds another study" in errors
     assert (tmp_path / "out/vault/journal.jsonl").read_bytes() == before
-
-
-def test_folders_begun_before_there_was_a_choice_go_on(label, tmp_path):
-    assert label("--aggregator", "gnmax")[0] == 0
-    manifest = json.loads((tmp_path / "out/vault/manifest.json").read_text("utf-8"))
-    assert "release" not in manifest["config"]

@@ -229,7 +229,6 @@ def test_a_plan_costs_nothing_and_is_that_of_the_fit():
     assert "6 steps of full-batch" in str(plan) and "Signal to noise" in str(plan)
     assert classifier().plan(2.0, n_records=50).groups["ε=2"].owners == 50
     assert classifier(neighbours="replace-one").plan(BUDGETS).noise == pytest.approx(2 * plan.noise)
-    assert "clip" in classifier(bound="clip").plan(BUDGETS).by_group()
 
 
 def test_who_granted_nothing_changes_no_bit():

@@ -55,7 +55,7 @@ def test_samples_that_differ_are_no_jumps(sampled):
     for step in range(40):
         gradient = generator.normal(size=(3, 1))
         parameters = parameters - 10 * gradient
-        steadiness.look(State(step + 1, parameters, gradient, parameters))
+        steadiness.look(State(step + 1, parameters, gradient))
     assert bool(steadiness.complaint(10.0)) is not sampled
 
 
@@ -69,7 +69,7 @@ def test_numbers_that_run_away_are_noticed():
         DPSGDSettings(steps=20), cg.DPSGDClassifier().plan(5.0, n_records=N), TWO
     )
     gone = np.full((3, 1), np.inf)
-    assert steadiness.look(State(1, gone, gone, gone)) and steadiness.is_lost
+    assert steadiness.look(State(1, gone, gone)) and steadiness.is_lost
     assert "no number any more" in steadiness.complaint(1e6)
 
 
@@ -82,7 +82,7 @@ def test_private_records_say_nothing_where_nothing_is_released():
         steadiness, velocity = Steadiness(settings, plan, TWO), np.zeros((3, 1))
         for step in range(20):
             velocity = 0.5 * velocity + (-1) ** step * np.ones((3, 1))
-            steadiness.look(State(step + 1, velocity, velocity, velocity))
+            steadiness.look(State(step + 1, velocity, velocity))
         said.append(steadiness.complaint(1.0))
     assert said[0] == said[1] and "jumped" in said[0]
 
@@ -101,5 +101,5 @@ def test_false_alarms_of_noise_alone_are_rare():
         steadiness, velocity = Steadiness(settings, plan, TWO), np.zeros((3, 1))
         for step in range(20):
             velocity = 0.9 * velocity + deviation * generator.normal(size=(3, 1))
-            steadiness.look(State(step + 1, velocity, velocity, velocity))
+            steadiness.look(State(step + 1, velocity, velocity))
         assert not steadiness.complaint(1.0)

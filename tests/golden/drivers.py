@@ -32,7 +32,6 @@ import math
 import os
 import re
 import sys
-import tarfile
 import warnings
 import zlib
 from collections import Counter
@@ -66,7 +65,6 @@ from collegium.study.stages import run_study
 from collegium.study.terms import read_job
 
 Entry = dict[str, Any]
-RENAMED = {"teachers.number": "teachers.n_teachers", "run.jobs": "run.n_jobs"}
 _FIRST = 6  # readable figures of each digest
 _SHARED = (
     "labels",
@@ -267,7 +265,9 @@ def _on_disk(out: Path) -> Entry:
     said = json.loads((release / "privacy.json").read_text("utf-8"))
     settings = _as_called_before(said.pop("config", said.pop("settings", None)))
     terms = json.loads((vault / "terms.json").read_text("utf-8"))
-    terms.pop("neighbours", None)  # newer than the record; derived from the sentence in older files
+    del terms["neighbours"]  # newer than the record
+    if terms["price"] == "histogram":  # as well; it was the only one
+        del terms["price"]
     entry: Entry = {
         "labels": _labels(labels["row"].to_numpy(), labels["label"].to_numpy()),
         "verdicts": dict(sorted(Counter(row[2] for row in settled).items())),
@@ -310,11 +310,21 @@ def _without_versions(page: str) -> bytes:
 
 
 def _as_called_before(settings: Any) -> Any:
-    """Give keys the names that they had when the record was made."""
+    """Give keys the names that they had when the record was made, and leave out those that came since."""
+    settings = {
+        name: dict(keys) if isinstance(keys, Mapping) else keys for name, keys in settings.items()
+    }
     if "n_teachers" in settings.get("teachers", {}):
-        teachers = dict(settings["teachers"])
-        teachers["number"] = teachers.pop("n_teachers")
-        return {**settings, "teachers": teachers}
+        settings["teachers"]["number"] = settings["teachers"].pop("n_teachers")
+    if settings.get("method") == {"kind": "pate"}:
+        del settings["method"]
+    if settings.get("release") == "labels":  # of a label job
+        del settings["release"]
+    if (
+        isinstance(settings.get("student"), Mapping)
+        and settings["student"].get("goal") == "accuracy"
+    ):
+        del settings["student"]["goal"]
     return settings
 
 
@@ -480,79 +490,6 @@ def write_votes(folder: Path) -> dict[str, str]:
 
 def _filled(arguments: tuple[str, ...], names: dict[str, str]) -> tuple[str, ...]:
     return tuple(names.get(argument, argument) for argument in arguments)
-
-
-# --- study folders of before ------------------------------------------------------------------------------
-
-
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a study folder."""
-    with tarfile.open(archive) as content:
-        content.extractall(folder, filter="data")
-
-
-def begin_label(folder: Path) -> None:
-    """Run a label job in ``folder / "study"``."""
-    code, _, errors = call(_label_job(folder))
-    assert code == 0, errors
-
-
-def _label_job(folder: Path) -> tuple[str, ...]:
-    names = write_votes(folder)
-    return (
-        "label", "--votes", names["VOTES"], "--budgets", names["BUDGETS-TEACHERS"], "--classes", "10",
-        "--sigma", "5", "--sigma-threshold", "7", "--threshold", "7", "--release", "histogram",
-        "--noise-seed", "3", "--out", str(folder / "study"), "--json",
-    )  # fmt: skip
-
-
-def _rename_keys(toml: Path) -> None:
-    """Do what the command line says of keys that have another name now: one clear line for each."""
-    text = toml.read_text("utf-8")
-    for before, now in RENAMED.items():
-        code, _, errors = call(("run", str(toml)))
-        assert code == 2, "a key of before was taken without a word"
-        assert f"{before} is called {now} now: rename it" in " ".join(errors.split())
-        pattern = rf"(?m)^{before.split('.')[1]} ="
-        assert len(re.findall(pattern, text)) == 1
-        text = re.sub(pattern, f"{now.split('.')[1]} =", text)
-        toml.write_text(text, encoding="utf-8")
-
-
-def _adopt(again: tuple[str, ...], out: Path) -> None:
-    """Do what the command line says of a folder without a key: its owner says that it is to be trusted."""
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    code, _, errors = call(again)
-    assert code == 2, "a folder without a key was gone on with without a word"
-    assert "collegium verify --adopt" in " ".join(errors.split())
-    assert all(path.read_bytes() == content for path, content in before.items())
-    code, _, errors = call(("verify", "--adopt", str(out)))
-    assert code == 0, errors
-
-
-def go_on(folder: Path, records: Society) -> Entry:
-    """Go on with an unpacked study or label job, and say what is there then."""
-    toml, out = folder / "study.toml", folder / "study"
-    again = ("run", str(toml), "--json") if toml.exists() else _label_job(folder)
-    if toml.exists():
-        _rename_keys(toml)
-    _adopt(again, out)
-    code, printed, errors = call(again)
-    assert code == 0, errors
-    said = json.loads(printed)
-    for key in ("release", "report", "labels", "histograms"):  # where they are
-        if key in said:
-            assert Path(said.pop(key)).exists()
-    for key in ("verdict", "quality"):  # newer than the record
-        said.pop(key, None)
-    code, reported, errors = call(("report", str(out), "--json"))
-    assert code == 0, errors
-    report = json.loads(reported)
-    return {
-        "run": _exact({key: value for key, value in said.items() if key != "statement"}),
-        "reported": [report[key] for key in ("queries_asked", "labels_released", "stopped_by")],
-        **(finished_study(out, records) if toml.exists() else _on_disk(out)),
-    }
 
 
 # --- plain values -----------------------------------------------------------------------------------------

@@ -22,11 +22,17 @@ from drivers import Entry, call
 
 #: Sections and keys of files, keywords of Python and keys of JSON: as recorded, and as they are called now.
 #: ``section.key`` where a name means something else elsewhere; the section may be another one, too.
-KEYS: dict[str, str] = {}
+KEYS: dict[str, str] = {
+    "descent": "dpsgd",
+    "descent.filter": "dpsgd.individual_filter",
+    "filter": "individual_filter",
+    "data.not_people": "data.not_identifiers",
+    "ledger.newcomers": "ledger.allow_new_people",
+}
 #: Commands and their options.
-OPTIONS: dict[str, str] = {}
+OPTIONS: dict[str, str] = {"--left": "--remaining", "--newcomers": "--allow-new-people"}
 #: Values that are one word, such as the kind of a method.
-VALUES: dict[str, str] = {}
+VALUES: dict[str, str] = {"sgd": "dpsgd", "blanked": "zero-out", "replaced": "replace-one"}
 
 
 def of_today(content: Any) -> Any:

@@ -313,7 +313,7 @@ def test_what_verify_advises_helps(job, tmp_path, house, piece, is_gone, advice)
     path, before = job / piece, everything(job)
     path.unlink() if is_gone else path.write_text("{}")
     result = command("verify", job)
-    assert result.exit_code == 1 and "--adopt" not in result.output
+    assert result.exit_code == 1
     said = " ".join(result.output.splitlines()[-2 if "key" in piece else -1 :])
     assert advice.format(job=job) in said
     if "restore" in advice:
@@ -326,15 +326,22 @@ def test_what_verify_advises_helps(job, tmp_path, house, piece, is_gone, advice)
     assert everything(job) == before
 
 
-def test_a_lost_key_is_no_reason_to_adopt(job, tmp_path, house):
+def test_a_folder_that_has_lost_its_key_wants_its_backup(job, tmp_path, house):
     (job / "vault/key").unlink()
     before = everything(job)
-    for result in (
-        label(tmp_path, house),
-        command("account", "--remaining", job),
-        command("verify", "--adopt", job),
-    ):
+    for result in (label(tmp_path, house), command("account", "--remaining", job)):
         refused(result, f"restore {job}/vault/key from a backup")
+    assert everything(job) == before
+
+
+def test_a_folder_of_another_format_is_refused_in_a_line(job, tmp_path, house):
+    """Also where the journal vouches for it: it is a later version's, and none of it is read."""
+    folder = StudyFolder(job)
+    manifest = json.loads((job / "vault/manifest.json").read_text())
+    folder.take_up()
+    folder.write_json(job / "vault/manifest.json", {**manifest, "format": 2})
+    before = everything(job)
+    refused(label(tmp_path, house), "(format 2 instead of 1): it is left untouched")
     assert everything(job) == before
 
 

@@ -218,8 +218,6 @@ WRONG_ALONE = [
     ({"zzz": {}}, r"unknown section \[zzz\]: allowed are study, data"),
     ({"teachers": {"teachers": 3}}, r"unknown key teachers.teachers: did you mean 'n_teachers'\?"),
     ({"teachers": {"numbr": 3}}, "unknown key teachers.numbr"),
-    ({"teachers": {"number": 3}}, "teachers.number is called teachers.n_teachers now: rename it"),
-    ({"run": {"jobs": 3}}, "run.jobs is called run.n_jobs now: rename it"),
     ({"aggregation": {"sigmathreshold": 3}}, "did you mean 'sigma_threshold'"),
     ({"run": {"qqq": 3}}, "unknown key run.qqq: allowed are n_jobs, streaming, .*data_dir"),
     ({"run": {"n_jobs": 0}}, "run.n_jobs must be at least 1, or -1 for all cores, got 0"),

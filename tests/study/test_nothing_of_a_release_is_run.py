@@ -16,7 +16,6 @@ import zipfile
 from functools import partial
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -245,19 +244,6 @@ def test_a_student_is_asked_only_as_it_was_released(tmp_path):
         load_student(tmp_path)
 
 
-def test_a_student_of_an_earlier_version_is_never_unpickled(study, collegium):
-    release = study / "study/release"
-    now = (release / "student.skops").read_bytes()
-    (release / "student.skops").unlink()
-    joblib.dump(Poison(study / "mark"), release / "student.joblib")
-    code, _, said = collegium("predict", release, study / "test.csv")
-    assert code == 2 and "run the study again" in said
-    assert collegium("run", study / "study.toml")[0] == 0
-    assert not (study / "mark").exists()
-    assert not (release / "student.joblib").exists()
-    assert (release / "student.skops").read_bytes() == now  # made again of what was released
-
-
 def test_no_pickle_is_opened_when_a_student_is_asked_and_nothing_heavy_is_imported(study):
     script = f"""
         import sys
@@ -356,18 +342,6 @@ def test_equal_students_of_different_processes_are_equal_bytes(capsys):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert there.stdout == capsys.readouterr().out
-
-
-def test_a_student_survives_that_its_classes_move(tmp_path):
-    student = build_model("student.model", "evidence-regression", {}).fit(*records())
-    with zipfile.ZipFile(io.BytesIO(student_bytes(student, {}))) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    old = parts["schema.json"].replace(b"collegium.distillation", b"collegium.students")
-    old = old.replace(b'"_Columns"', b'"_View"')  # and was called otherwise
-    assert old != parts["schema.json"]
-    (tmp_path / "student.skops").write_bytes(zipped({**parts, "schema.json": old}))
-    X, _ = records()
-    assert np.array_equal(load_student(tmp_path).predict(X), student.predict(X))
 
 
 # --- trees that point outside -----------------------------------------------------------------------------

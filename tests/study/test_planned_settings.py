@@ -159,14 +159,15 @@ def test_what_was_chosen_before_anything_began_is_chosen_again(folder):
     assert settled_method(config, kept, Observer()).is_direct
 
 
-def test_a_study_begun_before_there_was_a_choice_goes_on_with_votes(folder):
+def test_a_study_that_was_begun_with_a_method_and_names_none_now_is_refused(folder):
     config, kept = read_config(folder / "study.toml"), StudyFolder(folder / "study")
     made = with_sections(config, {"method": {"kind": "pate"}})
     kept.open()
     (kept.vault / "manifest.json").write_text(
         json.dumps({"config": made.public()}), encoding="utf-8"
     )
-    assert not settled_method(config, kept, Observer()).is_direct
+    with pytest.raises(StudyMismatchError, match="is missing, which says how the study in"):
+        settled_method(config, kept, Observer())
 
 
 def test_nothing_is_written_unless_it_is_to_be_kept(folder):

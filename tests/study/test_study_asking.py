@@ -19,8 +19,7 @@ from collegium.pate.queries.selection import query_order
 from collegium.study import stages as running
 from collegium.study.config import config_from, read_config
 from collegium.study.folder import StudyFolder
-from collegium.study.frozen import FORMER_DEFAULTS, frozen_settings
-from collegium.study.sections import KEYS
+from collegium.study.frozen import frozen_settings
 from collegium.study.stages import plan_study, run_study
 from collegium.study.terms import read_job
 
@@ -316,29 +315,18 @@ def test_coverage_is_allowed_under_a_data_dependent_guarantee(folder, tmp_path):
     )
 
 
-# ------------------------------------------------------------------------- what goes without saying
+# ------------------------------------------------------------------------- what is frozen
 
 
-def test_what_goes_without_saying_are_the_defaults():
-    defaults = {key.path: key.setting.default for key in KEYS}
-    assert {path: defaults[path] for path in FORMER_DEFAULTS} == FORMER_DEFAULTS
-
-
-def test_a_study_begun_before_there_was_a_choice_goes_on(folder, tmp_path):
-    """Its manifest and its student's recipe know none of these keys."""
+def test_a_study_that_goes_on_keeps_its_order_and_its_student(folder, tmp_path):
     config = config_of(folder)
     result = run_study(config, tmp_path / "study")
-    manifest = json.loads((result.folder.vault / "manifest.json").read_text())
-    recipe = json.loads((result.folder.vault / "student.json").read_text())["recipe"]
-    for path in FORMER_DEFAULTS:
-        section, key = path.split(".")
-        assert key not in manifest["config"].get(section, {}) and key not in recipe
     student = (result.folder.release / "student.skops").stat().st_mtime_ns
     again = run_study(config, tmp_path / "study")
     assert again.labels.outcomes == result.labels.outcomes
     assert (result.folder.release / "student.skops").stat().st_mtime_ns == student
     other = config_of(folder, aggregation={"query_order": "coverage"})
-    with pytest.raises(StudyMismatchError, match=r"aggregation\.query_order was not set, now"):
+    with pytest.raises(StudyMismatchError, match=r"query_order was 'random', now 'coverage'"):
         run_study(other, tmp_path / "study")
 
 
@@ -350,7 +338,7 @@ def test_the_student_is_frozen_while_it_steers(folder, active, tmp_path):
     other = config_of(
         folder, aggregation={"query_order": "active"}, student={"preprocessing": "pca"}
     )
-    with pytest.raises(StudyMismatchError, match=r"student\.preprocessing was not set, now 'pca'"):
+    with pytest.raises(StudyMismatchError, match=r"student\.preprocessing was 'same', now 'pca'"):
         shutil.copytree(result.folder.path, tmp_path / "going")
         not_ended_yet(tmp_path / "going")
         run_study(other, tmp_path / "going")

@@ -164,10 +164,8 @@ def test_what_is_released_cannot_be_switched(tmp_path, first, then):
     assert {f: f.read_bytes() for f in folder.path.rglob("*") if f.is_file()} == before
 
 
-def test_labels_go_without_saying_so_studies_begun_before_there_was_a_choice_go_on(tmp_path):
+def test_labels_go_without_saying(tmp_path):
     folder = run(write(tmp_path, release=None)).folder
-    manifest = json.loads((folder.vault / "manifest.json").read_text("utf-8"))
-    assert "release" not in manifest["config"]["aggregation"]
     run(write(tmp_path, release="labels"))
     assert not (folder.release / HISTOGRAMS_FILE).exists()
     said = json.loads((folder.release / "privacy.json").read_text("utf-8"))

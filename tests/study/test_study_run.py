@@ -263,24 +263,6 @@ def written_as_by_the_study(folder, path, content):
     folder.journal = None
 
 
-def test_a_folder_that_was_begun_when_keys_had_other_names_goes_on(tmp_path):
-    path = write_study(tmp_path)
-    first = run(path)
-    manifest = first.folder.vault / "manifest.json"
-    before = json.loads(manifest.read_text(encoding="utf-8"))
-    teachers = before["config"]["teachers"]
-    teachers["number"] = teachers.pop("n_teachers")
-    written_as_by_the_study(first.folder, manifest, before)
-    trained, story = times(first.folder.path), Story()
-    second = run(path, story)
-    assert story.skips == ["teachers", "student"] and times(first.folder.path) == trained
-    assert second.labels.labels.tolist() == first.labels.labels.tolist()
-    teachers["number"] += 1
-    written_as_by_the_study(first.folder, manifest, before)
-    with pytest.raises(StudyMismatchError, match=r"teachers\.n_teachers was 13, now 12"):
-        run(path)
-
-
 @pytest.mark.parametrize("role", ["private", "public"])
 def test_other_content_of_a_file_in_the_same_folder_is_refused_and_nothing_changes(tmp_path, role):
     path = write_study(tmp_path)

@@ -24,45 +24,12 @@ from collegium.accounting.renyi import (
 )
 from collegium.errors import InputError
 
-__all__ = ["GUARANTEES", "GaussianAccountant", "PureAccountant", "RenyiAccountant", "account_for"]
+__all__ = ["GUARANTEES", "GaussianAccountant", "PureAccountant", "RenyiAccountant"]
 
 Floats = NDArray[np.float64]
 _ULP = float(np.finfo(np.float64).eps)
 
 GUARANTEES = (PUBLIC, SENSITIVE)
-
-
-def account_for(
-    guarantee: str,
-    epsilon: ArrayLike,
-    delta: ArrayLike,
-    names: Sequence[str] | None = None,
-    neighbours: Neighbours = Neighbours.ANY_CHANGE,
-    orders: ArrayLike = DEFAULT_ORDERS,
-    conversion: str = "canonne",
-) -> Accountant:
-    """Open the account that keeps a guarantee: exact Gaussian DP, or a sensitive Rényi account.
-
-    Parameters
-    ----------
-    guarantee : {"worst-case", "data-dependent"}
-    epsilon, delta, names, neighbours
-        See :class:`~collegium.accounting.accountant.Accountant`.
-    orders, conversion
-        Of a Rényi account: see :class:`RenyiAccountant`.
-
-    Raises
-    ------
-    InputError
-        If the guarantee is unknown, or budgets cannot be used.
-    """
-    if guarantee == PUBLIC:
-        return GaussianAccountant(epsilon, delta, names, neighbours)
-    if guarantee == SENSITIVE:
-        return RenyiAccountant(
-            epsilon, delta, orders, conversion, names, neighbours, sensitive=True
-        )
-    raise InputError(f"unknown guarantee {guarantee!r}: allowed are {', '.join(GUARANTEES)}")
 
 
 class GaussianAccountant(Accountant):

@@ -26,7 +26,7 @@ from collegium.accounting.subsampled import (
 from collegium.checks import check_choice, check_number, check_whole
 from collegium.errors import InputError
 
-__all__ = ["noise_for", "rate_for", "rates_and_noise"]
+__all__ = ["noise_for", "rates_and_noise"]
 
 _TIGHT = 1e-7  # of epsilon: how much of a budget may be left unused
 _NEAR = 1e-5  # of epsilon: where the coarse grids have done their part
@@ -96,56 +96,6 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int, account: st
     return math.exp(_climbed(accounts, excess, _TIGHT / 2 - math.log(epsilon), start, 1.5))
 
 
-def rate_for(
-    epsilon: float, delta: float, noise_multiplier: float, steps: int, account: str = "pld"
-) -> float:
-    """Find the largest rate with which steps of given noise stay within a budget, rounded down.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget of one owner, towards who is there or not.
-    noise_multiplier : float
-        Standard deviation divided by the owner's L2 sensitivity.
-    steps : int
-        At least 1.
-    account : {"pld", "rdp"}, default="pld"
-        See :mod:`collegium.accounting.subsampled`.
-
-    Returns
-    -------
-    float
-        In (0, 1]; epsilon is used but for a part in 1e7, or the rate is 1: then some of it may be left, and
-        only less noise would use it.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range, or the account cannot show so small an epsilon.
-
-    Examples
-    --------
-    >>> round(rate_for(1.0, 1e-5, 1.5131, steps=1000, account="rdp"), 4)
-    0.01
-    >>> rate_for(1.0, 1e-5, 40.0, steps=100)
-    1.0
-    """
-    epsilon = as_positive_scalar("epsilon", epsilon)
-    noise = as_positive_scalar("noise_multiplier", noise_multiplier)
-    mu = gdp_mu(epsilon, delta)
-    _check(1.0, steps, account)
-    if noise * mu >= math.sqrt(steps) * (1 + 2.0**-44):
-        return 1.0
-    accounts, log_noise = _Accounts(steps, account, [epsilon]), math.log(noise)
-    start = math.log(mu) - 0.5 * math.log(steps * math.expm1(min(noise**-2, 700.0)))
-
-    def excess(by: Epsilon) -> Callable[[float], float]:
-        return lambda log_rate: by(log_rate, log_noise, delta)
-
-    goal = math.log(epsilon) - _TIGHT / 2
-    return math.exp(_climbed(accounts, excess, goal, start, 1.0, _ALMOST_1))
-
-
 def rates_and_noise(
     epsilons: Sequence[float],
     deltas: Sequence[float],
@@ -208,14 +158,13 @@ def _climbed(
     goal: float,
     start: float,
     slope: float,
-    highest: float = math.inf,
 ) -> float:
     """Where one growing function is at its goal, from account to account."""
     levels = [(accounts.rough, 1e-3), (accounts.extrapolated, _NEAR), (accounts.exact, _TIGHT / 2)]
     at = start
     for by, near in levels if accounts.between else [levels[0], levels[2]]:
         of = value(by)
-        root = _root(lambda x, of=of: of(x) - goal, at, slope, near, highest)  # type: ignore[misc]
+        root = _root(lambda x, of=of: of(x) - goal, at, slope, near, math.inf)  # type: ignore[misc]
         at, slope = root.at, root.slope
         if accounts.account == "rdp" and abs(root.value) > 0.1:
             break  # the rough account is nearly the one that counts

@@ -106,21 +106,11 @@ class Use:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], neighbours: Neighbours) -> Use:
-        """Read what :meth:`to_json` made, now or before it wrote whole events."""
-        purpose, count = str(content["purpose"]), int(content["count"])
-        if "event" in content:
-            values = dict(content["event"])
-            kind = _EVENTS[values.pop("type")]
-            return cls(purpose, kind(**values, neighbours=neighbours), count)
-        scale = float(content["noise_multiplier"])
-        event: Event
-        if content["kind"] == "laplace":
-            event = Laplace([1.0], 1 / scale, coordinates=2, neighbours=neighbours)  # type: ignore[arg-type]
-        elif content["kind"] in ("gaussian", "pure"):
-            event = Gaussian([1.0], scale, neighbours=neighbours)  # type: ignore[arg-type]
-        else:
-            raise InputError(f"unknown kind of mechanism {content['kind']!r}")
-        return cls(purpose, event, count)
+        """Read what :meth:`to_json` made."""
+        values = dict(content["event"])
+        kind = _EVENTS[values.pop("type")]
+        event = kind(**values, neighbours=neighbours)
+        return cls(str(content["purpose"]), event, int(content["count"]))
 
 
 def uses_of(event: Event, cohort: int = 0, purpose: str = "release") -> list[Use]:
@@ -287,10 +277,7 @@ def from_json(content: Mapping[str, Any]) -> dict[str, list[Use]]:
     try:
         if content["format"] != 1:
             raise InputError(f"unknown format {content['format']!r} of a composition: expected 1")
-        told = content.get("neighbours")
-        neighbours = (
-            Neighbours.from_words(content["adjacency"]) if told is None else Neighbours(told)
-        )
+        neighbours = Neighbours(content["neighbours"])
         return {
             group: [Use.from_json(use, neighbours) for use in uses]
             for group, uses in content["groups"].items()

@@ -51,22 +51,6 @@ class Neighbours(Enum):
         """What may happen to the records, in words."""
         return _WORDS[self]
 
-    @classmethod
-    def from_words(cls, sentence: str) -> Neighbours:
-        """Find out what a sentence of an older file is about.
-
-        Examples
-        --------
-        >>> Neighbours.from_words("all records of one owner are replaced").name
-        'REPLACE'
-        >>> Neighbours.from_words("all records of one owner are added, removed or replaced").name
-        'ANY_CHANGE'
-        """
-        if "replaced" not in sentence:
-            return cls.ADD_OR_REMOVE
-        may_go = "removed" in sentence or "blank" in sentence
-        return cls.ANY_CHANGE if may_go else cls.REPLACE
-
 
 _WORDS = {
     Neighbours.ADD_OR_REMOVE: "all records of one owner are there or blanked",

@@ -111,7 +111,7 @@ def dpsgd_table(plan: DPSGDPlan, clip_norm: float) -> Table:
     sampled = any(group.rate < 1 for group in plan.groups.values())
     table = Table(title=f"Plan: {plan.kind}", title_justify="left", box=SIMPLE_HEAD)
     for name, shown in {
-        "level": True, "people": True, "budget ε": True, "rate": sampled, plan.bound: True,
+        "level": True, "people": True, "budget ε": True, "rate": sampled, "weight": True,
         "pays ε": True, "used": True,
     }.items():  # fmt: skip
         if shown:
@@ -119,21 +119,18 @@ def dpsgd_table(plan: DPSGDPlan, clip_norm: float) -> Table:
     spent = plan.epsilon()
     for name, group in some_of(list(plan.groups.items()), lambda item: item[1].budget):
         granted, paid = budget_and_cost(group.budget.epsilon, spent[name])
-        bound = group.clip * (1.0 if plan.bound == "weight" else clip_norm)
         table.add_row(
             name,
             f"{group.owners:,}",
             granted,
             *[f"{100 * group.rate:.4g} %"] * sampled,
-            f"{bound:.4g}",
+            f"{group.clip:.4g}",
             paid,
             f"{100 * group.utilisation:.1f} %",
         )
     legend = [
         *["rate: probability with which a person takes part in a step"] * sampled,
-        f"weight: of a gradient, which is clipped to {clip_norm:g} before"
-        if plan.bound == "weight"
-        else "clip: greatest length of a person's gradient",
+        f"weight: of a gradient, which is clipped to {clip_norm:g} before",
         "used: share of the budget (in μ) that all steps spend",
         *filter(None, [left_out(len(plan.groups))]),
     ]

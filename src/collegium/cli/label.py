@@ -206,7 +206,7 @@ def label(
     from collegium.pate.voting.affordable import refuse_unaffordable
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price
-    from collegium.pate.voting.release import HISTOGRAM, LABELS, check_release
+    from collegium.pate.voting.release import HISTOGRAM, check_release
     from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
     from collegium.study.on_ledger import begin
     from collegium.study.published import summary, write_release
@@ -263,8 +263,7 @@ def label(
         "max_queries": max_queries,
         "shuffle_seed": shuffle_seed,
         "noise": "secure" if noise_seed is None else f"seeded with {noise_seed}",
-        # Left out for labels, so that folders begun before there was a choice go on.
-        **({"release": release} if release != LABELS else {}),
+        "release": release,
         **({"price": price} if price is not None else {}),
     }
     inputs = {"vote": sha256_of(votes), "budget": sha256_of(budgets)}

@@ -385,7 +385,7 @@ def _print_answers(folder: Path) -> None:
 
 
 def _published_quality(folder: Path) -> dict[str, Any] | None:
-    """Read what a release says of its student; None where it has none, or is older than this file."""
+    """Read what a release says of its student; None where it has none."""
     from collegium.json_files import parse_json
     from collegium.study.released_files import released_content
 

@@ -20,14 +20,6 @@ def verify(
     folder: Annotated[
         Path, typer.Argument(help="A study's or label job's folder.", show_default=False)
     ],
-    adopt: Annotated[
-        bool,
-        typer.Option(
-            "--adopt",
-            help="First take over a folder of an earlier version, whose files are not sealed: say so only "
-            "if nobody else has written into it.",
-        ),
-    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
     """Check that every file of a folder is what its study wrote there last. Changes and spends nothing.
@@ -36,7 +28,6 @@ def verify(
 
     Example: collegium verify study/
     """
-    from collegium.study.adoption import adopt as adopt_folder
     from collegium.study.folder import StudyFolder
     from collegium.study.manifest_check import refuse_links
     from collegium.study.verifying import examine
@@ -46,9 +37,6 @@ def verify(
         raise InputError(f"{folder} holds no study or label job: there is no {study.vault}")
     refuse_links(study.vault)
     with study.locked():
-        if adopt:
-            study.open()
-            adopt_folder(study)
         found = examine(study)
     wrong = sum(bool(one.trouble) for one in found)
     if as_json:

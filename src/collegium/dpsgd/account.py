@@ -30,9 +30,7 @@ class DPSGDAccount:
         (``dpsgd/filtered.py``), under which nobody pays more than the plan's steps cost: that is stated.
     """
 
-    def __init__(
-        self, plan: DPSGDPlan, n_steps_n_steps_n_steps_n_steps_taken: int | None = None
-    ) -> None:
+    def __init__(self, plan: DPSGDPlan, n_steps_taken: int | None = None) -> None:
         self.plan = plan
         self.n_steps_taken = plan.steps if n_steps_taken is None else n_steps_taken
         self.steps = 0

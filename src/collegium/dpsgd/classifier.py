@@ -68,9 +68,6 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         Mean probability with which somebody takes part in a step, of ``sample`` and ``scale``.
     clip_norm : float
         Norm to which the gradient of all of a person's records together is clipped.
-    bound : {"weight", "clip"}
-        How people get different says: weights on gradients that are clipped to one norm, or norms of their
-        own. Both cost the same.
     learning_rate : float, optional
         Size of the steps. Default: as large as the noise allows, from public numbers alone. One that is too
         large is warned of, from what was released.
@@ -79,10 +76,6 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         some. Default: as many as there is signal for, at most those that it makes.
     momentum : float
         Share of a step that the next one repeats.
-    schedule : {"constant", "linear", "cosine"}
-        How the size of the steps goes on: as it is, or down to nothing.
-    averaging : float
-        Over which last share of the steps the model is averaged.
     neighbours : {"zero-out", "replace-one"}, optional
         Whom the guarantee compares: a person's records are there or blank; or are others, which takes twice
         the noise. Default: as the ledger promises, or else blanked.
@@ -172,12 +165,9 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         individual_filter: float | None = _DEFAULT.individual_filter,
         rate: float | None = _DEFAULT.rate,
         clip_norm: float = _DEFAULT.clip_norm,
-        bound: str = _DEFAULT.bound,
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
-        schedule: str = _DEFAULT.schedule,
-        averaging: float = _DEFAULT.averaging,
         neighbours: str | None = _DEFAULT.neighbours,
         accountant: str = _DEFAULT.accountant,
         delta: float = DEFAULT_DELTA,
@@ -194,12 +184,9 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         self.individual_filter = individual_filter
         self.rate = rate
         self.clip_norm = clip_norm
-        self.bound = bound
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
-        self.schedule = schedule
-        self.averaging = averaging
         self.neighbours = neighbours
         self.accountant = accountant
         self.delta = delta

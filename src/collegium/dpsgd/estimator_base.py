@@ -251,7 +251,7 @@ def _published(
     answering: Answering,
     state: State,
 ) -> Any:
-    return view.published(answering(linear_model(state.model, classes, bounds)))
+    return view.published(answering(linear_model(state.parameters, classes, bounds)))
 
 
 def _as_it_is(model: Any) -> Any:

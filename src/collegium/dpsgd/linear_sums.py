@@ -74,8 +74,7 @@ class Terms:
         """Take them from a plan: in the order of its groups."""
         groups = plan.groups.values()
         clips = np.array([group.clip for group in groups])
-        weights = clips if plan.bound == "weight" else np.ones(len(clips))
-        return cls(np.array([group.rate for group in groups]), clips, weights, clip_norm)
+        return cls(np.array([group.rate for group in groups]), clips, clips, clip_norm)
 
 
 @dataclass(frozen=True, eq=False)

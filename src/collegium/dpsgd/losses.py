@@ -72,12 +72,6 @@ class CrossEntropy:
         beliefs[np.arange(len(targets)), targets] -= 1.0
         return beliefs
 
-    def beliefs(self, scores: Floats) -> Floats:
-        """Probability of each class, shape (n_records, n_classes)."""
-        if self.n_outputs == 1:
-            return np.hstack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
-
 
 @dataclass(frozen=True)
 class SquaredError:

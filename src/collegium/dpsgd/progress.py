@@ -30,7 +30,7 @@ class Progress:
     seconds_left : float
         At the pace so far: by the clock, which no guarantee covers. Decide nothing by it.
     state : State
-        Parameters, momentum, average.
+        Parameters and momentum.
     """
 
     step: int

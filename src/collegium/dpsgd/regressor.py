@@ -44,9 +44,9 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
     bounds : (float, float), optional
         Public: between which targets lie. Those beyond are cut, and so are predictions. Default: the least
         and largest of ``y_public``. Never take them from private records.
-    sampling, steps, individual_filter, rate, clip_norm, bound, learning_rate, components, momentum
+    sampling, steps, filter, rate, clip_norm, learning_rate, components, momentum
         As of :class:`~collegium.DPSGDClassifier`.
-    schedule, averaging, neighbours, accountant, delta, preprocessing, noise_seed, random_state
+    neighbours, accountant, delta, preprocessing, noise_seed, random_state
         As of :class:`~collegium.DPSGDClassifier`.
     n_jobs, verbose
         As of :class:`~collegium.DPSGDClassifier`.
@@ -86,12 +86,9 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         individual_filter: float | None = _DEFAULT.individual_filter,
         rate: float | None = _DEFAULT.rate,
         clip_norm: float = _DEFAULT.clip_norm,
-        bound: str = _DEFAULT.bound,
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
-        schedule: str = _DEFAULT.schedule,
-        averaging: float = _DEFAULT.averaging,
         neighbours: str | None = _DEFAULT.neighbours,
         accountant: str = _DEFAULT.accountant,
         delta: float = DEFAULT_DELTA,
@@ -107,12 +104,9 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         self.individual_filter = individual_filter
         self.rate = rate
         self.clip_norm = clip_norm
-        self.bound = bound
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
-        self.schedule = schedule
-        self.averaging = averaging
         self.neighbours = neighbours
         self.accountant = accountant
         self.delta = delta

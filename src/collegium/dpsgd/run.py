@@ -63,7 +63,6 @@ def planned(
         rate=settings.rate,
         neighbours=RELATIONS.get(settings.neighbours or "", relation or Neighbours.ADD_OR_REMOVE),
         accountant=settings.accountant,
-        bound=settings.bound,
     )
     if plan.noise > MAX_NOISE:
         raise InputError(
@@ -334,7 +333,7 @@ class DPSGDRun:
 
     def model(self, learnt: Learnt) -> Any:
         """Make what was learnt an ordinary model, which takes records as :attr:`view` shows them."""
-        return linear_model(learnt.state.model, self.records.classes, self.recipe.bounds)
+        return linear_model(learnt.state.parameters, self.records.classes, self.recipe.bounds)
 
 
 def _is_exact(preprocessing: Any) -> bool:

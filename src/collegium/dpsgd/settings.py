@@ -59,12 +59,6 @@ class DPSGDSettings(Settings):
         above=0,
         most=MOST_SIZE,
     )
-    bound: str = setting(
-        "weight",
-        "How people get different says. weight: gradients are clipped to one norm, and weighted. clip: each "
-        "is clipped to a norm of its own. Both cost the same.",
-        choices=("weight", "clip"),
-    )
     learning_rate: float | None = setting(
         None,
         "Size of the steps. Left out: as large as the noise allows, from public numbers alone.",
@@ -81,14 +75,6 @@ class DPSGDSettings(Settings):
         example="200",
     )
     momentum: float = setting(0.9, "Share of a step that the next one repeats.", least=0, below=1)
-    schedule: str = setting(
-        "constant",
-        "How the size of the steps goes on: constant, or down to nothing on a line or half a cosine.",
-        choices=("constant", "linear", "cosine"),
-    )
-    averaging: float = setting(
-        0.0, "Over which last share of the steps the model is averaged.", least=0, most=1
-    )
     neighbours: str | None = setting(
         None,
         "Which data sets the guarantee compares. zero-out: all records of a person are there or blank. "

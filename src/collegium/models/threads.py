@@ -14,16 +14,8 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def allowed_threads() -> int:
-    """Tell how many threads numerical work may use here.
-
-    Returns: what BLAS would use: all cores in a process of one's own, a share of them in a worker
-        of joblib or under ``OMP_NUM_THREADS``.
-    """
-    return _allowed(ThreadpoolController())
-
-
 def _allowed(controller: ThreadpoolController) -> int:
+    """Tell what BLAS would use: all cores, or a share in a worker of joblib or under ``OMP_NUM_THREADS``."""
     pools = [pool["num_threads"] for pool in controller.info() if pool["user_api"] == "blas"]
     return int(max(pools, default=1))
 
@@ -34,7 +26,7 @@ def in_threads(
     """Run a task for each item, several at once, each with a single-threaded BLAS.
 
     ``task``: spends its time in NumPy or LAPACK, which let other threads run.
-    ``n_threads``: default: :func:`allowed_threads`.
+    ``n_threads``: default: as many as BLAS would use here.
     Returns: results in the order of the items; they do not depend on the number of threads.
 
     Examples

@@ -19,10 +19,6 @@ KINDS = {
     "scale": "Each step sums over a random sample: every owner takes part by a coin of their own.",
     "uniform": "Everybody is treated alike, as the strictest budget demands.",
 }
-BOUNDS = {
-    "weight": "gradients are clipped to one norm, and then multiplied by the weight of the owner's group",
-    "clip": "gradients are clipped to a norm of the owner's group",
-}
 ACCOUNTANTS = {
     "gaussian": "exact Gaussian differential privacy: squares of μ add up over the steps",
     "pld": "loss distributions, rounded so that nothing is understated, composed over all steps",
@@ -118,11 +114,9 @@ def render_dpsgd(data: DPSGDReport) -> str:
             student=data.student,
             step={
                 "kind": KINDS[plan.kind],
-                "bound": BOUNDS[plan.bound],
                 "accountant": ACCOUNTANTS[plan.accountant],
                 "gaussian": plan.accountant == "gaussian",
                 "sampled": any(group.rate < 1 for group in plan.groups.values()),
-                "weighted": plan.bound == "weight",
                 "n": count(data.n_steps_taken),
                 "filtered": data.n_steps_taken > plan.steps,
                 "paid": count(plan.steps),

@@ -11,7 +11,6 @@ an owner together have a norm of at most N_g·m, exactly, and noise is exactly r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -140,11 +139,6 @@ class Sums:
                 else np.bincount(cells, weights=added, minlength=n)
             )
             self.sensitive_steps[:, j] += total.astype(np.int64)
-
-    def add_all(self, batches: Iterable[Batch]) -> None:
-        """Add the rows of all batches."""
-        for batch in batches:
-            self.add(batch)
 
     def noisy(self, noise: NoiseSource, query: int, purpose: str) -> Floats:
         """Draw noise on each coordinate of each cell, and return the sums in units of weight.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from collegium.checks import shown
@@ -105,9 +104,3 @@ class Words:
         return InputError(
             f"{shown(self.text)}, at {shown(piece)} (character {token.start + 1}): {what}"
         )
-
-
-def either(words: Collection[str]) -> str:
-    """List words with an "or" before the last."""
-    *most, last = words
-    return f"{', '.join(most)} or {last}" if most else last

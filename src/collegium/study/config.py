@@ -19,7 +19,6 @@ from collegium.study.sections import (
     HOW,
     OPEN_KEYS,
     PATE,
-    RENAMED,
     SECTIONS,
     STATISTICS,
     DPSGDSection,
@@ -88,11 +87,8 @@ def check_names(section: str, keys: Collection[str]) -> None:
     """Refuse keys that a section does not have."""
     allowed = settings_of(SECTIONS[section])
     for name in keys:
-        path = f"{section}.{name}"
-        if path in RENAMED:
-            raise ConfigError(f"{path} is called {RENAMED[path]} now: rename it")
         if name not in allowed:
-            raise ConfigError(_unknown(f"key {path}", name, allowed))
+            raise ConfigError(_unknown(f"key {section}.{name}", name, allowed))
 
 
 def _unknown(what: str, name: str, allowed: Collection[str]) -> str:

@@ -27,7 +27,6 @@ def dpsgd_report(
     learning = {
         "Learning rate": run.learning_rate,
         "Momentum": dpsgd.momentum,
-        "Averaged over the last share of the steps": dpsgd.averaging,
     }
     return DPSGDReport(
         title=config.title(),

@@ -20,11 +20,6 @@ from collegium.study.statement_json import (
 )
 from collegium.study.student_file import STUDENT_FILE
 
-_BOUNDS = {
-    "weight": "clipped to one norm and weighted by group",
-    "clip": "clipped to a norm of the group",
-}
-
 
 def dpsgd_statement_of(folder: Path) -> dict[str, Any]:
     """Make a statement of what a study of direct training has released, for JSON.
@@ -98,8 +93,8 @@ def _in_words(plan: DPSGDPlan) -> str:
         else f"Poisson samples of owners ({plan.kind})"
     )
     return (
-        f"individual DP-SGD, {who}: each owner's gradient {_BOUNDS[plan.bound]}, Gaussian noise on the sum, "
-        f"{plan.steps:,} steps"
+        f"individual DP-SGD, {who}: each owner's gradient clipped to one norm and weighted by group, "
+        f"Gaussian noise on the sum, {plan.steps:,} steps"
     )
 
 

@@ -25,7 +25,7 @@ from collegium.checks import shown
 from collegium.durable import check_folder, private_folder, write_durably
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
-from collegium.study.journal import FileJournal, is_chained
+from collegium.study.journal import FileJournal
 from collegium.study.manifest_check import (
     ASKING_ENDED,
     DESCENT_ENDED,
@@ -37,17 +37,12 @@ from collegium.study.manifest_check import (
     refuse_links,
     require_sound,
 )
-from collegium.study.sealing import KEY_FILE, NEW_KEY, make_key, read_key
-from collegium.study.sections import RENAMED
+from collegium.study.sealing import KEY_FILE, make_key, read_key
 
 __all__ = ["HISTOGRAMS_FILE", "StudyFolder", "versions"]
 
 FORMAT = 1
 MODEL_CARD = "README.md"
-LOST_KEY = (
-    "there was one, with which the journal was written; restore {} from a backup; without it nothing more "
-    "can be asked in this folder, and what was released stays as it is"
-)
 _MANIFEST = {"format": int, "config": dict, "inputs": dict}
 
 
@@ -205,19 +200,13 @@ class StudyFolder:
             )
         return FileJournal(self.vault / JOURNAL_FILE, key=read_key(self.vault))
 
-    def has_lost_its_key(self) -> bool:
-        """Tell whether there was a key: an earlier version made none."""
-        begun_anew = (self.vault / NEW_KEY).exists()  # by an adoption that was cut off
-        return not begun_anew and is_chained(self.vault / JOURNAL_FILE)
-
     def _way_to_a_key(self) -> str:
-        if self.has_lost_its_key():
-            return LOST_KEY.format(self.vault / KEY_FILE)
-        if not (self.path / MANIFEST).exists():
+        if not (self.vault / JOURNAL_FILE).exists() and not (self.path / MANIFEST).exists():
             return "no study was begun there; choose another folder with --out"
         return (
-            "if an earlier version of Collegium wrote it, and nobody else has, `collegium verify --adopt "
-            f"{self.path}` makes one; otherwise choose another folder with --out"
+            f"there was one, with which the journal was written; restore {self.vault / KEY_FILE} from a "
+            "backup; without it nothing more can be asked in this folder, and what was released stays as it "
+            "is"
         )
 
     def _require_no_release(self) -> None:
@@ -316,8 +305,7 @@ def _first_difference(
 ) -> str:
     if known["format"] != now["format"]:
         return f"format {known['format']} instead of {now['format']}"
-    before = {RENAMED.get(k, k): v for k, v in _flat(known["config"]).items()}
-    after = _flat(now["config"])
+    before, after = _flat(known["config"]), _flat(now["config"])
     for key in sorted({*before, *after}):
         if key in free_keys or key.split(".")[0] in free_keys:
             continue

@@ -5,50 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from collegium.distillation.goal import ACCURACY, wants_balanced_votes
-from collegium.pate.queries.selection import ACTIVE, RANDOM
+from collegium.pate.queries.selection import ACTIVE
 from collegium.pate.voting.aggregators import Aggregator
-from collegium.pate.voting.release import LABELS
 from collegium.study.config import StudyConfig
 
 Settings = dict[str, dict[str, Any]]
 
-#: What was the only way before a key existed. It is left out of manifests, so that studies that were begun
-#: before go on, and their students are not trained again.
-FORMER_DEFAULTS: dict[str, Any] = {
-    "aggregation.release": LABELS,
-    "aggregation.query_order": RANDOM,
-    "student.preprocessing": "same",
-    "statistics.calibrated": [],
-}
-
-
 #: What only measures or names: it changes nothing that was released.
 FREE_KEYS = frozenset({"study.name", "data.test", "data.test_labels", "data.not_identifiers"})
 FREE_INPUTS = frozenset({"test", "test labels"})
-
-
-def without_defaults(settings: Settings) -> Settings:
-    """Leave out the defaults of :data:`FORMER_DEFAULTS`.
-
-    ``settings``: section, key, value; as :meth:`~collegium.study.config.StudyConfig.public` makes
-        them. Not changed.
-
-    Examples
-    --------
-    >>> without_defaults({"aggregation": {"release": "labels", "sigma": 40}})
-    {'aggregation': {'sigma': 40}}
-    >>> without_defaults({"aggregation": {"release": "histogram"}})
-    {'aggregation': {'release': 'histogram'}}
-    """
-    absent = object()
-    return {
-        section: {
-            name: value
-            for name, value in keys.items()
-            if FORMER_DEFAULTS.get(f"{section}.{name}", absent) != value
-        }
-        for section, keys in settings.items()
-    }
 
 
 def free_keys(config: StudyConfig, voting_has_ended: bool) -> frozenset[str]:
@@ -71,7 +36,7 @@ def frozen_settings(config: StudyConfig, aggregator: Aggregator) -> Settings:
     The student may change, and so may what it sees of the records: it is computed from what was released,
     and costs nobody anything. Not so where its opinion steers the voting, or the choice of questions.
     """
-    settings = without_defaults(config.public())
+    settings = config.public()
     if config.is_direct or config.only_asks:
         settings.pop("student", None)
         return settings

@@ -300,14 +300,6 @@ class FileJournal:
         self._reserved = None
 
 
-def is_chained(path: Path) -> bool:
-    """Tell whether a journal was written with a key, rather than by a version that had none."""
-    if not path.exists():
-        return False
-    with path.open("rb") as file:
-        return file.read(_HEAD + 1)[_HEAD:] == b" "
-
-
 def chained(key: bytes, before: str, entry: Any) -> tuple[str, bytes]:
     """Make the line of an entry.
 

@@ -16,7 +16,6 @@ from collegium.data.class_shares import as_class_shares
 from collegium.dpsgd.ledgered import DPSGDSpending, allow
 from collegium.durable import write_durably
 from collegium.errors import InputError, StudyMismatchError
-from collegium.json_files import read_json
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance
 from collegium.planner.expected import MEASURES
@@ -177,9 +176,6 @@ def _as_remembered(config: StudyConfig, folder: StudyFolder) -> StudyConfig:
     path = folder.path / CHOSEN
     way_out = "restore it from a backup, or choose another folder with --out (a release of its own)"
     if not path.exists():
-        begun = read_json(folder.vault / "manifest.json", {"config": dict})["config"]
-        if "method" not in begun:  # before there was a choice: votes were the only way
-            return with_sections(config, {"method": {"kind": "pate"}})
         raise StudyMismatchError(
             f"{path} is missing, which says how the study in {folder.path} is learnt: {way_out}"
         )

@@ -16,8 +16,7 @@ _ADVICE = "get the whole release again, or run the study again, which costs nobo
 def released_content(path: Path) -> bytes | None:
     """Read a file of a release; None if the release has no such file.
 
-    Where there are no digests beside it, the file is read as it is: an earlier version released it, or it was
-    taken out of its release.
+    Where there are no digests beside it, the file is read as it is: it was taken out of its release.
     Raises InputError if it is not as it was released: the digests tell damage, and one file of another
         release, not a forged release.
     """

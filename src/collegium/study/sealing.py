@@ -18,21 +18,17 @@ from collegium.durable import read_sealed, write_durably, write_sealed
 from collegium.errors import InputError, StudyMismatchError
 
 KEY_FILE = "key"
-NEW_KEY = f".{KEY_FILE}"
-"""While a folder of an earlier version is adopted."""
 KEY_BYTES = 32
 
 
-def make_key(vault: Path, name: str = KEY_FILE) -> bytes:
+def make_key(vault: Path) -> None:
     """Make a key, and keep it in the vault (mode 0600)."""
-    key = secrets.token_bytes(KEY_BYTES)
-    write_durably(vault / name, key, private=True)
-    return key
+    write_durably(vault / KEY_FILE, secrets.token_bytes(KEY_BYTES), private=True)
 
 
-def read_key(vault: Path, name: str = KEY_FILE) -> bytes:
+def read_key(vault: Path) -> bytes:
     """Read a vault's key. Raises StudyMismatchError if others could have read it, or it is damaged."""
-    path = vault / name
+    path = vault / KEY_FILE
     if os.name != "nt" and path.stat().st_mode & 0o077:
         raise StudyMismatchError(
             f"{path} may be read by others, so it proves nothing: if nobody has read it, `chmod 600` it"
@@ -54,21 +50,8 @@ def store_model(vault: Path, path: Path, model: Any) -> None:
     )
 
 
-def sealed_content(vault: Path, path: Path, key: bytes | None = None) -> bytes | None:
-    """Read what :func:`store_model` wrote, without unpickling; None if it is not that.
-
-    ``key``: default: the vault's.
-    """
-    return read_sealed(path, key=read_key(vault) if key is None else key, about=_about(vault, path))
-
-
-def seal_as_it_is(vault: Path, path: Path, key: bytes) -> None:
-    """Seal a model that an earlier version stored."""
-    write_sealed(path, path.read_bytes(), private=True, key=key, about=_about(vault, path))
-
-
-def require_sealed(vault: Path, path: Path) -> bytes:
-    """Read what :func:`store_model` wrote; anything else is refused."""
+def load_model(vault: Path, path: Path) -> Any:
+    """Read back what :func:`store_model` wrote; anything else is refused, and not unpickled."""
     try:
         content = sealed_content(vault, path)
     except OSError:
@@ -77,7 +60,17 @@ def require_sealed(vault: Path, path: Path) -> bytes:
         raise InputError(
             f"{path} is not what this study wrote there, and was not read: delete it and run again"
         )
-    return content
+    try:
+        return joblib.load(io.BytesIO(content))
+    except Exception as error:  # unpickling may raise anything
+        raise InputError(
+            f"{path} cannot be read ({type(error).__name__}): delete it and run again"
+        ) from None
+
+
+def sealed_content(vault: Path, path: Path) -> bytes | None:
+    """Read the bytes that :func:`store_model` sealed, without unpickling; None if it is not that."""
+    return read_sealed(path, key=read_key(vault), about=_about(vault, path))
 
 
 def _about(vault: Path, path: Path) -> str:

@@ -616,9 +616,6 @@ SECTIONS: dict[str, type[Settings]] = {
     )
 }
 
-RENAMED = {"teachers.number": "teachers.n_teachers", "run.jobs": "run.n_jobs"}
-"""Keys that had another name: refused in a study's file, and known in folders that were begun with them."""
-
 
 class Key(NamedTuple):
     """One key of the file."""

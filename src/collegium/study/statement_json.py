@@ -30,7 +30,10 @@ _SHAPE = {
     "guarantee": str, "meaning": str, "adjacency": str, "private_noise": bool, "released": str,
     "statement": [str], "groups": [{"group": str}],
 }  # fmt: skip
-_COUNTED = {"queries_asked": int, "labels_released": int, "stopped_by": str}
+_COUNTED = {
+    "queries_asked": int, "labels_released": int, "stopped_by": str,
+    "groups": [{"group": str, "found_at_most": dict}],
+}  # fmt: skip
 
 
 def statement_of(folder: Path) -> dict[str, Any]:
@@ -127,9 +130,11 @@ def _group(row: dict[str, Any], terms: JobTerms, replayed: Replay | None) -> dic
 
 
 def _promised(budget: Budget, row: dict[str, Any], replayed: Replay | None) -> dict[str, Any]:
-    promised = {"epsilon": as_number(budget.epsilon), "delta": budget.delta}
-    if "found_at_most" in row:  # not in folders of before
-        promised["found_at_most"] = row["found_at_most"]
+    promised = {
+        "epsilon": as_number(budget.epsilon),
+        "delta": budget.delta,
+        "found_at_most": row["found_at_most"],
+    }
     if budget.is_unlimited or replayed is None:
         return promised
     if replayed.account.is_gaussian:

@@ -11,8 +11,7 @@ from collegium.models.catalogue import keep_checkpoints
 from collegium.pate.memory import Ensemble, TrainedTeachers
 from collegium.pate.teachers.ensemble import Teacher
 from collegium.study.folder import StudyFolder
-from collegium.study.sealing import require_sealed, store_model
-from collegium.study.stored_models import load_model
+from collegium.study.sealing import load_model, store_model
 from collegium.workers.engines import Workers
 
 TEACHERS = "teachers"
@@ -70,6 +69,6 @@ def store_teacher(vault: Path, number: int, teacher: Teacher) -> Path:
 
 def fetch_teacher(vault: Path, kept: Path) -> Teacher:
     """Read a teacher back, if this study wrote it."""
-    teacher = load_model(kept, content=require_sealed(vault, kept))
+    teacher = load_model(vault, kept)
     assert isinstance(teacher, Teacher)
     return teacher

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from collegium.data.tables import take_rows
@@ -15,10 +14,8 @@ from collegium.pate.rehearsal import telling_rows
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.frozen import without_defaults
 from collegium.study.notes import KeptNotes
 from collegium.study.student_file import (
-    FORMER_STUDENT_FILE,
     STUDENT_FILE,
     read_student,
     student_bytes,
@@ -26,7 +23,7 @@ from collegium.study.student_file import (
 )
 from collegium.study.study_data import StudyData
 
-_KNOWN = ({"recipe": (str, type(None)), "notes": [str]}, str)  # or as it once was
+_KNOWN = {"recipe": (str, type(None)), "notes": [str]}
 _STATEMENT = {"config": dict}
 
 
@@ -63,11 +60,9 @@ class StudentStage:
             is.
         """
         path, told = self._folder.release / STUDENT_FILE, self._folder.vault / "student.json"
-        settings = without_defaults(self._config.public()).get("student")
+        settings = self._config.public().get("student")
         recipe = json.dumps(settings, sort_keys=True)
         known = read_json(told, _KNOWN, "delete it and run again") if told.exists() else {}
-        if not isinstance(known, dict):  # as it once was, without notes
-            known = {"recipe": known, "notes": []}
         if path.exists() and known.get("recipe") == recipe:
             self._notes.skipped("student")
             student = read_student(path, known.get("types", ())).student
@@ -76,14 +71,13 @@ class StudentStage:
         with self._notes.apart() as notes:
             student = self._make()
             content, types = self._written(student)
-        # Cut off between these writes, the next run must not take the new model for the former one.
+        # Cut off between these writes, the next run must not take the new model for the one before.
         self._folder.write_json(told, {"recipe": None, "notes": []})
-        gone = [self._folder.release / FORMER_STUDENT_FILE, *([path] if content is None else [])]
-        for former in filter(Path.exists, gone):
-            self._folder.remove(former)
         if content is not None:
             self._folder.write_bytes(path, content)
             student = read_student(path, types).student  # what is judged is what is published
+        elif path.exists():
+            self._folder.remove(path)
         self._record_settings()
         self._folder.write_json(told, {"recipe": recipe, "notes": notes, "types": types})
         return student, tuple(notes)
@@ -114,8 +108,7 @@ class StudentStage:
         """All settings; of the student those of the one that is published, until another one is."""
         settings = self._config.published()
         statement = self._folder.release / "privacy.json"
-        names = (STUDENT_FILE, FORMER_STUDENT_FILE)
-        if statement.exists() and any((self._folder.release / name).exists() for name in names):
+        if statement.exists() and (self._folder.release / STUDENT_FILE).exists():
             before = read_json(statement, _STATEMENT)["config"].get("student")
             return _with_student(settings, before)
         return settings

@@ -20,13 +20,9 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from collegium.errors import InputError
 from collegium.study.released_files import released_content
-from collegium.study.stored_models import where_now
 from collegium.study.trusted_types import TRUSTED
 
 STUDENT_FILE = "student.skops"
-FORMER_STUDENT_FILE = "student.joblib"
-"""As earlier versions wrote it; it is never read."""
-
 _SCHEMA, _INPUTS = "schema.json", "collegium.json"
 
 
@@ -92,12 +88,6 @@ def _find_student(path: Path) -> Path:
     found = next((place for place in places if place.is_file()), None)
     if found is not None:
         return found
-    former = [place.with_name(FORMER_STUDENT_FILE) for place in places[1:]]
-    if any(place.exists() for place in former):
-        raise InputError(
-            f"{path} holds a student of an earlier version (student.joblib), which is not read, for reading "
-            "it can run anything: run the study again, which costs nobody anything"
-        )
     if any((place / "answers.json").exists() for place in (path, path / "release")):
         raise InputError(
             f"{path} holds answers to questions, and no student that could predict: they are in "
@@ -127,7 +117,8 @@ def read_student(
     ``content``: of the file, where it was read already.
     """
     try:
-        content, inputs = _harmless(path.read_bytes() if content is None else content)
+        content = path.read_bytes() if content is None else content
+        inputs = _inputs_in(content)
         strange = sorted(set(skops_io().get_untrusted_types(data=content)) - TRUSTED - set(trust))
         if not strange:
             student = skops_io().loads(content, trusted=[*TRUSTED, *trust])
@@ -197,23 +188,16 @@ def _in_order(content: bytes, inputs: dict[str, Any]) -> bytes:
     return _zipped({_SCHEMA: _json(schema), _INPUTS: _json(inputs), **parts})
 
 
-def _harmless(file: bytes) -> tuple[bytes, dict[str, Any]]:
-    """Take out no more than the file's own size, and find classes that have moved since it was written."""
+def _inputs_in(file: bytes) -> dict[str, Any]:
+    """Read what records are, from a file that is no larger unpacked; others are refused."""
     with ZipFile(io.BytesIO(file)) as archive:
         parts = archive.infolist()
         if any(part.compress_type != ZIP_STORED for part in parts) or len(file) < sum(
             part.file_size for part in parts
         ):
             raise InputError("its parts are compressed")
-        content = {part.filename: archive.read(part) for part in parts}
-    schema = json.loads(content[_SCHEMA])
-    for node in _nodes(schema):
-        module, name = node.get("__module__"), node.get("__class__")
-        if isinstance(module, str) and isinstance(name, str):
-            node["__module__"], node["__class__"] = where_now(module, name)
-    content[_SCHEMA] = _json(schema)
-    inputs = json.loads(content.get(_INPUTS, b"{}"))
-    return _zipped(content), inputs if isinstance(inputs, dict) else {}
+        inputs = json.loads(archive.read(_INPUTS)) if _INPUTS in archive.namelist() else {}
+    return inputs if isinstance(inputs, dict) else {}
 
 
 def _nodes(part: Any) -> Iterator[dict[str, Any]]:

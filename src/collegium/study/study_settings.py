@@ -18,7 +18,6 @@ from collegium.study.sections import (
     BELONGING,
     DPSGD,
     OF_OTHER_METHODS,
-    PATE,
     SECTIONS,
     STATISTICS,
     Aggregation,
@@ -106,8 +105,6 @@ class StudyConfig:
     def public(self) -> dict[str, dict[str, Any]]:
         """Everything that may change a result: all but ``ledger``, ``run`` and other methods' sections."""
         outside = {LedgerPlace.section, Run.section, *OF_OTHER_METHODS[self.method.kind]}
-        if self.method.kind == PATE:  # manifests of before there was a choice stay what they were
-            outside.add(Method.section)
         if self.method.kind == AUTO:
             outside.add(StatisticsSection.section)
         if not self.has_student:
@@ -124,8 +121,6 @@ class StudyConfig:
         }
         if self.student.goal != ACCURACY:  # also where what was learnt directly is published
             said.setdefault(StudentSection.section, {})["goal"] = self.student.goal
-        else:  # releases of before there was a choice stay what they were
-            said.get(StudentSection.section, {}).pop("goal", None)
         return said
 
     def published(self) -> dict[str, dict[str, Any]]:

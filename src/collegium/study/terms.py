@@ -80,8 +80,7 @@ class JobTerms:
             "private_noise": self.private_noise,
             "owners": self.owners,
             "n_queries": self.n_queries,
-            # Left out where it is what it was before there was a choice.
-            **({"price": self.price} if self.price != HISTOGRAM else {}),
+            "price": self.price,
             "aggregator": self.aggregator.settings(),
             "n_nominal": electorate.n_nominal,
             "groups": {
@@ -103,7 +102,7 @@ class JobTerms:
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> JobTerms:
-        """Read what :meth:`to_json` made, also before it named the neighbours apart from the sentence."""
+        """Read what :meth:`to_json` made."""
         if content["format"] != FORMAT:
             raise InputError(f"unknown format {content['format']!r} of a job's terms")
         mechanism = dict(content["aggregator"])
@@ -127,23 +126,22 @@ class JobTerms:
             sensitivity=from_json(content["sensitivity"], "sensitivity", (len(cohorts),)),
             participation=participation,
         )
-        adjacency, told = content["adjacency"], content.get("neighbours")
         return cls(
             aggregator_from(mechanism.pop("name"), **mechanism),
             electorate,
             content["guarantee"],
-            Neighbours.from_words(adjacency) if told is None else Neighbours(told),
-            adjacency,
+            Neighbours(content["neighbours"]),
+            content["adjacency"],
             content["private_noise"],
             content["owners"],
             content["n_queries"],
-            content.get("unit", OWNER),
+            content["unit"],
             _price_in(content),
         )
 
 
 def _price_in(content: dict[str, Any]) -> str:
-    price = content.get("price", HISTOGRAM)
+    price = content["price"]
     if price not in PRICES:
         raise InputError(
             f"unknown price {price!r} in a job's terms: allowed are {', '.join(PRICES)}"
@@ -154,7 +152,7 @@ def _price_in(content: dict[str, Any]) -> str:
 def kept_price(folder: StudyFolder) -> str | None:
     """Read what a job of this folder charges an answer; None if it was not begun."""
     path = folder.vault / TERMS
-    return _price_in(read_json(path, dict, _ADVICE)) if path.exists() else None
+    return _price_in(read_json(path, {"price": str}, _ADVICE)) if path.exists() else None
 
 
 def keep_terms(folder: StudyFolder, terms: JobTerms) -> None:

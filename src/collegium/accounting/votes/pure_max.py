@@ -31,12 +31,9 @@ from scipy.special import logsumexp
 from collegium.accounting._inputs import (
     FloatArray,
     as_counts,
-    as_delta,
-    as_extended_scalar,
     as_nonnegative,
     as_positive_scalar,
 )
-from collegium.accounting.gaussian import pure_to_gdp
 from collegium.accounting.renyi import validate_orders
 from collegium.accounting.votes._outcomes import capped, gaps, per_group
 from collegium.accounting.votes.laplace_max import lnmax_rdp
@@ -45,28 +42,7 @@ __all__ = [
     "exponential_log_q",
     "exponential_rdp",
     "permute_and_flip_log_q",
-    "range_to_gdp",
-    "zcdp_budget",
 ]
-
-
-def range_to_gdp(range_epsilon: float) -> float:
-    """Smallest mu for which every mechanism of bounded range is mu-GDP, rounded up. Publishable.
-
-    It is the mu of an (range_epsilon/2, 0)-DP mechanism. If log-ratios lie in an interval of length e,
-    every test has probabilities p and q of rejecting with logit p - logit q <= e, and mu must be at
-    least Phi^-1(p) - Phi^-1(q). The slope of Phi^-1(logistic(.)) is even and falls away from 0 (proof
-    in ``docs/vote-accounts.md``), so the difference is largest for logits e/2 and -e/2: randomised response
-    with e/2.
-
-    ``range_epsilon``: length of the interval of log-ratios per owner, in [0, inf].
-
-    Examples
-    --------
-    >>> round(range_to_gdp(2.0), 9)
-    1.232035385
-    """
-    return pure_to_gdp(as_extended_scalar("range_epsilon", range_epsilon) / 2)
 
 
 def permute_and_flip_log_q(counts: ArrayLike, gamma: float) -> FloatArray:
@@ -132,25 +108,3 @@ def exponential_rdp(
     ranges = 2 * as_positive_scalar("gamma", gamma) * moves
     independent = ranges[:, None] ** 2 * validate_orders(orders) / 8
     return np.asarray(np.minimum(lnmax_rdp(log_q, moves, gamma, orders), independent))
-
-
-def zcdp_budget(epsilon: float, delta: float) -> float:
-    """Largest rho for which rho-zCDP is seen to imply (epsilon, delta)-DP, rounded down. Publishable.
-
-    At any order alpha, Canonne, Kamath & Steinke 2020 (arXiv 2004.00010), Proposition 12, allows
-    rho = (epsilon - log(1 - 1/alpha) + (log delta + log alpha)/(alpha - 1))/alpha; this takes the best
-    of a fine grid of orders.
-
-    ``epsilon``: in [0, inf], per owner.
-    ``delta``: in (0, 1), per owner.
-
-    Examples
-    --------
-    >>> round(zcdp_budget(1.0, 1e-5), 5)
-    0.03056
-    """
-    epsilon, delta = as_extended_scalar("epsilon", epsilon), as_delta(delta)
-    orders = 1 + np.geomspace(1e-3, 1e7, 20_001)
-    tail = (math.log(delta) + np.log(orders)) / (orders - 1)
-    rho = (epsilon - np.log1p(-1 / orders) + tail) / orders
-    return max(float(rho.max()) * (1 - 1e-9), 0.0)
