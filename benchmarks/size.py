@@ -1,6 +1,9 @@
 """Size of the package: lines, lines of code, files, public names, parameters, keys, raises.
 
-python benchmarks/size.py [FOLDER]        # default: src/collegium
+    python benchmarks/size.py [FOLDER]        # default: src/collegium
+
+Beside it, of each way of learning: its own room, files named after it, and how many places elsewhere
+ask which method a study has (by name, or by a property that stands for one).
 """
 
 from __future__ import annotations
@@ -32,6 +35,33 @@ def lines_of_code(text: str) -> int:
     return len(used)
 
 
+#: Rooms of the methods themselves, which may name them.
+METHODS = ("dpsgd", "pate", "statistics")
+_ASKS = {"is_direct", "only_asks", "OF_OTHER_METHODS", "DPSGD", "PATE", "STATISTICS"}
+
+
+def places_that_name_a_method(folder: Path) -> list[str]:
+    """List where the shell asks for a method: names and attributes, comparisons with a method's name."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        inner = path.relative_to(folder).parts
+        if inner[0] in METHODS or inner[:2] == ("study", "methods"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                named = node.attr in _ASKS
+            elif isinstance(node, ast.Name):
+                named = node.id in _ASKS and isinstance(node.ctx, ast.Load)
+            else:
+                named = isinstance(node, ast.Compare) and any(
+                    isinstance(one, ast.Constant) and one.value in METHODS
+                    for one in (node.left, *node.comparators)
+                )
+            if named:
+                found.append(f"{'/'.join(inner)}:{node.lineno}")
+    return found
+
+
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "src/collegium")
     files = sorted(folder.rglob("*.py"))
@@ -54,6 +84,21 @@ def main() -> None:
     print(f"files {len(files):,}; lines {lines:,}; lines of code {code:,}")
     print(f"functions and classes without an underscore {names:,}; parameters {parameters:,}")
     print(f"raise statements {raises:,}")
+    for name in METHODS:
+        room = [path for path in files if path.relative_to(folder).parts[0] == name]
+        shell = [path for path in files if name in path.stem.replace("votes", "pate").split("_")]
+        shell = [path for path in shell if path not in room]
+        code_of_room, code_of_shell = (
+            sum(lines_of_code(path.read_text(encoding="utf-8")) for path in paths)
+            for paths in (room, shell)
+        )
+        print(
+            f"{name}: lines of code {code_of_room:,} in its room, {code_of_shell:,} in files named after it"
+        )
+    places = places_that_name_a_method(folder)
+    print(f"places that name a method outside study/methods: {len(places)}")
+    for place in places:
+        print(f"  {place}")
 
 
 if __name__ == "__main__":
