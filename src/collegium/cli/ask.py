@@ -17,7 +17,7 @@ from collegium.cli.options import (
     ON_LEDGER,
     PATH_OPTION,
     Key,
-    Newcomers,
+    AllowNewPeople,
     NoiseSeed,
     Quiet,
 )
@@ -170,7 +170,7 @@ def ask(
         ),
     ] = None,
     key: Key = None,
-    allow_new_people: Newcomers = False,
+    allow_new_people: AllowNewPeople = False,
     record: Annotated[
         Path | None,
         typer.Option(

@@ -38,7 +38,7 @@ from collegium.cli.options import (
     ON_LEDGER,
     PATH_OPTION,
     Key,
-    Newcomers,
+    AllowNewPeople,
     NoiseSeed,
     Quiet,
 )
@@ -166,7 +166,7 @@ def label(
         ),
     ] = None,
     key: Key = None,
-    allow_new_people: Newcomers = False,
+    allow_new_people: AllowNewPeople = False,
     shuffle_seed: Annotated[
         int,
         typer.Option(
