@@ -29,7 +29,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
 
     planned = plan_statistics(config, observer=NoteObserver())
     session, ledger = planned.session, planned.ledger
-    plans = [session.plan(str(one), **planned.data.how(one)) for one in planned.data.charged]
+    plans = [session.plan(one, **planned.data.how(one)) for one in planned.data.charged]
     free = [str(one) for one in planned.data.asked if one not in planned.data.charged]
     if as_json:
         print_json(
