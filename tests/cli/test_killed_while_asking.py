@@ -60,7 +60,7 @@ for line in sys.stdin:
                     file.write(f"{query} {purpose}\\n")
                 return whole(self, *given, query=query, purpose=purpose)
             setattr(SecureNoise, way, drawn)
-        for way in ("gaussian", "laplace", "words"):
+        for way in ("noised", "words"):
             told(way)
         sys.argv = ["collegium", *argv]
         main()

@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -509,8 +510,8 @@ def test_the_audit_finds_most_of_a_large_claim_and_notices_half_of_the_noise(fol
     from collegium.noise.sources import SeededNoise
 
     class Half(SeededNoise):
-        def gaussian(self, sigma, size, **more):
-            return super().gaussian(sigma / 2, size, **more)
+        def noised(self, total, noise, **more):
+            return super().noised(total, replace(noise, scale=noise.scale / 2), **more)
 
     run = plan_dpsgd(study(folder, dpsgd={"steps": 2}, privacy={"delta": 1e-2})).run
     for finding in play_dpsgd(run, runs=6000, confidence=1 - 1e-6, noise=SeededNoise(1)):

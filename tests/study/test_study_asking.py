@@ -158,12 +158,12 @@ class PerQueryNoise(SeededNoise):
 
     left = -1
 
-    def gaussian(self, sigma, size, *, query, purpose):
+    def noised(self, total, noise, *, query, purpose):
         if PerQueryNoise.left == 0:
             raise KeyboardInterrupt
         PerQueryNoise.left -= 1
-        drawn = sigma * np.random.default_rng(query).standard_normal(size)
-        return np.rint(drawn * 2**20) / 2**20
+        drawn = noise.scale * np.random.default_rng(query).standard_normal(total.shape)
+        return total + np.rint(drawn).astype(np.int64)
 
 
 @pytest.mark.parametrize("draws", [5, 16, 21, 37])

@@ -155,9 +155,7 @@ class Statistics(Answering):
         self.answers: list[Answer] = []
         self._record: dict[Question, Answer] = {}
         self._spend, self._questions, self._left = float(spend), questions, 1.0
-        self._noise: SecureNoise | SeededNoise = (
-            SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
-        )
+        self._noise = SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
         self._spending: StatisticsSpending | None = None
         self._charged: list[Event] = []
         self._granted: dict[bool, Floats] = {}
