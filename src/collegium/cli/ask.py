@@ -16,8 +16,8 @@ from collegium.cli.options import (
     GUARANTEE,
     ON_LEDGER,
     PATH_OPTION,
-    Key,
     AllowNewPeople,
+    Key,
     NoiseSeed,
     Quiet,
 )

@@ -37,8 +37,8 @@ from collegium.cli.options import (
     HOW_VOTES_COUNT,
     ON_LEDGER,
     PATH_OPTION,
-    Key,
     AllowNewPeople,
+    Key,
     NoiseSeed,
     Quiet,
 )
