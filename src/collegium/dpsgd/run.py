@@ -315,10 +315,8 @@ class DPSGDRun:
                     memory.keep_accounts(accounts.sensitive_state())
                 memory.keep(state)
         privacy = account.statement(
-            self.arrangement.sentence,
+            self.arrangement,
             noise.is_private,
-            self.arrangement.counts_in,
-            self.arrangement.provisos,
         )
         return Learnt(state, privacy, account)
 

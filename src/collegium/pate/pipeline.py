@@ -498,15 +498,13 @@ def release(
     ended = memory.ended()
     max_queries = queries.max_queries if ended is None else ended[0]
     n_queries = votes.n_queries if isinstance(asking, QueryChooser) else len(asking)
-    if max_queries is not None:
-        n_queries = min(n_queries, max_queries)
+    if queries.max_queries is not None:
+        n_queries = min(n_queries, queries.max_queries)
     memory.begin(
         aggregator,
         electorate,
         guarantee=account.guarantee,
-        neighbours=arrangement.neighbours,
-        adjacency=arrangement.sentence,
-        unit=arrangement.counts_in,
+        arrangement=arrangement,
         private_noise=noise.is_private,
         owners=owners,
         n_queries=n_queries,

@@ -159,10 +159,8 @@ class PrivateSteps:
     def privacy(self) -> PrivacyStatement:
         """What was promised, about which neighbours, and spent so far."""
         return self._account.statement(
-            self._arrangement.sentence,
+            self._arrangement,
             self._noise.is_private,
-            self._arrangement.counts_in,
-            self._arrangement.provisos,
         )
 
     def state_dict(self) -> dict[str, Any]:
