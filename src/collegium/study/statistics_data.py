@@ -12,6 +12,7 @@ from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets, Policy
 from collegium.checks import listed, nearest
 from collegium.data.schema import Schema
+from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import ConfigError
 from collegium.runs.observer import Observer
 from collegium.statistics.language import parse_question
@@ -24,7 +25,6 @@ from collegium.study.query_table import (
     Names,
     Rows,
     read_rows,
-    take_frame_rows,
 )
 from collegium.study.study_data import fingerprint_of
 from collegium.zero_and_public_budgets import has_budget, subset

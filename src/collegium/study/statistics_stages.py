@@ -12,6 +12,7 @@ import pandas as pd
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Policy
+from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance
 from collegium.plain_text import csv_for_people
@@ -26,7 +27,6 @@ from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.identity import claim, holds_same_study
 from collegium.study.manifest_check import KEPT_ALLOWANCE
 from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_not
-from collegium.study.query_table import take_frame_rows
 from collegium.study.result import PublishedResult, shown_settings
 from collegium.study.statistics_card import statistics_card
 from collegium.study.statistics_data import QueryData, read_asked, state_of
