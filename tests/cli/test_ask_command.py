@@ -244,7 +244,7 @@ def test_ctrl_c_says_what_is_paid_for_and_what_is_kept(
 
     def said_at(which):
         def pressed(session, question, **how):
-            if question == which:
+            if str(question) == which:
                 signal.raise_signal(signal.SIGINT)
             return whole(session, question, **how)
 
@@ -310,7 +310,7 @@ def test_what_cannot_be_asked_is_refused_before_others_are_charged(ask, tmp_path
     whole = Statistics.ask
 
     def broken(session, question, **how):
-        if question == "mean income":
+        if str(question) == "mean income":
             raise InputError("the files have changed")
         return whole(session, question, **how)
 

@@ -16,9 +16,9 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   and not set. They are gone from every configuration that is shown, and are refused as keywords
   (``TypeError``) and keys that nobody knows.
 - What is shown of a configuration has ``student.goal``, ``method.kind`` and the release of a labelling job
-  also where they are the defaults: no version that was released wrote files without them.
-- ``init`` leaves out classes that it can read off the public records, and its refusals name the option that is
-  missing (``--public FILE``) or to be added (``--from FILE``), not always one that was given.
+  also where they are the defaults: files that do not have them are of no version that was released.
+- ``init`` leaves out classes that it can read off the public records, and its refusals name the option that
+  is missing (``--public FILE``) or to be added (``--from FILE``), not always the one that was given.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from collegium.study.dpsgd_checkpoint import FolderDPSGDMemory
 from collegium.study.dpsgd_report import dpsgd_report
 from collegium.study.dpsgd_result import DPSGDResult, measured, unjudged
 from collegium.study.dpsgd_student import DistilledStudent, published_model
-from collegium.study.dpsgd_terms import DPSGDTerms, read_dpsgd
+from collegium.study.dpsgd_terms import DPSGDTerms
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.from_settings import dpsgd_recipe_of
 from collegium.study.identity import claim, holds_same_study, read_study
@@ -45,7 +45,7 @@ from collegium.study.streaming import StreamedStudyData, streamed_summands
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
-from collegium.study.terms import TERMS, keep_or_match
+from collegium.study.terms import TERMS, keep_or_match, read_terms
 from collegium.study.votes_checkpoint import StudyInterrupted
 
 _SHARDS = "descent-shards"  # in the vault
@@ -115,7 +115,7 @@ def _relation(
 ) -> Neighbours | None:
     """Say which neighbours the steps must be charged about: as begun, or as the ledger promises."""
     if folder is not None and (folder.vault / TERMS).exists():
-        return read_dpsgd(folder.path)[0].plan.neighbours
+        return read_terms(folder.path)[0].neighbours
     known = None if ledger is None else ledger.place.opened()
     return None if known is None else relation_of(known, recipe.dpsgd)
 
@@ -246,12 +246,9 @@ def _as_kept(run: DPSGDRun, memory: FolderDPSGDMemory) -> Learnt:
 
 
 def _terms(run: DPSGDRun) -> DPSGDTerms:
-    arrangement = run.arrangement
-    return DPSGDTerms(
+    return DPSGDTerms.of(
         run.plan,
-        arrangement.sentence,
-        arrangement.provisos,
-        arrangement.counts_in,
+        run.arrangement,
         run.recipe.noise_seed is None,
         run.recipe.dpsgd.n_steps_taken,
         {name: value for name, value in asdict(run.recipe.dpsgd).items() if value is not None},
@@ -263,7 +260,7 @@ def _rehearse(planned: PlannedDPSGD) -> Any:
     data, run, believer = planned.data, planned.run, planned.believer
     untaught = run.start(planned.n_features)
     account = DPSGDAccount(run.plan)
-    privacy = account.statement(run.arrangement.sentence, noise_is_private=False)
+    privacy = account.statement(run.arrangement, noise_is_private=False)
     model = published_model(planned.config, run, run.model(Learnt(untaught, privacy, account)))
     if believer is not None:
         model = believer.rehearsed() or model

@@ -36,8 +36,8 @@ from collegium.study.result import (
 from collegium.study.streaming import StreamedStudyData, StreamedTeaching
 from collegium.study.student import StudentStage, tell_if_unwritable
 from collegium.study.study_data import StudyData
-from collegium.study.terms import kept_price
 from collegium.study.votes_checkpoint import FolderMemory
+from collegium.study.votes_terms import kept_price
 from collegium.study.withdrawals import planned_as_begun, refuse_half_forgotten
 
 

@@ -30,8 +30,8 @@ from collegium.study.query_table import take_frame_rows
 from collegium.study.result import PublishedResult, shown_settings
 from collegium.study.statistics_card import statistics_card
 from collegium.study.statistics_data import QueryData, read_asked, state_of
-from collegium.study.statistics_terms import StatisticsTerms, read_statistics, uses_by_group
-from collegium.study.terms import TERMS, keep_or_match
+from collegium.study.statistics_terms import StatisticsTerms, uses_by_group
+from collegium.study.terms import TERMS, keep_or_match, read_terms
 from collegium.study.votes_checkpoint import StudyInterrupted, interruptible
 
 
@@ -143,7 +143,7 @@ def _relation(
 ) -> Neighbours | None:
     """Say which neighbours answers must be charged about: as begun, or as the ledger promises."""
     if folder is not None and (folder.vault / TERMS).exists():
-        return read_statistics(folder.path)[0].neighbours
+        return read_terms(folder.path)[0].neighbours
     known = None if ledger is None else ledger.place.opened()
     return None if known is None else relation_on(known, config.statistics.neighbours)
 
@@ -190,17 +190,17 @@ def _terms(planned: PlannedStatistics) -> StatisticsTerms:
     privacy = session.privacy_
     groups = {row.group: row.budget for row in privacy.groups}
     return StatisticsTerms(
-        groups,
-        {row.group: row.owners for row in privacy.groups},
-        session.arrangement.neighbours,
-        session.arrangement.sentence,
-        privacy.unit,
-        privacy.noise_is_private,
-        session.noise,
-        session.weights,
-        planned.config.statistics.spend,
-        tuple(str(one) for one in data.charged),
-        tuple(uses_by_group(session.events_of(one, data.how(one)), groups) for one in data.charged),
+        groups=groups,
+        people={row.group: row.owners for row in privacy.groups},
+        arrangement=session.arrangement,
+        private_noise=privacy.noise_is_private,
+        noise=session.noise,
+        weights=session.weights,
+        spend=planned.config.statistics.spend,
+        questions=tuple(str(one) for one in data.charged),
+        uses=tuple(
+            uses_by_group(session.events_of(one, data.how(one)), groups) for one in data.charged
+        ),
     )
 
 
