@@ -216,7 +216,7 @@ def test_against_replacement_the_noise_is_twice_as_large_and_the_sentence_says_w
     blanked, replaced = run(), run(neighbours="replace-one")
     assert replaced.plan.noise == pytest.approx(2 * blanked.plan.noise, rel=1e-12)
     assert "there or blanked" in blanked.arrangement.sentence
-    assert "replace-one" not in blanked.arrangement.sentence
+    assert "replaced" not in blanked.arrangement.sentence
     assert "replaced or blanked" in replaced.arrangement.sentence
     assert blanked.arrangement.neighbours is Neighbours.ADD_OR_REMOVE
     assert blanked.plan.event().neighbours is Neighbours.ADD_OR_REMOVE
