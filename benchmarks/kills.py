@@ -32,10 +32,9 @@ import pandas as pd
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.pate.voting.labelling import Outcome
 from collegium.pate.voting.release import LABELS
-from collegium.study.dpsgd_terms import read_dpsgd
 from collegium.study.folder import StudyFolder
 from collegium.study.sections import DPSGD
-from collegium.study.terms import method_of, read_job
+from collegium.study.terms import TERMS, read_terms
 from collegium.study.verifying import examine
 
 LEVELS = {"high": 4.0, "low": 12.0}
@@ -285,7 +284,7 @@ def known(folder: Path) -> dict[int, Outcome]:
         return {}
     wrong = [one.piece for one in examine(study) if one.trouble]
     assert not wrong, f"{wrong}: not what the study wrote there"
-    if method_of(folder, DPSGD):
+    if (study.vault / TERMS).exists() and read_terms(folder)[0].method == DPSGD:
         drawn = [int(line) for line in Path(f"{folder}.drawn").read_text().split()]
         assert max(drawn, default=-1) < study.open_journal().steps, "drawn before it was charged"
         return {}
@@ -296,7 +295,8 @@ def known(folder: Path) -> dict[int, Outcome]:
 
 def check_dpsgd(folder: Path) -> None:
     """Compare every draw of noise with what was charged, and what was said with that."""
-    terms, steps = read_dpsgd(folder)
+    terms, journal = read_terms(folder)
+    steps = journal.steps
     drawn = [int(line) for line in Path(f"{folder}.drawn").read_text().split()]
     assert len(set(drawn)) == len(drawn), "a step was taken twice"
     assert steps == terms.n_steps_taken and max(drawn) < steps, (
@@ -327,7 +327,8 @@ def check_finished(kind: str, folder: Path) -> None:
     assert taken == answered, "what is published is not what the journal says"
     if kind == "vanishing":
         return  # prices differ from query to query
-    terms, asked = read_job(folder)
+    terms, journal = read_terms(folder)
+    asked = journal.settled()
     aggregator, ballot = terms.aggregator, terms.electorate.ballot(0)
     statement = json.loads((folder / "release" / "privacy.json").read_text("utf-8"))
     said = {row["group"]: row["epsilon_spent"] for row in statement["groups"]}

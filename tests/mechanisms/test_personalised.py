@@ -23,8 +23,8 @@ EPSILONS = np.array([0.25, 0.5, 0.5, 1.0, 2.0])
 class NoNoise:
     is_private = False
 
-    def laplace(self, scale, size, **options):
-        return np.zeros(size)
+    def noised(self, total, noise, **options):
+        return total
 
 
 def log_chances(distances):

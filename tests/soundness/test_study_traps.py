@@ -18,7 +18,7 @@ from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.runner import run_study
-from collegium.study.terms import read_job
+from collegium.study.terms import read_terms
 
 SETTINGS = """
 [data]
@@ -216,7 +216,7 @@ def test_persistence_after_a_crash_at_any_moment_nothing_is_released_or_asked_tw
     lost = sum(outcome.verdict == "lost" for outcome in outcomes)
     assert released == charged - lost
     ballot = result.plan.electorate(0).ballot(0)
-    account = read_job(path.with_suffix(""))[0].pricing().accountant
+    account = read_terms(path.with_suffix(""))[0].pricing().accountant
     assert result.privacy.price == "labels" and account.notion == "renyi"
     for row in result.privacy.groups:
         moved = result.plan.groups[row.group].sensitivity / ballot.scale

@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -28,14 +29,14 @@ from collegium.errors import (
 from collegium.ledger.ledger import Ledger
 from collegium.study import dpsgd_student
 from collegium.study.config import config_from, read_config
-from collegium.study.dpsgd_statement_json import dpsgd_statement_of
-from collegium.study.dpsgd_terms import read_dpsgd
 from collegium.study.example import example_config
 from collegium.study.from_settings import recipe_of
 from collegium.study.json_schema import study_schema
 from collegium.study.on_ledger import StudyLedger
 from collegium.study.registry import record_of
 from collegium.study.runner import plan_study, run_study
+from collegium.study.statement_json import statement_and_terms
+from collegium.study.terms import read_terms
 from collegium.study.votes_checkpoint import StudyInterrupted
 
 CLASSES, LEVELS = ["cat", "dog", "owl"], {"high": 2.0, "low": 6.0}
@@ -143,11 +144,11 @@ def test_what_is_published_says_what_was_done(folder, collegium):
         pd.read_csv(folder / "test.csv")[list("abc")]
     )
     assert (predicted == pd.read_csv(folder / "test.csv")["kind"]).mean() == result.accuracy
-    statement = dpsgd_statement_of(folder / "out")
+    statement, terms = statement_and_terms(folder / "out")
     schema = json.loads((ROOT / "docs" / "statement.schema.json").read_text("utf-8"))
     jsonschema.validate(statement, schema)
     assert [event["count"] for event in statement["groups"][0]["events"]] == [8]
-    record = record_of(statement)["deployment"]
+    record = record_of(statement, terms)["deployment"]
     assert "noisy sums of clipped gradients" in record["basic"]["description"]
     assert "votes" not in json.dumps(record["implementation"])
     for command, said in (
@@ -329,17 +330,17 @@ def test_another_plan_than_the_one_it_was_begun_with_is_refused(folder, monkeypa
     with pytest.raises(KeyboardInterrupt):
         run_study(study(folder), folder / "out")
     monkeypatch.undo()
-    real = sgd_run.plan_study
+    real = sgd_run.plan_dpsgd
 
     def other(*given, **more):
         plan = real(*given, **more)
         object.__setattr__(plan, "noise", plan.noise * 0.99)
         return plan
 
-    monkeypatch.setattr(sgd_run, "plan_study", other)
+    monkeypatch.setattr(sgd_run, "plan_dpsgd", other)
     with pytest.raises(StudyMismatchError, match="begun with another plan"):
         run_study(study(folder), folder / "out")
-    assert read_dpsgd(folder / "out")[1] == 3
+    assert read_terms(folder / "out")[1].steps == 3
 
 
 def kill_after(monkeypatch, steps):
@@ -365,7 +366,7 @@ def test_interrupted_and_killed_it_goes_on_and_says_what_was_lost(folder, monkey
     with monkeypatch.context() as patch, pytest.raises(StudyInterrupted):
         patch.setattr(sgd_run, "noisy", press)
         run_study(study(folder), folder / "out")
-    assert read_dpsgd(folder / "out")[1] == 3
+    assert read_terms(folder / "out")[1].steps == 3
     _, output, _ = collegium("account", "--remaining", folder / "out")
     assert "3 of 8 steps are charged" in output and "takes 5 more steps" in output
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -508,8 +509,8 @@ def test_the_audit_finds_most_of_a_large_claim_and_notices_half_of_the_noise(fol
     from collegium.noise.sources import SeededNoise
 
     class Half(SeededNoise):
-        def gaussian(self, sigma, size, **more):
-            return super().gaussian(sigma / 2, size, **more)
+        def noised(self, total, noise, **more):
+            return super().noised(total, replace(noise, scale=noise.scale / 2), **more)
 
     run = plan_study(study(folder, dpsgd={"steps": 2}, privacy={"delta": 1e-2})).plan.run
     for finding in play_dpsgd(run, runs=6000, confidence=1 - 1e-6, noise=SeededNoise(1)):

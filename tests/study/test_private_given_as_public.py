@@ -164,7 +164,7 @@ def test_a_repeated_id_that_is_not_the_owner_is_asked_about(tmp_path, spelt):
     assert question.startswith("3,000 records, 1,000 different values of 'client': is it a person?")
     assert "data.owner = 'client'" in question and "data.not_identifiers = ['client']" in question
     assert not warned(write(tmp_path, more='owner = "client"', private=private))
-    silent = 'exclude = ["client"]\nnot_people = ["client"]'
+    silent = 'exclude = ["client"]\nnot_identifiers = ["client"]'
     assert not warned(write(tmp_path, more=silent, private=private))
     # Who said whose records they are need not be asked: about no other column, either.
     private["doctor"] = [f"doctor {number // 7}" for number in range(3000)]

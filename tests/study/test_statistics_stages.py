@@ -24,7 +24,7 @@ from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.methods.statistics import StatisticsDraws
 from collegium.study.runner import run_study
-from collegium.study.statistics_terms import read_statistics
+from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
 
 SCHEMA = """
@@ -219,18 +219,19 @@ def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(tmp_p
             run_study(config, out)
         listener.at, listener.run = None, 2
         result = run_study(config, out)
-        terms, charged = read_statistics(out)
+        terms, journal = read_terms(out)
+        charged = journal.steps
         assert charged == len(questions) == len(result.answers) + len(result.lost)
         asked = [question for _, question in listener.drawn]
         assert len(asked) == len(set(asked)), f"drawn twice when cut off at {at}"
-        spent = terms.epsilon_spent(charged)
+        spent = terms.spent(journal).epsilon
         for row in result.privacy.groups:
             assert row.epsilon_spent == pytest.approx(spent[row.group], rel=1e-9)
         assert not [one for one in examine(StudyFolder(out)) if one.trouble]
         (release,) = Ledger(place).contents().releases.values()
         told = [
             sum(use.count * float(use.event.mu_squared[0]) for use in uses)
-            for uses in terms.composition(charged).values()
+            for uses in terms.spent(journal).uses.values()
         ]
         paid = [cost.mu_squared for cost in release.costs]
         assert release.is_settled and sorted(paid) == pytest.approx(sorted(told), rel=1e-6)
@@ -359,7 +360,7 @@ def test_what_is_changed_between_two_questions_makes_it_another_study(
             run_study(config, out)
             pytest.fail(what)
         (tmp_path / file).write_bytes(before)
-    assert read_statistics(out)[1] == 2
+    assert read_terms(out)[1].steps == 2
 
 
 def test_other_prices_than_it_was_begun_with_are_refused(
@@ -555,7 +556,7 @@ def test_all_that_may_be_spent_is_shared_out(tmp_path):
 def test_a_ledger_decides_what_is_promised(tmp_path, neighbours):
     place, out = new_ledger(tmp_path, neighbours), tmp_path / "out"
     result = run_study(study(tmp_path, table(), ledger=place), out)
-    terms, _ = read_statistics(out)
+    terms, _ = read_terms(out)
     assert terms.neighbours is neighbours and terms.noise == "gaussian"
     assert "what a ledger has left of their budgets" in terms.adjacency
     assert any("had left there" in line for line in result.privacy.provisos)
@@ -645,4 +646,4 @@ def test_files_of_other_types_or_columns_are_refused_and_no_cell_is_told_of(tmp_
         with pytest.raises(InputError, match=message) as told:
             run_study(study(tmp_path, file="people", ledger=place), tmp_path / "out")
         assert "secret" not in str(told.value) and str(2**60 + 1) not in str(told.value)
-    assert not (tmp_path / "out").exists() or not read_statistics(tmp_path / "out")[1]
+    assert not (tmp_path / "out").exists() or not read_terms(tmp_path / "out")[1].steps

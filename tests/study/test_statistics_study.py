@@ -20,8 +20,8 @@ from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.json_schema import study_schema
 from collegium.study.runner import plan_study, run_study
-from collegium.study.statistics_statement_json import statistics_statement_of
-from collegium.study.statistics_terms import read_statistics
+from collegium.study.statement_json import statement_of
+from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
 from collegium.study.votes_checkpoint import StudyInterrupted
 
@@ -111,7 +111,7 @@ def test_questions_are_answered_published_and_paid_for(study, tmp_path):
     assert "# Statistics of people.csv" in card and "| count by sex | F | " in card
     for sentence in result.privacy.sentences():
         assert sentence[:40].split("(")[0] in card.replace("\\", "")
-    statement = statistics_statement_of(out)
+    statement = statement_of(out)
     schema = Path(__file__).parents[2] / "docs" / "statement.schema.json"
     Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(statement)
     # Three questions have Laplace noise, whose sum of ε keeps no budget's μ.
@@ -142,7 +142,7 @@ def test_ctrl_c_stops_between_two_questions_and_nothing_is_lost(study, tmp_path,
         patched.setattr(FolderAnswers, "keep", pressed)
         with pytest.raises(StudyInterrupted):
             run_study(study(), out)
-    assert read_statistics(out)[1] == 1
+    assert read_terms(out)[1].steps == 1
     assert not list((out / "vault").glob(".*.room"))
     assert not run_study(study(), out).lost
 
@@ -168,7 +168,8 @@ def test_what_is_cut_off_is_charged_once_and_never_drawn_twice(
         patched.setattr(FolderAnswers, where, kill)
         with pytest.raises(Killed):
             run_study(config, out)
-    terms, charged = read_statistics(out)
+    terms, journal = read_terms(out)
+    charged = journal.steps
     assert charged == (1 if where == "charge" else 2)
     kept = json.loads((out / "vault" / "answers.json").read_text(encoding="utf-8"))["answers"]
     drawn = []
@@ -188,13 +189,13 @@ def test_what_is_cut_off_is_charged_once_and_never_drawn_twice(
     assert answered[QUESTIONS[1]] == kept[0]
     # What is lost is paid for: all are charged, as in a run that nothing cut off.
     for row in result.privacy.groups:
-        assert row.epsilon_spent == pytest.approx(terms.epsilon_spent(3)[row.group], rel=1e-9)
+        assert row.epsilon_spent == pytest.approx(terms.spent_on(3).epsilon[row.group], rel=1e-9)
     assert released(out, "answers.json")["lost"] == lost
     if on_ledger:
         (release,) = Ledger(place).contents().releases.values()
         assert release.is_settled
         paid = sorted(cost.mu_squared for cost in release.costs)
-        uses = terms.composition(3)
+        uses = terms.spent_on(3).uses
         told = sorted(
             sum(use.count * float(use.event.mu_squared[0]) for use in one) for one in uses.values()
         )
@@ -304,7 +305,7 @@ def test_calibrated_questions_hear_everybody_alike_and_show_what_each_group_says
         patched.setattr(FolderAnswers, "keep", kill)
         with pytest.raises(Killed):
             run_study(config, out)
-    terms, _ = read_statistics(out)
+    terms, _ = read_terms(out)
     assert [len(uses["low"]) > len(uses["high"]) for uses in terms.uses] == [
         True,
         False,
@@ -313,7 +314,7 @@ def test_calibrated_questions_hear_everybody_alike_and_show_what_each_group_says
     ]
     result = run_study(config, out)
     for row in result.privacy.groups:
-        assert row.epsilon_spent == pytest.approx(terms.epsilon_spent(4)[row.group], rel=1e-9)
+        assert row.epsilon_spent == pytest.approx(terms.spent_on(4).epsilon[row.group], rel=1e-9)
     whole = run_study(config, tmp_path / "whole")
     assert [one for one in whole.answers if one["question"] != "median age"] == list(result.answers)
     mean, plain, counts = released(out, "answers.json")["answers"]
@@ -444,11 +445,17 @@ def test_commands_show_answers_and_refuse_what_has_no_meaning(study, tmp_path, c
     assert code == 0 and "3 of 3 questions are charged" in said
     code, said, _ = collegium("account", "--export", out)
     assert code == 0 and len(json.loads(said)["cohorts" if "cohorts" in said else "groups"]) == 2
+    code, said, _ = collegium("statement", out, "--format", "registry")
+    record = json.loads(said)["deployment"]
+    assert code == 0 and record["basic"]["data_product_type"] == "Summary statistics"
+    assert record["privacy_loss"]["privacy_unit"] == "one person (all their records)"
+    assert len(record["privacy_loss"]["individual_budgets"]["groups"]) == 2
+    for word in ("votes", "teacher", "label", "student", "gradient"):
+        assert word not in json.dumps({**record, "administrative": None})
     for command, message in (
         (("predict", out, tmp_path / "people.csv"), "no student that could predict"),
         (("audit", path), "this study asks questions"),
         (("forget", "p1", path), "nothing in it has learnt from anybody"),
-        (("statement", out, "--format", "registry"), "this one answers questions"),
     ):
         code, _, errors = collegium(*command)
         assert code == 2 and message in " ".join(errors.split()), errors

@@ -56,7 +56,7 @@ def audit(
     gamma: Gamma = None,
     runs: Annotated[
         int,
-        typer.Option(help="mechanism: labelling jobs on each side; study with sgd: descents."),
+        typer.Option(help="mechanism: labelling jobs on each side; study with dpsgd: descents."),
     ] = 20_000,
     queries: Annotated[int, typer.Option(help="mechanism: queries of each job.")] = 8,
     canaries: Annotated[

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from collegium.cli.console import (
-    STOPPED,
     columns_sentence,
     hush,
     last_line,
@@ -26,6 +25,7 @@ from collegium.cli.console import (
 from collegium.cli.options import PATH_OPTION, Quiet, complete_study
 from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
+from collegium.study.stop_reasons import stopped
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
@@ -114,7 +114,7 @@ def plan(
     from collegium.cli.account import affordable_answers
     from collegium.cli.dpsgd import show_plan
     from collegium.cli.progress import NoteObserver
-    from collegium.cli.remaining import MOST
+    from collegium.pate.voting.affordable import MOST
     from collegium.study.config import read_config
     from collegium.study.methods.votes import VotesPlan
     from collegium.study.runner import plan_study
@@ -369,7 +369,7 @@ def report(
     else:
         out.print(
             f"• {summary['labels_released']} labels were released after {summary['queries_asked']} queries; "
-            f"{STOPPED.get(summary['stopped_by'], summary['stopped_by'])}."
+            f"{stopped(summary['stopped_by'])}."
         )
     if has_page:
         out.print(f"Report: {page}", soft_wrap=True)
@@ -548,7 +548,7 @@ def _show(result: StudyResult, as_json: bool) -> None:
     print_cautions(result.privacy)
     _print_quality(result.privacy, quality, result.foretold)
     out.print(privacy_table(result.privacy))
-    out.print(f"{_answers_in_words(result)}; {STOPPED[labels.stop_reason]}.", soft_wrap=True)
+    out.print(f"{_answers_in_words(result)}; {stopped(labels.stop_reason)}.", soft_wrap=True)
     _print_places(result)
 
 

@@ -161,8 +161,8 @@ def test_noise_off_the_grid_is_never_shown_and_its_query_is_lost(house, tmp_path
     class Crude:
         is_private, description = False, "floating point"
 
-        def gaussian(self, sigma, size, *, query, purpose):
-            return np.full(size, sigma / 3)
+        def noised(self, total, noise, *, query, purpose):
+            return total + noise.scale / 3
 
     path = tmp_path / "journal"
     job, _ = house.job(

@@ -33,7 +33,7 @@ from collegium.study.dpsgd_checkpoint import FolderDPSGDMemory
 from collegium.study.dpsgd_report import dpsgd_report
 from collegium.study.dpsgd_result import DPSGDResult, measured, unjudged
 from collegium.study.dpsgd_student import DistilledStudent, published_model
-from collegium.study.dpsgd_terms import DPSGDTerms, read_dpsgd
+from collegium.study.dpsgd_terms import DPSGDTerms
 from collegium.study.folder import MODEL_CARD, StudyFolder, versions
 from collegium.study.from_settings import dpsgd_recipe_of, student_of, student_preprocessing_of
 from collegium.study.methods.protocol import AgreedTerms, Draws, Method, Plan, Rehearsed, Study
@@ -48,7 +48,7 @@ from collegium.study.streaming import StreamedStudyData, streamed_summands
 from collegium.study.student import StudentStage
 from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
-from collegium.study.terms import TERMS
+from collegium.study.terms import TERMS, read_terms
 from collegium.study.votes_checkpoint import StudyInterrupted
 
 _SHARDS = "descent-shards"  # in the vault
@@ -105,7 +105,7 @@ def _relation(
 ) -> Neighbours | None:
     """Say which neighbours the steps must be charged about: as begun, or as the ledger promises."""
     if folder is not None and (folder.vault / TERMS).exists():
-        return read_dpsgd(folder.path)[0].plan.neighbours
+        return read_terms(folder.path)[0].neighbours
     return None if promised is None else relation_of(promised, recipe.dpsgd)
 
 
@@ -283,12 +283,9 @@ def _summands(planned: DPSGDStudyPlan, folder: StudyFolder) -> Iterator[Summands
 
 
 def _terms(run: DPSGDRun) -> DPSGDTerms:
-    arrangement = run.arrangement
-    return DPSGDTerms(
+    return DPSGDTerms.of(
         run.plan,
-        arrangement.sentence,
-        arrangement.provisos,
-        arrangement.counts_in,
+        run.arrangement,
         run.recipe.noise_seed is None,
         run.recipe.dpsgd.n_steps_taken,
         {name: value for name, value in asdict(run.recipe.dpsgd).items() if value is not None},
@@ -300,7 +297,7 @@ def _rehearse(planned: DPSGDStudyPlan) -> Any:
     data, run, believer = planned.data, planned.run, planned.believer
     untaught = run.start(planned.n_features)
     account = DPSGDAccount(run.plan)
-    privacy = account.statement(run.arrangement.sentence, noise_is_private=False)
+    privacy = account.statement(run.arrangement, noise_is_private=False)
     model = published_model(planned.config, run, run.model(Learnt(untaught, privacy, account)))
     if believer is not None:
         model = believer.rehearsed() or model

@@ -34,8 +34,8 @@ from collegium.study.result import PublishedResult, shown_settings
 from collegium.study.sections import STATISTICS
 from collegium.study.statistics_card import statistics_card
 from collegium.study.statistics_data import QueryData, read_asked
-from collegium.study.statistics_terms import StatisticsTerms, read_statistics, uses_by_group
-from collegium.study.terms import TERMS
+from collegium.study.statistics_terms import StatisticsTerms, uses_by_group
+from collegium.study.terms import TERMS, read_terms
 from collegium.study.votes_checkpoint import StudyInterrupted, interruptible
 
 
@@ -97,7 +97,7 @@ def _relation(
 ) -> Neighbours | None:
     """Say which neighbours answers must be charged about: as begun, or as the ledger promises."""
     if folder is not None and (folder.vault / TERMS).exists():
-        return read_statistics(folder.path)[0].neighbours
+        return read_terms(folder.path)[0].neighbours
     return None if promised is None else relation_on(promised, config.statistics.neighbours)
 
 
@@ -207,17 +207,17 @@ def _terms(planned: StatisticsPlan) -> StatisticsTerms:
     privacy = session.privacy_
     groups = {row.group: row.budget for row in privacy.groups}
     return StatisticsTerms(
-        groups,
-        {row.group: row.owners for row in privacy.groups},
-        session.arrangement.neighbours,
-        session.arrangement.sentence,
-        privacy.unit,
-        privacy.noise_is_private,
-        session.noise,
-        session.weights,
-        planned.config.statistics.spend,
-        tuple(str(one) for one in data.charged),
-        tuple(uses_by_group(session.events_of(one, data.how(one)), groups) for one in data.charged),
+        groups=groups,
+        people={row.group: row.owners for row in privacy.groups},
+        arrangement=session.arrangement,
+        private_noise=privacy.noise_is_private,
+        noise=session.noise,
+        weights=session.weights,
+        spend=planned.config.statistics.spend,
+        questions=tuple(str(one) for one in data.charged),
+        uses=tuple(
+            uses_by_group(session.events_of(one, data.how(one)), groups) for one in data.charged
+        ),
     )
 
 

@@ -41,8 +41,8 @@ from collegium.study.sections import PATE
 from collegium.study.streaming import StreamedStudyData, StreamedTeaching
 from collegium.study.student import StudentStage
 from collegium.study.study_data import StudyData
-from collegium.study.terms import kept_price
 from collegium.study.votes_checkpoint import FolderMemory
+from collegium.study.votes_terms import kept_price
 from collegium.study.withdrawals import planned_as_begun
 
 _WITHOUT = "labels will be published, and no student; student.model may change"
