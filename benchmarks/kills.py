@@ -77,7 +77,7 @@ import json, os, signal, sys, threading, time
 from pathlib import Path
 import jinja2, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
 import sklearn.naive_bayes
-import collegium.dpsgd.run, collegium.study.dpsgd_stages, collegium.study.stages, collegium.study.streaming
+import collegium.dpsgd.run, collegium.study.runner, collegium.study.streaming
 from collegium.cli.main import main
 from collegium.study.student_file import skops_io
 skops_io()

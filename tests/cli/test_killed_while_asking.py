@@ -23,7 +23,7 @@ SERVER = """
 import os, signal, sys
 import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
 import collegium.cli.asking_studies, collegium.cli.progress, collegium.ledger.ledger
-import collegium.study.statistics_stages
+import collegium.study.runner
 from collegium.cli.main import _built, app, main
 from collegium.noise.sources import SecureNoise
 from collegium.study.answers_checkpoint import FolderAnswers

@@ -22,7 +22,7 @@ from collegium.pate.recipe import Recipe
 from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import Upsampling, Vanishing, Weighting
 from collegium.study.config import config_from
-from collegium.study.stages import plan_study
+from collegium.study.runner import plan_study
 from collegium.study.streaming import load_streamed_data
 
 LEVELS = {"high": 40.0, "low": 80.0}
@@ -112,7 +112,7 @@ def planned(folder, frame: pd.DataFrame, *parts) -> PateRun:
     table(9).drop(columns=["sick", "patient", "privacy"]).to_csv(folder / "public.csv", index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        return plan_study(config_from(given, folder))
+        return plan_study(config_from(given, folder), on_ledger=False).plan.run
 
 
 def places(run: PateRun, plan) -> dict[int, list]:

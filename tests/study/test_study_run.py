@@ -36,7 +36,7 @@ from collegium.personalisation import PERSONALISATIONS
 from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
-from collegium.study.stages import plan_study, run_study
+from collegium.study.runner import plan_study, run_study
 from collegium.study.verifying import examine
 
 CLASSES = np.array(["cat", "dog", "owl"])
@@ -392,7 +392,7 @@ def recomputed_spending(path, outcomes):
     """ε by group from the journal and the plan alone: labels, charged as labels at each group's order."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        planned = plan_study(read_config(path))
+        planned = plan_study(read_config(path), on_ledger=False).plan.run
         plan, aggregator = planned.plan, planned.aggregator
     ballot = plan.electorate(0).ballot(0)
     moved = {name: group.sensitivity / ballot.scale for name, group in plan.groups.items()}
@@ -684,7 +684,7 @@ def test_all_records_of_a_patient_go_to_the_same_teachers_and_to_no_other(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         result = run(path)
-        planned = plan_study(read_config(path))
+        planned = plan_study(read_config(path), on_ledger=False).plan.run
         plan, data = planned.plan, planned.records
     partition = np.load(result.folder.vault / "partition.npy")
     assert len(partition) == data.budgets.n_owners < len(data.X)

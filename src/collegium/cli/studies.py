@@ -116,7 +116,8 @@ def plan(
     from collegium.cli.progress import NoteObserver
     from collegium.pate.voting.affordable import MOST
     from collegium.study.config import read_config
-    from collegium.study.stages import plan_on_ledger
+    from collegium.study.methods.votes import VotesPlan
+    from collegium.study.runner import plan_study
     from collegium.study.study_data import StudyData
 
     hush(quiet)
@@ -136,7 +137,9 @@ def plan(
     if config.only_asks:
         asking.show_plan(config, as_json)
         return
-    planned, ledger = plan_on_ledger(config, observer=observer)
+    made_plan = plan_study(config, observer=observer)
+    assert isinstance(made_plan.plan, VotesPlan)
+    planned, ledger = made_plan.plan.run, made_plan.ledger
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
     assert isinstance(data, StudyData)
     columns = data.inputs.get("columns", [])
@@ -173,6 +176,7 @@ def plan(
                     }
                     for name, group in made.groups.items()
                 },
+                **({} if choice is None else {"chosen": choice}),
             }
         )
         return
@@ -449,20 +453,22 @@ def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:
 
 def _run(config: StudyConfig, folder: Path, as_json: bool) -> StudyResult:
     from collegium.cli.progress import watching
-    from collegium.study.stages import run_study
+    from collegium.study.runner import run_study
 
     refuse_among_a_studys_files(folder)
     with watching(not as_json) as observer:
-        return run_study(config, folder, observer)
+        result: StudyResult = run_study(config, folder, observer)
+    return result
 
 
 def _run_dpsgd(config: StudyConfig, folder: Path, as_json: bool) -> DPSGDResult:
     from collegium.cli.progress import watching
-    from collegium.study.dpsgd_stages import run_dpsgd_study
+    from collegium.study.runner import run_study
 
     refuse_among_a_studys_files(folder)
     with watching(not as_json) as observer:
-        return run_dpsgd_study(config, folder, observer)
+        result: DPSGDResult = run_study(config, folder, observer)
+    return result
 
 
 def _show_dpsgd(

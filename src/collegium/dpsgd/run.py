@@ -32,7 +32,7 @@ from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.optimiser import State, stepped
 from collegium.dpsgd.sampling import Sample
 from collegium.dpsgd.settings import FULL_BATCH, DPSGDSettings
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.noise.sums import Integers, NoisySum
@@ -41,7 +41,6 @@ from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.personalisation.rates import plan_dpsgd
 from collegium.runs.observer import Observer
 from collegium.runs.records import Records
-from collegium.runs.user_warnings import frames_to_user
 from collegium.runs.views import View, fitted_view
 
 Floats = NDArray[np.float64]

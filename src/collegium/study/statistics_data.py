@@ -19,13 +19,7 @@ from collegium.statistics.language import parse_question
 from collegium.statistics.query import Query
 from collegium.statistics.session import CALIBRATED
 from collegium.study.config import StudyConfig
-from collegium.study.query_table import (
-    FormOfCsv,
-    GrantColumns,
-    Names,
-    Rows,
-    read_rows,
-)
+from collegium.study.query_table import FormOfCsv, GrantColumns, Names, Rows, read_rows
 from collegium.study.study_data import fingerprint_of
 from collegium.zero_and_public_budgets import has_budget, subset
 
