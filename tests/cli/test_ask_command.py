@@ -187,7 +187,7 @@ def test_a_ledger_remembers_and_the_next_question_has_what_is_left(
     asked = ["mean income", *on_it, "--spend", 0.5]
     _, errors = ask(*asked, table=tmp_path / "others.csv", code=2)
     assert "let them join first" in errors
-    ask(*asked, "--newcomers", table=tmp_path / "others.csv")
+    ask(*asked, "--allow-new-people", table=tmp_path / "others.csv")
     _, errors = ask("mean income", "--ledger", place, "--spend", 0.5, code=2)
     assert "no ledger can remember this: nobody is named" in errors
 

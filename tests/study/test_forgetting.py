@@ -417,7 +417,7 @@ def test_who_had_nothing_left_leaves_a_file_and_no_teacher(folder):
     used = Budgets({"low": Budget(3.0)}, [0], [ANN])
     mu_squared = ledger.left(used).mu_squared[0]
     ledger.reserve("1", "other", used, {"low": Cost(mu_squared)}, neighbours=Neighbours.ANY_CHANGE)
-    counted = {"privacy": {"price": "histogram"}, "ledger": {"newcomers": True}}
+    counted = {"privacy": {"price": "histogram"}, "ledger": {"allow_new_people": True}}
     config, out = study(folder, **counted), folder / "out"
     run(config, out)
     before, codes = files(out), np.load(out / "vault/left.npy")

@@ -176,7 +176,7 @@ def test_other_people_are_asked_about(folder):
     with pytest.raises(InputError, match="0 of 150 people are known to the ledger"):
         run(config, folder / "second")
     allow_new_people = study(
-        folder, **MU, data={"private": "others.csv"}, ledger={"newcomers": True}
+        folder, **MU, data={"private": "others.csv"}, ledger={"allow_new_people": True}
     )
     run(allow_new_people, folder / "second")
     assert ledger_of(folder).contents().n_owners == 300
@@ -204,7 +204,7 @@ def test_the_same_people_in_another_folder_are_found_and_asked_about(folder):
     assert not (moved / "people.ledger").exists()
     run(study(moved, **MU, ledger={"url": str(folder / "people.ledger")}), moved / "out")
     assert len(ledger_of(folder).contents().releases) == 2
-    run(study(moved, **MU, ledger={"newcomers": True}), moved / "others")
+    run(study(moved, **MU, ledger={"allow_new_people": True}), moved / "others")
     assert len(ledger_of(moved).contents().releases) == 1
     run(study(moved, **MU), moved / "again")  # asked once
 

@@ -16,8 +16,8 @@ from collegium.cli.options import (
     GUARANTEE,
     ON_LEDGER,
     PATH_OPTION,
+    AllowNewPeople,
     Key,
-    Newcomers,
     NoiseSeed,
     Quiet,
 )
@@ -170,7 +170,7 @@ def ask(
         ),
     ] = None,
     key: Key = None,
-    allow_new_people: Newcomers = False,
+    allow_new_people: AllowNewPeople = False,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -273,7 +273,7 @@ def ask(
                 "confidence": confidence,
                 "noise_seed": noise_seed,
                 "name": title_of(table, charged or new),
-                "newcomers": allow_new_people,
+                "allow_new_people": allow_new_people,
             }
             standing.place, standing.begins = place, not plan
             session = session_of(rows, place, settings, observer, only_plans=plan)

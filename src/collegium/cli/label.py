@@ -37,8 +37,8 @@ from collegium.cli.options import (
     HOW_VOTES_COUNT,
     ON_LEDGER,
     PATH_OPTION,
+    AllowNewPeople,
     Key,
-    Newcomers,
     NoiseSeed,
     Quiet,
 )
@@ -166,7 +166,7 @@ def label(
         ),
     ] = None,
     key: Key = None,
-    allow_new_people: Newcomers = False,
+    allow_new_people: AllowNewPeople = False,
     shuffle_seed: Annotated[
         int,
         typer.Option(

@@ -85,7 +85,7 @@ class Statistics(Answering):
         For experiments: the noise is then not private.
     name : str, default="statistics"
         Of the release, in the ledger.
-    newcomers : bool, default=False
+    allow_new_people : bool, default=False
         Whether it is meant that most of these people are new to a ledger that knows others.
 
     Attributes
