@@ -138,7 +138,7 @@ class NeuralStudent(SemiSupervisedStudent):
         require_torch()
         from collegium.distillation.neural_training import Lesson, hidden_values, train
 
-        device = find_machine(self.device, None).device
+        device = find_machine(self.device).device
         self._shape = self._record_shape(released.X)
         records = self._scaled(released.X, fit=True)
         self.guide_ = self._fitted_guide(released)
