@@ -9,7 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import (
+    Answers,
     GroupSpending,
     PrivacyStatement,
     budget_and_cost,
@@ -54,7 +56,9 @@ def test_small_numbers_keep_their_digits(value):
 
 def statement(guarantee, *groups):
     rows = [GroupSpending(name, 9, Budget(epsilon), spent) for name, epsilon, spent in groups]
-    return PrivacyStatement(guarantee, "any", True, tuple(rows))
+    return PrivacyStatement(
+        guarantee, "any", True, tuple(rows), Answers.LABELS, Neighbours.ANY_CHANGE
+    )
 
 
 def printed(privacy):

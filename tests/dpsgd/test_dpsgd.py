@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 
 from collegium.accounting.gaussian import gdp_mu
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budgets, Policy
 from collegium.dpsgd.account import DPSGDAccount
@@ -285,7 +285,7 @@ def test_a_sampled_descents_statement_says_of_tests_what_the_pair_of_its_account
     )
     account = DPSGDAccount(plan)
     account.charge(40)
-    statement = account.statement("x", noise_is_private=True)
+    statement = account.statement(Arrangement(blanked_only=True), noise_is_private=True)
     generator, runs = np.random.default_rng(3), 20_000
     for row, told in zip(statement.groups, statement.to_dict()["groups"], strict=True):
         group, bound = plan.groups[row.group], plan.bounds[row.group]

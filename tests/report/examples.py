@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from collegium.accounting.statement import GroupSpending, PrivacyStatement
+from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.statement import Answers, GroupSpending, PrivacyStatement
 from collegium.budgets import Budget
 from collegium.evaluation.effects import (
     ClassEffect,
@@ -65,7 +66,9 @@ def make(
     labels = labels or tuple((60 + 37 * i % 91) * 5 // len(classes) for i in range(len(classes)))
     return ReportData(
         title="Biopsies of the city hospital",
-        privacy=PrivacyStatement("worst-case", ADJACENCY, True, groups),
+        privacy=PrivacyStatement(
+            "worst-case", ADJACENCY, True, groups, Answers.LABELS, Neighbours.ANY_CHANGE
+        ),
         plan=plan,
         aggregator=CONFIDENT,
         scale=plan.n_teachers / plan.n_nominal,
@@ -244,7 +247,7 @@ def no_truth() -> ReportData:
 def histograms() -> ReportData:
     """Noisy histograms were released, not labels alone."""
     data = make()
-    released = replace(data.privacy, released="histogram")
+    released = replace(data.privacy, released=Answers.HISTOGRAM)
     return replace(data, privacy=released, label_accuracy=0.253)
 
 

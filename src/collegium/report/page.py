@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from collegium.accounting.statement import FALSE_ALARMS, GroupSpending
+from collegium.accounting.statement import FALSE_ALARMS, Answers, GroupSpending
 from collegium.distillation.goal import ACCURACY, AUC, BALANCED
 from collegium.errors import InputError
 from collegium.evaluation.quality import Quality
@@ -170,11 +170,11 @@ def _risk(data: PageData) -> dict[str, Any]:
             ),
         )
     return {
-        "words": [data.privacy.told(sentence) for sentence in words.RISK],
-        "of_whom": data.privacy.told(
-            "Of 100 people of whom it is true that their records are these"
+        "words": [data.privacy.filled(sentence) for sentence in words.RISK],
+        "of_whom": data.privacy.filled(
+            "Of 100 people of whom it is true that their records {are_these}"
         ),
-        "test": Markup(data.privacy.told("The best test of whether somebody's records are these")),
+        "test": Markup(data.privacy.filled("The best test of whether {records_are}")),
         "alarms": [f"{100 * alarms:g}" for alarms in FALSE_ALARMS],
         "gaussian": data.privacy.gaussian,
         "follows": words.RISK_FROM_LABELS
@@ -374,7 +374,7 @@ def _run(data: ReportData) -> list[tuple[str, str]]:
         ("Answered by the teachers", count(data.n_answered)),
         (
             "Released of each answered query",
-            words.RELEASED.get(data.privacy.released, data.privacy.released),
+            words.RELEASED[Answers(data.privacy.released)],
         ),
         *_label_price(data),
         ("Kept from a confident student", count(data.n_reinforced)),

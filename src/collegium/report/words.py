@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collegium.accounting.statement import DELTA_MEANS
+from collegium.accounting.statement import DELTA_MEANS, Answers
 
 AGGREGATORS = {
     "lnmax": (
@@ -101,11 +101,12 @@ RULES = {
     "footnote2": "the fourth power of ε/ε_max, as in the experiments of Boenisch et al. (2023)",
 }
 
+#: Templates: :meth:`~collegium.accounting.statement.PrivacyStatement.filled`.
 RISK = (
     "Think of somebody who sees everything that is published here, knows all other people's records, and "
-    "wants to know whether one person's records are these, or others. Whatever this attacker computes errs "
-    "in two ways: false alarms (it says they are these, and they are not), and people it misses. Who puts up "
-    "with few false alarms finds few people; how few, at best, follows from the budget.",
+    "wants to know whether one person's records {are_these_or_not}. Whatever this attacker computes errs "
+    "in two ways: false alarms (it says they {are_these}, and they are not), and people it misses. Who puts "
+    "up with few false alarms finds few people; how few, at best, follows from the budget.",
     f"{DELTA_MEANS}. The loss itself can be beyond ε far more often than δ.",
 )
 RISK_FROM = {
@@ -125,8 +126,8 @@ RISK_FROM_LABELS = (
 )
 
 RELEASED = {
-    "labels": "its label",
-    "histogram": "the noisy counts of all classes, and the noisy value of each check",
+    Answers.LABELS: "its label",
+    Answers.HISTOGRAM: "the noisy counts of all classes, and the noisy value of each check",
 }
 
 LABEL_PRICE = {

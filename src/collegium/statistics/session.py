@@ -342,16 +342,13 @@ class Statistics(Answering):
     def privacy_(self) -> PrivacyStatement:
         """What was promised, and what everybody has paid for all answers so far."""
         groups = self._table.groups
-        arrangement = self._arrangement
         return statement(
             self._account,
             dict(zip(groups, self._table.sizes.tolist(), strict=True)),
             dict(groups),
-            arrangement.sentence,
+            self._arrangement,
             self._noise.is_private,
             f"the noisy answers to {self._queries:,} question(s)",
-            arrangement.counts_in,
-            arrangement.provisos,
         )
 
     def close(self) -> None:
