@@ -11,7 +11,7 @@ import pytest
 from benchmarks.malformed import Malformed
 
 # Runs one command after the other, each in a process forked with all that it imports. A command says its
-# process's number when the study has come to a stage, and lingers there until Ctrl-C; then comes how it ended.
+# process's number when the study has come to a stage, and lingers there for Ctrl-C; then comes how it ended.
 SERVER = """
 import os, sys, time
 import joblib, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style, sklearn.naive_bayes

@@ -37,7 +37,6 @@ from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.stages import plan_study, run_study
-from collegium.study.verifying import examine
 
 CLASSES = np.array(["cat", "dog", "owl"])
 SETTINGS = {
@@ -383,7 +382,7 @@ def test_votes_that_are_made_again_must_be_those_that_were_asked_about(tmp_path,
 
 @pytest.fixture(scope="module")
 def killer(tmp_path_factory):
-    """A command line that is killed at a stage of its study; forked with all it imports: it starts at once."""
+    """A command line that is killed at a stage of its study; forked with all it imports."""
     with Killer(tmp_path_factory.mktemp("killer")) as made:
         yield made
 
