@@ -86,9 +86,9 @@ from kills import rank, stage_of
 
 def aimed(folder, aim, countdown, wait, steps):
     draw, drawn = collegium.dpsgd.run.noisy, open(folder + ".drawn", "a", buffering=1)
-    def noisy(total, sigma, noise, *, step, rounds=0):
+    def noisy(total, sigma, noise, *, step):
         drawn.write(f"{step}" + chr(10))
-        return draw(total, sigma, noise, step=step, rounds=rounds)
+        return draw(total, sigma, noise, step=step)
     collegium.dpsgd.run.noisy = noisy
     to_the_disk = os.fsync
     def fsync(descriptor):
