@@ -10,8 +10,7 @@ import pytest
 from matplotlib.image import imread
 
 from collegium.budgets import Budget
-from collegium.report.page import render_report
-from examples import EXAMPLES, make
+from examples import EXAMPLES, make, render_report
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")

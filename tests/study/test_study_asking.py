@@ -16,7 +16,6 @@ from collegium.errors import ConfigError, InputError, PrivacyWarning, StudyMisma
 from collegium.noise.sources import SeededNoise
 from collegium.pate.queries.active_choice import ActiveChooser
 from collegium.pate.queries.selection import query_order
-from collegium.study import stages as running
 from collegium.study.config import config_from, read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.frozen import frozen_settings
@@ -77,7 +76,7 @@ def config_of(folder, **sections):
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch):
     monkeypatch.setattr(
-        running, "render_report", lambda data: "a page, which is not the subject here"
+        "collegium.study.pages.render_page", lambda page: "a page, which is not the subject here"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)

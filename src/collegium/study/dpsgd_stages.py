@@ -23,23 +23,22 @@ from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
 from collegium.dpsgd.streamed import remove_feature_shards
 from collegium.errors import InputError
 from collegium.models.trial import one_line_about
-from collegium.report.dpsgd_page import render_dpsgd
 from collegium.runs.observer import Observer
 from collegium.runs.records import Records
 from collegium.study.config import StudyConfig
 from collegium.study.dpsgd_checkpoint import FolderDPSGDMemory
-from collegium.study.dpsgd_report import dpsgd_report
+from collegium.study.dpsgd_page import dpsgd_page, dpsgd_report
 from collegium.study.dpsgd_result import DPSGDResult, measured, unjudged
 from collegium.study.dpsgd_student import DistilledStudent, published_model
 from collegium.study.dpsgd_terms import DPSGDTerms, read_dpsgd
-from collegium.study.folder import MODEL_CARD, StudyFolder, versions
+from collegium.study.folder import StudyFolder, versions
 from collegium.study.from_settings import dpsgd_recipe_of
 from collegium.study.identity import claim, holds_same_study, read_study
-from collegium.study.model_card import dpsgd_card
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import StudyLedger, begin_study
+from collegium.study.pages import write_pages
 from collegium.study.predicted_quality import foretold_beside
-from collegium.study.result import notes_on_test_records
+from collegium.study.result import as_chosen, notes_on_test_records
 from collegium.study.sections import FROM_LABELS
 from collegium.study.streaming import StreamedStudyData, streamed_summands
 from collegium.study.student import StudentStage, tell_if_unwritable
@@ -313,12 +312,10 @@ def _report(
         unjudged=("", "") if quality is not None else unjudged(data, model, is_student),
         is_student=is_student,
         foretold=foretold_beside(folder, quality),
+        chosen=as_chosen(data.people),
     )
     folder.write_json(folder.release / "effects.json", effects.to_dict())
     if quality is not None:
         folder.write_json(folder.release / "quality.json", quality.to_dict())
-    folder.write_bytes(folder.release / MODEL_CARD, dpsgd_card(result, config, data).encode())
-    page = dpsgd_report(result, config, data, run)
-    folder.write_bytes(result.report, render_dpsgd(page).encode())
-    folder.write_digests()
+    write_pages(folder, dpsgd_page(dpsgd_report(result, config, data, run)))
     return result

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +12,25 @@ import pandas as pd
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import PrivacyStatement
-from collegium.budgets import Policy
+from collegium.budgets import Budget, Policy
 from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance
 from collegium.plain_text import csv_for_people
-from collegium.report.statistics_page import StatisticsReport, render_statistics
 from collegium.runs.observer import Observer
 from collegium.statistics.ledgered import StatisticsSpending, relation_on
 from collegium.statistics.query import Query
 from collegium.statistics.settings import QuerySettings
 from collegium.study.answers_checkpoint import FolderAnswers, KeptSession
 from collegium.study.config import StudyConfig
-from collegium.study.folder import MODEL_CARD, StudyFolder, versions
+from collegium.study.folder import StudyFolder, versions
 from collegium.study.identity import claim, holds_same_study
 from collegium.study.manifest_check import KEPT_ALLOWANCE
 from collegium.study.on_ledger import StudyLedger, begin_study, place_of, why_not
+from collegium.study.pages import write_pages
 from collegium.study.query_table import take_frame_rows
-from collegium.study.result import PublishedResult, shown_settings
-from collegium.study.statistics_card import statistics_card
+from collegium.study.result import PublishedResult, as_chosen, shown_settings
 from collegium.study.statistics_data import QueryData, read_asked, state_of
+from collegium.study.statistics_page import StatisticsReport, statistics_page
 from collegium.study.statistics_terms import StatisticsTerms, read_statistics, uses_by_group
 from collegium.study.terms import TERMS, keep_or_match
 from collegium.study.votes_checkpoint import StudyInterrupted, interruptible
@@ -52,6 +53,7 @@ class StatisticsResult(PublishedResult):
     ``answers``: as in ``answers.json``, in the order of the questions.
     ``lost``: questions that were paid for, and whose answers a crash took.
     ``ledger``: which one remembers it, if any.
+    ``chosen``: budgets as people chose them, by level.
     """
 
     folder: StudyFolder
@@ -59,6 +61,7 @@ class StatisticsResult(PublishedResult):
     answers: tuple[dict[str, Any], ...]
     lost: tuple[str, ...]
     ledger: str | None = None
+    chosen: Mapping[str, Budget] = field(default_factory=dict)
 
 
 def plan_statistics(
@@ -180,7 +183,8 @@ def run_statistics_study(
         answers, lost = _ask(planned, memory, observer)
         if ledger is not None:
             ledger.settle(folder, session.account, session.charged)
-        result = StatisticsResult(folder, session.privacy_, answers, lost)
+        chosen = as_chosen(planned.data.rows.budgets)
+        result = StatisticsResult(folder, session.privacy_, answers, lost, chosen=chosen)
         _publish(result, planned)
     return result if ledger is None else replace(result, ledger=str(ledger.place))
 
@@ -260,9 +264,7 @@ def _publish(result: StatisticsResult, planned: PlannedStatistics) -> None:
         **about,
     }
     folder.write_json(folder.release / "privacy.json", told)
-    card = statistics_card(config, result.privacy, answers, result.lost)
-    folder.write_bytes(folder.release / MODEL_CARD, card.encode())
-    page = StatisticsReport(
+    report = StatisticsReport(
         title=config.title(),
         privacy=result.privacy,
         answers=answers,
@@ -270,9 +272,9 @@ def _publish(result: StatisticsResult, planned: PlannedStatistics) -> None:
         noise=planned.session.noise,
         settings=shown_settings(config),
         versions=versions(),
+        chosen=result.chosen,
     )
-    folder.write_bytes(result.report, render_statistics(page).encode())
-    folder.write_digests()
+    write_pages(folder, statistics_page(report))
 
 
 def as_table(answers: list[dict[str, Any]]) -> pd.DataFrame:

@@ -11,7 +11,6 @@ from collegium.attacks.one_run import audit_run
 from collegium.cli.main import main as command_line
 from collegium.data.sharding import build as building
 from collegium.errors import ConfigError, InputError, PrivacyWarning
-from collegium.study import stages as running
 from collegium.study import stored_teachers as storing
 from collegium.study import streaming
 from collegium.study.config import read_config
@@ -91,7 +90,7 @@ def study(tmp_path):
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch):
     monkeypatch.setattr(
-        running, "render_report", lambda data: "a page, which is not the subject here"
+        "collegium.study.pages.render_page", lambda page: "a page, which is not the subject here"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
