@@ -22,7 +22,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,9 @@ import pandas as pd
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.pate.voting.labelling import Outcome
 from collegium.pate.voting.release import LABELS
-from collegium.study.dpsgd_terms import read_dpsgd
 from collegium.study.folder import StudyFolder
 from collegium.study.sections import DPSGD
-from collegium.study.terms import method_of, read_job
+from collegium.study.terms import TERMS, read_terms
 from collegium.study.verifying import examine
 
 LEVELS = {"high": 4.0, "low": 12.0}
@@ -67,8 +66,8 @@ KINDS: dict[str, dict[str, dict[str, Any] | None]] = {
         }
         for kind, more in (
             ("dpsgd", {}),
-            ("sgd-sample", {"sampling": "sample", "rate": 0.3, "accountant": "rdp"}),
-            ("sgd-filter", {"individual_filter": 1.5}),
+            ("dpsgd-sample", {"sampling": "sample", "rate": 0.3, "accountant": "rdp"}),
+            ("dpsgd-filter", {"individual_filter": 1.5}),
         )
     },
 }
@@ -78,7 +77,7 @@ import json, os, signal, sys, threading, time
 from pathlib import Path
 import jinja2, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
 import sklearn.naive_bayes
-import collegium.dpsgd.run, collegium.study.dpsgd_stages, collegium.study.stages, collegium.study.streaming
+import collegium.dpsgd.run, collegium.study.runner, collegium.study.streaming
 from collegium.cli.main import main
 from collegium.study.student_file import skops_io
 skops_io()
@@ -112,7 +111,7 @@ def aimed(folder, aim, countdown, wait, steps):
 
 os.environ["XDG_STATE_HOME"] = os.devnull  # many ledgers about the same people
 for line in sys.stdin:
-    seconds, aim, *argv = json.loads(line)
+    aim, *argv = json.loads(line)
     child = os.fork()
     if not child:
         os.setpgid(0, 0)
@@ -120,10 +119,6 @@ for line in sys.stdin:
         os.dup2(os.open("child.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
         os.dup2(1, 2)
         aimed(*aim, open("steps.txt", "w", buffering=1))
-        if seconds:
-            timer = threading.Timer(seconds, os.killpg, (0, signal.SIGKILL))
-            timer.daemon = True
-            timer.start()
         main()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
@@ -149,10 +144,6 @@ class Killer:
     def __exit__(self, *_: object) -> None:
         self._server.communicate()  # closes its standard input, which ends it
 
-    def run_for(self, seconds: float, *argv: object) -> tuple[int, str]:
-        """Run ``collegium`` for so long; return its exit code (negative: the signal) and what it printed."""
-        return self._ask(seconds, ("", "", 0, 0.0), *argv)
-
     def run(
         self, study: Path, stage: str = "", step: int = 0, wait: float = 0.0
     ) -> tuple[int, str, collections.Counter[str]]:
@@ -161,14 +152,12 @@ class Killer:
         Returns: its exit code (negative: the signal), what it printed, and its writes by stage.
         """
         aim = (str(study.with_suffix("")), stage, step, wait)
-        code, said = self._ask(0.0, aim, "run", study)
+        code, said = self._ask(aim, "run", study)
         return code, said, collections.Counter(self._steps.read_text().split())
 
-    def _ask(
-        self, seconds: float, aim: tuple[str, str, int, float], *argv: object
-    ) -> tuple[int, str]:
+    def _ask(self, aim: tuple[str, str, int, float], *argv: object) -> tuple[int, str]:
         assert self._server.stdin is not None and self._server.stdout is not None
-        order = [seconds, aim, *map(str, argv)]
+        order = [aim, *map(str, argv)]
         print(json.dumps(order), file=self._server.stdin, flush=True)
         return int(self._server.stdout.readline()), self._said.read_text()
 
@@ -239,6 +228,7 @@ STAGES = (
     "published",
 )
 REPEATED = {"drawing": 3, "asking": 2}
+AIMS = [stage for stage in STAGES for _ in range(REPEATED.get(stage, 1))]
 
 
 def rank(stage: str) -> int:
@@ -285,7 +275,7 @@ def known(folder: Path) -> dict[int, Outcome]:
         return {}
     wrong = [one.piece for one in examine(study) if one.trouble]
     assert not wrong, f"{wrong}: not what the study wrote there"
-    if method_of(folder, DPSGD):
+    if (study.vault / TERMS).exists() and read_terms(folder)[0].method == DPSGD:
         drawn = [int(line) for line in Path(f"{folder}.drawn").read_text().split()]
         assert max(drawn, default=-1) < study.open_journal().steps, "drawn before it was charged"
         return {}
@@ -296,7 +286,8 @@ def known(folder: Path) -> dict[int, Outcome]:
 
 def check_dpsgd(folder: Path) -> None:
     """Compare every draw of noise with what was charged, and what was said with that."""
-    terms, steps = read_dpsgd(folder)
+    terms, journal = read_terms(folder)
+    steps = journal.steps
     drawn = [int(line) for line in Path(f"{folder}.drawn").read_text().split()]
     assert len(set(drawn)) == len(drawn), "a step was taken twice"
     assert steps == terms.n_steps_taken and max(drawn) < steps, (
@@ -327,7 +318,8 @@ def check_finished(kind: str, folder: Path) -> None:
     assert taken == answered, "what is published is not what the journal says"
     if kind == "vanishing":
         return  # prices differ from query to query
-    terms, asked = read_job(folder)
+    terms, journal = read_terms(folder)
+    asked = journal.settled()
     aggregator, ballot = terms.aggregator, terms.electorate.ballot(0)
     statement = json.loads((folder / "release" / "privacy.json").read_text("utf-8"))
     said = {row["group"]: row["epsilon_spent"] for row in statement["groups"]}
@@ -352,7 +344,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def kill_and_go_on(
-    killer: Killer, path: Path, steps: collections.Counter[str], moments: random.Random
+    killer: Killer,
+    path: Path,
+    steps: collections.Counter[str],
+    moments: random.Random,
+    aims: Sequence[str] = AIMS,
 ) -> Iterator[str]:
     """Kill a study at one stage after another, until it ends; yield the stage that each kill met.
 
@@ -360,8 +356,7 @@ def kill_and_go_on(
     """
     folder = path.with_suffix("")
     before: dict[int, Outcome] = {}
-    aims = [stage for stage in STAGES for _ in range(REPEATED.get(stage, 1)) if steps[stage]]
-    for aim in [*aims, ""]:
+    for aim in [*(aim for aim in aims if steps[aim]), ""]:
         if aim and rank(stage_of(folder)) > rank(aim):
             continue
         step = moments.randint(1, 1 + steps[aim] // (1 + REPEATED.get(aim, 1)))

@@ -46,7 +46,8 @@ from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import epsilon_of
 from collegium.pate.voting.labelling import Outcome
 from collegium.study.folder import StudyFolder
-from collegium.study.terms import JobTerms, read_job
+from collegium.study.terms import read_terms
+from collegium.study.votes_terms import JobTerms
 from kills import CHECK, CLASSES, KINDS, LEVELS, known, write_settings, write_tables
 from ledger_programs import FULL, PAUSE, At, Program
 
@@ -184,7 +185,8 @@ def asked(folder: Path) -> tuple[dict[str, Any], JobTerms, list[Outcome]] | None
         if (folder / "vault" / "key").exists():
             assert not StudyFolder(folder).open_journal().asked, f"{folder}: asked without terms"
         return None
-    terms, outcomes = read_job(folder)
+    terms, journal = read_terms(folder)
+    outcomes = journal.settled()
     kept = json.loads((folder / "vault" / "ledger.json").read_text("utf-8"))
     return (kept, terms, outcomes) if outcomes else None
 

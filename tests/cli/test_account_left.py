@@ -7,12 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from collegium.accounting.accountants import GaussianAccountant, RenyiAccountant
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.cli.main import app
 from collegium.errors import CollegiumError
 from collegium.pate.voting.aggregators import ConfidentGNMax
 from collegium.study.folder import StudyFolder
-from collegium.study.terms import JobTerms, read_job
+from collegium.study.terms import read_terms
+from collegium.study.votes_terms import JobTerms
 
 ROWS = ["1"] * 54 + ["2"] * 37 + ["3"] * 9
 
@@ -76,7 +77,8 @@ def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house, price
     every_query_passes = ("--threshold=-10000", "--sigma-threshold", 40, "--price", price)
     job = label(tmp_path, house, *every_query_passes, "--max-labels", 5)
     left = as_json("--remaining", job, "--json")
-    terms, outcomes = read_job(job)
+    terms, journal = read_terms(job)
+    outcomes = journal.settled()
     kind = {"histogram": GaussianAccountant, "labels": RenyiAccountant}[price]
     assert isinstance(terms.replayed(outcomes).account, kind)
     whole = tmp_path / "whole"
@@ -123,7 +125,8 @@ def test_the_export_is_the_composition(tmp_path, house):
     before = everything(job)
     content = as_json("--export", job)
     assert everything(job) == before
-    terms, outcomes = read_job(job)
+    terms, journal = read_terms(job)
+    outcomes = journal.settled()
     assert content["guarantee"] == "worst-case"
     assert content["adjacency"] == terms.adjacency
     assert set(content["groups"]) == set(terms.electorate.groups)
@@ -136,12 +139,19 @@ def test_the_export_is_the_composition(tmp_path, house):
 def test_terms_survive_json_exactly(house, personalisation):
     electorate = house.plan(personalisation, 100).electorate(5)
     aggregator = ConfidentGNMax().resolved(100)
-    terms = JobTerms(
-        aggregator, electorate, "worst-case", Neighbours.REPLACE, "any", True, {"high": 3}, 400
+    terms = JobTerms.of(
+        aggregator,
+        electorate,
+        owners=dict.fromkeys(electorate.groups, 3),
+        arrangement=Arrangement(assignment="balanced", public_levels=("open",)),
+        guarantee="worst-case",
+        private_noise=True,
+        n_queries=400,
     )
     back = JobTerms.from_json(json.loads(json.dumps(terms.to_json(), allow_nan=False)))
     assert back.to_json() == terms.to_json()
     assert (back.aggregator, back.neighbours) == (aggregator, Neighbours.REPLACE)
+    assert back.arrangement == terms.arrangement
     for position in (0, 7, 99, 100, 250):
         one, other = electorate.ballot(position), back.electorate.ballot(position)
         assert one.weights.tobytes() == other.weights.tobytes()

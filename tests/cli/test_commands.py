@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from collegium.study import baselines
-from collegium.study.terms import read_job
+from collegium.study.terms import read_terms
 
 COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account", "ask", "statement")
 CLASSES = ["cat", "dog", "owl"]
@@ -687,11 +687,11 @@ def test_a_release_that_cannot_be_written_is_one_line_and_nothing_is_paid_twice(
     blocked.mkdir(parents=True)
     (blocked / "something").write_text("")
     assert "report.html" in refused("run", path)
-    asked = read_job(tmp_path / "study")[1]
+    asked = read_terms(tmp_path / "study")[1].settled()
     (blocked / "something").unlink()
     blocked.rmdir()
     works("run", path)
-    assert read_job(tmp_path / "study")[1] == asked
+    assert read_terms(tmp_path / "study")[1].settled() == asked
 
 
 def test_a_folder_from_other_inputs_is_refused_and_left_untouched(finished, tmp_path, refused):

@@ -15,7 +15,7 @@ from benchmarks.malformed import Malformed
 SERVER = """
 import os, sys, time
 import joblib, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style, sklearn.naive_bayes
-import collegium.study.stages
+import collegium.study.runner
 from collegium.cli import progress
 from collegium.cli.main import main
 from collegium.study.student_file import skops_io

@@ -13,7 +13,7 @@ import pytest
 from collegium.accounting.neighbours import Neighbours
 from collegium.ledger.ledger import Ledger
 from collegium.study.folder import StudyFolder
-from collegium.study.statistics_terms import read_statistics
+from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
 
 # Runs commands, each in a process forked with all that it imports. A line says where counting begins, and at
@@ -23,7 +23,7 @@ SERVER = """
 import os, signal, sys
 import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
 import collegium.cli.asking_studies, collegium.cli.progress, collegium.ledger.ledger
-import collegium.study.statistics_stages
+import collegium.study.runner
 from collegium.cli.main import _built, app, main
 from collegium.noise.sources import SecureNoise
 from collegium.study.answers_checkpoint import FolderAnswers
@@ -60,7 +60,7 @@ for line in sys.stdin:
                     file.write(f"{query} {purpose}\\n")
                 return whole(self, *given, query=query, purpose=purpose)
             setattr(SecureNoise, way, drawn)
-        for way in ("gaussian", "laplace", "words"):
+        for way in ("noised", "words"):
             told(way)
         sys.argv = ["collegium", *argv]
         main()
@@ -138,7 +138,8 @@ def test_a_study_that_is_killed_pays_its_price_once_and_draws_no_noise_twice(run
 
     def look():
         """Look at what is durable: what was kept stays, what was charged without an answer is lost."""
-        terms, charged = read_statistics(out)
+        terms, journal = read_terms(out)
+        charged = journal.steps
         path = out / "vault" / "answers.json"
         now = (
             {one["number"]: one for one in json.loads(path.read_text())["answers"]}
@@ -148,7 +149,7 @@ def test_a_study_that_is_killed_pays_its_price_once_and_draws_no_noise_twice(run
         assert now | kept == now
         kept.update(now)
         lost[:] = [QUESTIONS[n - 1] for n in range(1, charged + 1) if n not in kept]
-        prices.append((terms.questions, terms.epsilon_spent(len(QUESTIONS))))
+        prices.append((terms.questions, terms.spent_on(len(QUESTIONS)).epsilon))
         return charged
 
     assert run("start", 4) == -signal.SIGKILL  # while the folder is made
@@ -176,7 +177,7 @@ def test_a_study_that_is_killed_pays_its_price_once_and_draws_no_noise_twice(run
     assert not [one for one in examine(StudyFolder(out)) if one.trouble]
     (release,) = Ledger(tmp_path / "people.ledger").contents().releases.values()
     assert release.is_settled
-    uses = read_statistics(out)[0].composition(len(QUESTIONS))
+    uses = read_terms(out)[0].spent_on(len(QUESTIONS)).uses
     prices_booked = sorted(cost.mu_squared for cost in release.costs)
     assert prices_booked == pytest.approx(
         sorted(sum(u.count * float(u.event.mu_squared[0]) for u in one) for one in uses.values()),

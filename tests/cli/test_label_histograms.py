@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from collegium.cli.main import main
-from collegium.study.terms import read_job
+from collegium.study.terms import read_terms
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_histograms_are_published_beside_the_labels(label, tmp_path):
     said = json.loads(output)
     assert said["released"] == "histogram"
     table = pd.read_parquet(said["histograms"])
-    outcomes = read_job(tmp_path / "out")[1]
+    outcomes = read_terms(tmp_path / "out")[1].settled()
     assert len(table) == said["queries_asked"] == len(outcomes)
     counts = table[["count: 0", "count: 1", "count: 2"]].to_numpy()
     for row, outcome in zip(counts, outcomes, strict=True):

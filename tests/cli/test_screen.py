@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -73,6 +74,9 @@ def test_help_has_panels_and_every_command_is_in_one(collegium, monkeypatch, wid
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_studies(collegium, monkeypatch, tmp_path, shell):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        sys.modules["__main__"], "__package__", None
+    )  # also where `python -m pytest` runs
     (tmp_path / "mine").mkdir()
     for name in ("mine.toml", "other.toml", "mine/other.toml", "mine.csv"):
         (tmp_path / name).write_text("")

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
+from collegium.accounting.neighbours import Arrangement
 from collegium.cli.main import app
 from collegium.errors import CollegiumError
+from collegium.study.journal import FileJournal
 from collegium.study.registry import record_of
+from collegium.study.terms import read_terms
 
 dp = pytest.importorskip("dp_accounting")
 from dp_accounting import pld  # noqa: E402
@@ -230,11 +234,12 @@ def test_a_record_has_the_registrys_fields_and_one_extension(jobs, name):
 
 
 def test_a_record_of_people_says_what_is_theirs(jobs):
-    content = said(jobs("histograms"))
+    content, arrangement = said(jobs("histograms")), Arrangement()
+    terms = replace(read_terms(jobs("histograms"))[0], arrangement=arrangement)
     content["unit"], content["name"], content["released"]["student"] = "owner", "Animals", True
     for group in content["groups"]:
         group["people"] = group.pop("teachers")
-    deployment = record_of(content)["deployment"]
+    deployment = record_of(content, terms)["deployment"]
     basic, loss = deployment["basic"], deployment["privacy_loss"]
     assert (basic["name"], basic["data_product_type"]) == ("Animals", "Machine learning model")
     assert loss["privacy_unit"] == "one person (all their records)"
@@ -243,7 +248,7 @@ def test_a_record_of_people_says_what_is_theirs(jobs):
         in (loss["privacy_parameters_details"])
     )
     content["groups"][0]["promised"] = {"epsilon": "inf", "delta": 1e-5}
-    loss = record_of(content)["deployment"]["privacy_loss"]
+    loss = record_of(content, terms)["deployment"]["privacy_loss"]
     assert "privacy_parameters" not in loss  # no number holds for everybody
     assert "no privacy is promised" in loss["privacy_parameters_details"]
 
@@ -264,12 +269,8 @@ def test_what_cannot_be_said_is_refused(jobs, name, form, message):
 def test_a_folder_that_tells_of_nothing_or_too_little_is_refused(jobs, tmp_path, monkeypatch):
     with pytest.raises(CollegiumError, match="no labelling job"):
         command("statement", tmp_path)
-    from collegium.study import statement_json
-
-    read = statement_json.read_job
+    settled = FileJournal.settled
     with monkeypatch.context() as patch:
-        patch.setattr(
-            statement_json, "read_job", lambda folder: (read(folder)[0], read(folder)[1][:-1])
-        )
+        patch.setattr(FileJournal, "settled", lambda journal: settled(journal)[:-1])
         with pytest.raises(CollegiumError, match="its release tells of"):
             command("statement", jobs("histograms"))

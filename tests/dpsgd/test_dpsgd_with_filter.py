@@ -134,9 +134,9 @@ def test_what_is_released_becomes_a_model_in_the_same_way_whoever_is_used_up():
     class Forced(SeededNoise):
         """What is added takes the secret sum away again: the released sum is the same for all."""
 
-        def gaussian(self, sigma, size, *, query, purpose):
-            released = super().gaussian(sigma, size, query=query, purpose=purpose)
-            return released - sums[query].ravel() * 2.0**-20
+        def noised(self, total, noise, *, query, purpose):
+            released = super().noised(total, noise, query=query, purpose=purpose)
+            return released - sums[query]
 
     models = []
     its = records()
@@ -184,12 +184,12 @@ def test_after_a_crash_nobody_has_more_left_than_if_all_that_was_drawn_was_count
         pass
 
     class Noise(SeededNoise):
-        def gaussian(self, sigma, size, *, query, purpose):
+        def noised(self, total, noise, *, query, purpose):
             assert query not in drawn
             drawn.append(query)
             if falls == "noise" and query == 3:
                 raise CrashError
-            return super().gaussian(sigma, size, query=query, purpose=purpose)
+            return super().noised(total, noise, query=query, purpose=purpose)
 
     def falling(value):
         if memory.steps >= 4:

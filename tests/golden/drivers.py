@@ -61,8 +61,8 @@ from collegium.pate.settings import Account, Queries
 from collegium.pate.voting.aggregators import aggregator_from
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
-from collegium.study.stages import run_study
-from collegium.study.terms import read_job
+from collegium.study.runner import run_study
+from collegium.study.terms import read_terms
 
 Entry = dict[str, Any]
 _FIRST = 6  # readable figures of each digest
@@ -330,7 +330,8 @@ def _as_called_before(settings: Any) -> Any:
 
 def _account(out: Path) -> Entry:
     """Charge the journal again, as the terms say."""
-    terms, outcomes = read_job(out)
+    terms, journal = read_terms(out)
+    outcomes = journal.settled()
     account = terms.replayed(outcomes).account
     state = account.state()
     # As accounts said it before neighbours had names and accounts a notion.

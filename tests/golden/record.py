@@ -7,6 +7,18 @@ them.
 
 Records are what the package did before its inner structure was changed. They are written anew only where a
 result is meant to change; a change of structure must leave them alone.
+
+What is no longer as it was, and why; new names of old things stand in ``faces.py`` and change no number:
+
+- ``descent.bound``, ``schedule`` and ``averaging`` are gone. Four cases that set them are recorded without,
+  under names that say what they still set (``classifier-full-batch-replaced``, ``classifier-few-components``,
+  ``classifier-scale``, ``study-public-labels``): the same to the last bit as when these settings were there,
+  and not set. They are gone from every configuration that is shown, and are refused as keywords
+  (``TypeError``) and keys that nobody knows.
+- What is shown of a configuration has ``student.goal``, ``method.kind`` and the release of a labelling job
+  also where they are the defaults: files that do not have them are of no version that was released.
+- ``init`` leaves out classes that it can read off the public records, and its refusals name the option that
+  is missing (``--public FILE``) or to be added (``--from FILE``), not always the one that was given.
 """
 
 from __future__ import annotations

@@ -589,7 +589,7 @@ def _column(**what: Any) -> Callable[[], Any]:
 def _plan(**how: Any) -> Callable[[], Any]:
     given = {"steps": 3, **how}
     groups, sizes = given.pop("groups", {"a": cg.Budget(1.0)}), given.pop("sizes", {"a": 50})
-    return lambda: cg.plan_descent(groups, sizes, **of_today(given))
+    return lambda: cg.plan_dpsgd(groups, sizes, **of_today(given))
 
 
 #: What is refused, and the argument that it is about.

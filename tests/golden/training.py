@@ -44,10 +44,10 @@ SAMPLED = {"sampling": "sample", "rate": 0.2, **FAST}
 #: Settings of the estimators, and of a study's section on direct training.
 SETTINGS: dict[str, dict[str, Any]] = {
     "full-batch": {},
-    "full-batch-replaced-clip": {"neighbours": "replaced", "bound": "clip", "averaging": 0.5},
-    "cosine-few-components": {"schedule": "cosine", "components": 2, "momentum": 0.5},
+    "full-batch-replaced": {"neighbours": "replaced"},
+    "few-components": {"components": 2, "momentum": 0.5},
     "sample": SAMPLED,
-    "scale": {**SAMPLED, "sampling": "scale", "schedule": "linear", "learning_rate": 1.5},
+    "scale": {**SAMPLED, "sampling": "scale", "learning_rate": 1.5},
     "filter": {"filter": 1.5},
 }
 ALL_LEVELS = {**LEVELS, "nothing": 0.0, "all": float("inf")}
@@ -145,7 +145,7 @@ def loss_distributions(name: str, folder: Path) -> Entry:
     """Plan by loss distributions, which takes seconds for more than one level."""
     budgets = cg.Policy({"high": 2.0}).assign(["high"] * 120)
     how = of_today({"kind": "sample", "rate": 0.1, "accountant": "pld"})
-    return plain(plan_of(cg.plan_descent(budgets.groups, budgets.public_sizes(), steps=1, **how)))
+    return plain(plan_of(cg.plan_dpsgd(budgets.groups, budgets.public_sizes(), steps=1, **how)))
 
 
 def plan_of(plan: Any) -> Entry:
@@ -219,7 +219,7 @@ def network(name: str, folder: Path) -> Entry:
         )
         kind = {"rows": {"kind": "scale", "rate": 0.2, **FAST}}
         how = kind.get(name, {})
-        plan = cg.plan_descent(budgets.groups, budgets.public_sizes(), steps=6, **of_today(how))
+        plan = cg.plan_dpsgd(budgets.groups, budgets.public_sizes(), steps=6, **of_today(how))
         optimiser = torch.optim.SGD(module.parameters(), lr=0.5, momentum=0.5)
         augment = {"augment": _turned, "augmentations": 2} if name == "augmented" else {}
         charged: list[int] = []
@@ -267,7 +267,7 @@ SECTIONS: dict[str, dict[str, Any]] = {
 }
 STUDIES: dict[str, dict[str, dict[str, Any]]] = {
     "full-batch": {},
-    "public-labels": {"descent": {"start": "public-labels", "averaging": 0.5}},
+    "public-labels": {"descent": {"start": "public-labels"}},
     "sample": {"descent": SAMPLED},
     "scale": {"descent": {**SAMPLED, "sampling": "scale"}},
     "filter": {"descent": {"filter": 1.5}},

@@ -18,9 +18,8 @@ from collegium.distillation.gaussian_process import GaussianProcessStudent
 from collegium.distillation.graph import GraphStudent
 from collegium.distillation.regression import RegressionStudent
 from collegium.errors import InputError
-from collegium.study import stages as running
 from collegium.study.config import config_from
-from collegium.study.stages import run_study
+from collegium.study.runner import plan_study, run_study
 
 POLICY = Policy({"some": 6.0, "gift": math.inf, "none": 0}, public=["gift"])
 X, Y = load_digits(return_X_y=True)
@@ -209,4 +208,4 @@ def test_a_stream_refuses_them(tmp_path):
     data = {**STUDY["data"], "private": "private.parquet"}
     config = config_from({**STUDY, "data": data, "run": {"streaming": True}}, tmp_path)
     with pytest.raises(InputError, match="public levels need all records at once"):
-        running.plan_study(config)
+        plan_study(config, on_ledger=False)

@@ -27,8 +27,8 @@ from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
-from collegium.study.stages import run_study
-from collegium.study.terms import read_job
+from collegium.study.runner import run_study
+from collegium.study.terms import read_terms
 
 SEED, NOISE_SEED = 7, 11
 LEVELS = {"high": 4.0, "average": 6.0, "low": 9.0}
@@ -254,7 +254,8 @@ def test_the_label_command_on_a_studys_votes_gives_its_labels_and_its_account(fo
     options += ["--aggregator", "gnmax", "--sigma", LABELS.sigma, "--noise-seed", NOISE_SEED]
     done = CliRunner().invoke(app, ["label", *map(str, options), "--shuffle-seed", str(SEED)])
     assert done.exit_code == 0, done.output
-    terms, outcomes = read_job(tmp_path / "job")
+    terms, journal = read_terms(tmp_path / "job")
+    outcomes = journal.settled()
     assert terms.price == study["account"].price == "labels"
     assert [outcome.query for outcome in outcomes] == study["asked"].tolist()
     assert [CLASSES[outcome.label] for outcome in outcomes] == study["labels"].tolist()

@@ -17,8 +17,8 @@ from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
-from collegium.study.stages import run_study
-from collegium.study.terms import read_job
+from collegium.study.runner import run_study
+from collegium.study.terms import read_terms
 
 SETTINGS = """
 [data]
@@ -181,7 +181,7 @@ def test_persistence_after_a_crash_at_any_moment_nothing_is_released_or_asked_tw
         "reserve": (FileJournal, "reserve"),
         "settle": (FileJournal, "settle"),
         "draw": ("collegium.noise.sources.SecureNoise", "gaussian"),
-        "release": ("collegium.study.stages", "write_release"),
+        "release": ("collegium.study.methods.votes", "write_release"),
         "student": ("collegium.pate.pipeline", "fit_released"),
         "report": ("collegium.study.pages", "render_page"),
     }[moment]
@@ -216,7 +216,7 @@ def test_persistence_after_a_crash_at_any_moment_nothing_is_released_or_asked_tw
     lost = sum(outcome.verdict == "lost" for outcome in outcomes)
     assert released == charged - lost
     ballot = result.plan.electorate(0).ballot(0)
-    account = read_job(path.with_suffix(""))[0].pricing().accountant
+    account = read_terms(path.with_suffix(""))[0].pricing().accountant
     assert result.privacy.price == "labels" and account.notion == "renyi"
     for row in result.privacy.groups:
         moved = result.plan.groups[row.group].sensitivity / ballot.scale

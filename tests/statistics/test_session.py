@@ -158,15 +158,12 @@ class Watched(SeededNoise):
         assert self.ask is not None
         self.seen.append(float(self.ask._account.mu_squared.max()))
 
-    def gaussian(self, *given: Any, **named: Any) -> Any:
+    def noised(self, *given: Any, **named: Any) -> Any:
         self._look()
         raise OSError("no randomness left")
 
-    def laplace(self, *given: Any, **named: Any) -> Any:
-        return self.gaussian()
-
     def words(self, *given: Any, **named: Any) -> Any:
-        return self.gaussian()
+        return self.noised()
 
 
 @pytest.mark.parametrize(

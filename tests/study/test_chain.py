@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from collegium.cli.main import app
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
 from collegium.study.folder import StudyFolder
-from collegium.study.terms import read_job
+from collegium.study.terms import read_terms
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows knows no modes and no owners")
 
@@ -187,30 +187,33 @@ def test_going_on_with_a_finished_job_changes_nothing(job, tmp_path, house):
 
 def test_no_flipped_bit_of_the_terms_is_believed(job):
     path = job / "vault/terms.json"
-    whole, (terms, outcomes) = path.read_bytes(), read_job(job)
+    whole, (terms, journal) = path.read_bytes(), read_terms(job)
+    outcomes = journal.settled()
     for place in range(0, len(whole), 5):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)
         with pytest.raises(StudyMismatchError, match=r"terms\.json is not what the journal"):
-            read_job(job)
+            read_terms(job)
     path.write_bytes(whole)
-    assert read_job(job)[0].to_json() == terms.to_json() and read_job(job)[1] == outcomes
+    assert (
+        read_terms(job)[0].to_json() == terms.to_json() and read_terms(job)[1].settled() == outcomes
+    )
 
 
 def test_terms_that_look_right_are_not_believed_either(job):
     path = job / "vault/terms.json"
     said = json.loads(path.read_text())
-    said["n_nominal"] *= 2
+    said["own"]["n_nominal"] *= 2
     path.write_text(json.dumps(said))
     refused(command("account", "--remaining", job), "is not what the journal")
 
 
 def test_a_block_whose_end_of_line_is_lost_is_counted(job):
     path = job / "vault/journal.jsonl"
-    _, outcomes = read_job(job)
+    outcomes = read_terms(job)[1].settled()
     path.write_bytes(path.read_bytes()[:-1])
-    assert read_job(job)[1] == outcomes
+    assert read_terms(job)[1].settled() == outcomes
     assert command("verify", job).exit_code == 0
 
 

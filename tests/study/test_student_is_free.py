@@ -8,7 +8,7 @@ import pytest
 
 from collegium import load_student
 from collegium.study.folder import StudyFolder
-from collegium.study.terms import read_job
+from collegium.study.terms import read_terms
 
 
 def write(folder, student: str):
@@ -56,12 +56,12 @@ def test_a_student_that_fails_costs_nothing_and_can_be_replaced(tmp_path, colleg
     code, _, shown = collegium("run", path)
     assert code == 2
     assert "error: student.model" in shown
-    asked = read_job(tmp_path / "study")[1]
+    asked = read_terms(tmp_path / "study")[1].settled()
     labels = (tmp_path / "study/release/labels.csv").read_bytes()
     path.write_text(path.read_text().replace("n_neighbors = 50", "n_neighbors = 1"))
     code, _, _ = collegium("run", path)
     assert code == 0
-    assert read_job(tmp_path / "study")[1] == asked
+    assert read_terms(tmp_path / "study")[1].settled() == asked
     assert (tmp_path / "study/release/labels.csv").read_bytes() == labels
     assert (tmp_path / "study/release/report.html").exists()
 
@@ -195,7 +195,7 @@ def test_a_mistake_in_the_test_records_is_found_before_anything_is_spent(tmp_pat
 def test_what_only_measures_or_names_may_change(tmp_path, collegium):
     path = write(tmp_path, 'model = "logistic-regression"')
     assert collegium("run", path)[0] == 0
-    asked = read_job(tmp_path / "study")[1]
+    asked = read_terms(tmp_path / "study")[1].settled()
     student = (tmp_path / "study/release/student.skops").stat().st_mtime_ns
     other = pd.read_csv(tmp_path / "test.csv").iloc[:40]
     other.to_csv(tmp_path / "other.csv", index=False)
@@ -208,7 +208,7 @@ def test_what_only_measures_or_names_may_change(tmp_path, collegium):
     assert sum(row["test_records"] for row in effects["classes"]) == 40
     path.write_text(text.replace('test = "other.csv"', ""))
     assert collegium("run", path)[0] == 0
-    assert read_job(tmp_path / "study")[1] == asked
+    assert read_terms(tmp_path / "study")[1].settled() == asked
     assert (tmp_path / "study/release/student.skops").stat().st_mtime_ns == student
     path.write_text(text.replace("public.csv", "other.csv"))
     code, _, shown = collegium("run", path)
@@ -231,13 +231,13 @@ def test_a_student_that_steered_may_be_replaced_once_voting_has_ended(
     # 60 neighbours among fewer labels: voting went on nevertheless, and what came of it was released.
     assert code == 2 and "student.model cannot be" in " ".join(shown.split())
     labels = (tmp_path / "study/release/labels.csv").read_bytes()
-    asked = read_job(tmp_path / "study")[1]
+    asked = read_terms(tmp_path / "study")[1].settled()
     assert "the student could not be fitted to" in " ".join(shown.split())
     path.write_text(text.replace("n_neighbors = 60", "n_neighbors = 3"))
     code, _, shown = collegium("run", path)
     assert code == 0, shown
     assert (tmp_path / "study/release/labels.csv").read_bytes() == labels
-    assert read_job(tmp_path / "study")[1] == asked
+    assert read_terms(tmp_path / "study")[1].settled() == asked
     told = json.loads((tmp_path / "study/release/privacy.json").read_text())
     assert told["config"]["student"]["params"] == {"n_neighbors": 3}
 

@@ -1,5 +1,6 @@
 """Studies: which public records are asked about, what the student sees of them, and old manifests."""
 
+import dataclasses
 import json
 import shutil
 import warnings
@@ -16,11 +17,12 @@ from collegium.errors import ConfigError, InputError, PrivacyWarning, StudyMisma
 from collegium.noise.sources import SeededNoise
 from collegium.pate.queries.active_choice import ActiveChooser
 from collegium.pate.queries.selection import query_order
+from collegium.personalisation.plan import Plan
 from collegium.study.config import config_from, read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.frozen import frozen_settings
-from collegium.study.stages import plan_study, run_study
-from collegium.study.terms import read_job
+from collegium.study.runner import plan_study, run_study
+from collegium.study.terms import read_terms
 
 IMAGES, DIGITS = load_digits(return_X_y=True)
 PUBLIC = IMAGES[1000:1200].astype(np.float32)
@@ -119,10 +121,10 @@ def test_coverage_follows_the_order_of_the_prepared_public_records_and_keeps_it(
     not_ended_yet(tmp_path / "study")
     assert asked(run_study(config, tmp_path / "study")) == asked(result)
     np.save(tmp_path / "study/vault/order.npy", expected[1:])
-    durable = read_job(tmp_path / "study")[1]
+    durable = read_terms(tmp_path / "study")[1].settled()
     with pytest.raises(StudyMismatchError, match=r"order\.npy is not what this study wrote"):
         run_study(config, tmp_path / "study")
-    assert read_job(tmp_path / "study")[1] == durable
+    assert read_terms(tmp_path / "study")[1].settled() == durable
 
 
 def test_active_choice_begins_with_coverage_and_then_leaves_it(active):
@@ -146,10 +148,10 @@ def test_a_finished_active_study_is_read_again_and_nothing_is_chosen(active, mon
         raise AssertionError("the past was chosen again")
 
     monkeypatch.setattr(ActiveChooser, "next", choose)
-    durable = read_job(result.folder.path)[1]
+    durable = read_terms(result.folder.path)[1].settled()
     again = run_study(config, result.folder.path)
     assert again.labels.outcomes == result.labels.outcomes and again.privacy == result.privacy
-    assert read_job(result.folder.path)[1] == durable
+    assert read_terms(result.folder.path)[1].settled() == durable
 
 
 class PerQueryNoise(SeededNoise):
@@ -157,12 +159,12 @@ class PerQueryNoise(SeededNoise):
 
     left = -1
 
-    def gaussian(self, sigma, size, *, query, purpose):
+    def noised(self, total, noise, *, query, purpose):
         if PerQueryNoise.left == 0:
             raise KeyboardInterrupt
         PerQueryNoise.left -= 1
-        drawn = sigma * np.random.default_rng(query).standard_normal(size)
-        return np.rint(drawn * 2**20) / 2**20
+        drawn = noise.scale * np.random.default_rng(query).standard_normal(total.shape)
+        return total + np.rint(drawn).astype(np.int64)
 
 
 @pytest.mark.parametrize("draws", [5, 16, 21, 37])
@@ -175,7 +177,7 @@ def test_a_study_that_is_cut_off_goes_on_and_asks_about_nothing_twice(
     monkeypatch.setattr(PerQueryNoise, "left", draws)
     with pytest.raises(KeyboardInterrupt):
         run_study(config, tmp_path / "study")
-    durable = read_job(tmp_path / "study")[1]
+    durable = read_terms(tmp_path / "study")[1].settled()
     lost = [outcome for outcome in durable if outcome.verdict == "lost"]
     assert len(durable) >= draws and lost
     monkeypatch.setattr(PerQueryNoise, "left", -1)
@@ -307,7 +309,7 @@ def test_coverage_is_allowed_under_a_data_dependent_guarantee(folder, tmp_path):
         aggregation={"query_order": "coverage"},
         privacy={"guarantee": "data-dependent"},
     )
-    assert plan_study(config).plan.n_teachers == 20
+    assert plan_study(config, on_ledger=False).plan.run.plan.n_teachers == 20
     result = run_study(config, tmp_path / "study")
     assert (
         asked(result) == np.load(tmp_path / "study/vault/order.npy")[: len(asked(result))].tolist()
@@ -409,12 +411,15 @@ def test_votes_and_labels_do_not_depend_on_what_the_student_sees(folder, tmp_pat
 def test_the_students_view_may_change_later_and_costs_nothing(folder, tmp_path):
     first = run_study(config_of(folder), tmp_path / "study")
     vault = first.folder.vault
-    durable, manifest = read_job(first.folder.path)[1], (vault / "manifest.json").read_bytes()
+    durable, manifest = (
+        read_terms(first.folder.path)[1].settled(),
+        (vault / "manifest.json").read_bytes(),
+    )
     before = (first.folder.release / "student.skops").read_bytes()
     config = config_of(folder, student={"preprocessing": "scattering"})
     second = run_study(config, tmp_path / "study")
     assert second.labels.outcomes == first.labels.outcomes and second.privacy == first.privacy
-    assert read_job(first.folder.path)[1] == durable
+    assert read_terms(first.folder.path)[1].settled() == durable
     assert (vault / "manifest.json").read_bytes() == manifest
     assert (first.folder.release / "student.skops").read_bytes() != before
     student = load_student(first.folder.release)
@@ -422,7 +427,9 @@ def test_the_students_view_may_change_later_and_costs_nothing(folder, tmp_path):
 
 
 def test_the_students_own_kind_is_made_once_if_it_is_the_teachers(folder):
-    run = plan_study(config_of(folder, student={"preprocessing": "pixels"}))
+    run = plan_study(
+        config_of(folder, student={"preprocessing": "pixels"}), on_ledger=False
+    ).plan.run
     assert run.student_view is run.teachers_view
 
 
@@ -491,3 +498,21 @@ def test_streamed_studies_have_orders_and_views_too(tmp_path):
     assert stream.student_accuracy == memory.student_accuracy > 0.5
     student = load_student(stream.folder.release)
     assert type(student["preprocessing"]).__name__ == "PrincipalTable"
+
+
+def test_a_study_that_was_begun_under_other_terms_is_refused(folder, tmp_path, monkeypatch):
+    """The same settings and people, and yet other weights: as by another version of the software."""
+    config = config_of(folder)
+    run_study(config, tmp_path / "study")
+    not_ended_yet(tmp_path / "study")
+    real = Plan.electorate
+
+    def other(*given, **more):
+        electorate = real(*given, **more)
+        return dataclasses.replace(electorate, weights=electorate.weights * 1.01)
+
+    monkeypatch.setattr(Plan, "electorate", other)
+    before = read_terms(tmp_path / "study")[1].settled()
+    with pytest.raises(StudyMismatchError, match="begun with other terms"):
+        run_study(config, tmp_path / "study")
+    assert read_terms(tmp_path / "study")[1].settled() == before

@@ -9,9 +9,9 @@ import pytest
 from collegium import load_student
 from collegium.errors import InputError, StudyMismatchError
 from collegium.study.config import read_config
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 from collegium.study.stored_teachers import fetch_teacher
-from collegium.study.terms import read_job
+from collegium.study.terms import read_terms
 
 TEXT = """
 [study]
@@ -91,9 +91,9 @@ def test_without_public_truth_teachers_are_not_judged(tmp_path):
 
 def test_a_students_shares_may_be_given_later_at_no_cost_but_not_the_teachers(tmp_path):
     run_study(study(tmp_path), tmp_path / "out")
-    asked = read_job(tmp_path / "out")[1]
+    asked = read_terms(tmp_path / "out")[1].settled()
     result = run_study(study(tmp_path, student=SHARES), tmp_path / "out")
-    assert read_job(tmp_path / "out")[1] == asked
+    assert read_terms(tmp_path / "out")[1].settled() == asked
     student = load_student(tmp_path / "out/release/student.skops")
     public = people(400, 1)[["age", "noise"]]
     believed = student.predict_proba(public).mean(axis=0)

@@ -13,8 +13,8 @@ from collegium.errors import ConfigError, PrivacyWarning, StudyMismatchError
 from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
-from collegium.study.stages import run_study
-from collegium.study.terms import read_job
+from collegium.study.runner import run_study
+from collegium.study.terms import read_terms
 
 CLASSES = ["cat", "dog", "owl"]
 
@@ -107,7 +107,7 @@ def test_the_release_holds_the_histograms_exactly_as_the_journal_does(finished):
         "digests.json", "README.md", "quality.json",
     }  # fmt: skip
     table = pd.read_parquet(release / HISTOGRAMS_FILE)
-    outcomes = read_job(result.folder.path)[1]
+    outcomes = read_terms(result.folder.path)[1].settled()
     assert len(table) == len(outcomes) and outcomes == result.labels.outcomes
     counts = table[[f"count: {name}" for name in CLASSES]].to_numpy()
     for row, outcome in enumerate(outcomes):
@@ -194,11 +194,11 @@ def test_what_cannot_be_is_refused_before_anything_is_read(tmp_path, settings, m
 
 def test_another_kind_of_target_trains_another_student_and_costs_nothing(tmp_path):
     folder = run(write(tmp_path)).folder
-    asked = read_job(folder.path)[1]
+    asked = read_terms(folder.path)[1].settled()
     before = (folder.release / "student.skops").read_bytes()
     student = 'model = "sklearn.naive_bayes.GaussianNB"\ntargets = "argmax"'
     run(write(tmp_path, student=student))
-    assert read_job(folder.path)[1] == asked
+    assert read_terms(folder.path)[1].settled() == asked
     assert (folder.release / "student.skops").read_bytes() != before
 
 

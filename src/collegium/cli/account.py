@@ -138,15 +138,13 @@ def account(
     """
     from collegium.accounting.neighbours import Arrangement
     from collegium.accounting.statement import budget_and_cost
-    from collegium.cli import asking_studies, dpsgd
     from collegium.cli.levels import parse_levels
-    from collegium.cli.remaining import MOST, show_export, show_left
+    from collegium.cli.remaining import show_export, show_remaining
     from collegium.pate.settings import Account
+    from collegium.pate.voting.affordable import MOST
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price
     from collegium.personalisation import as_personalisation
-    from collegium.study.sections import DPSGD, STATISTICS
-    from collegium.study.terms import method_of
 
     if [level, remaining, export, compared or None].count(None) != 3:
         raise InputError(
@@ -161,16 +159,10 @@ def account(
     if events or people != 1:
         raise InputError("events and --group are for --compare: add it, or leave them out")
     if remaining is not None:
-        if method_of(remaining, STATISTICS):
-            asking_studies.show_left(remaining, as_json)
-            return
-        (dpsgd.show_left if method_of(remaining, DPSGD) else show_left)(remaining, as_json)
+        show_remaining(remaining, as_json)
         return
     if export is not None:
-        if method_of(export, STATISTICS):
-            asking_studies.show_export(export)
-            return
-        (dpsgd.show_export if method_of(export, DPSGD) else show_export)(export)
+        show_export(export)
         return
     assert level is not None
     budgets, sizes = parse_levels(level, delta)
@@ -232,8 +224,7 @@ def account(
 
 def affordable_answers(aggregator: Aggregator, plan: Plan, price: str, seed: int = 0) -> int:
     """Count the queries that all budgets pay for if each is answered (at most ``MOST``)."""
-    from collegium.cli.remaining import MOST
-    from collegium.pate.voting.affordable import answers_affordable
+    from collegium.pate.voting.affordable import MOST, answers_affordable
     from collegium.pate.voting.pricing import worst_case_pricing
 
     electorate = plan.electorate(seed)

@@ -16,8 +16,8 @@ from collegium.cli.options import (
     GUARANTEE,
     ON_LEDGER,
     PATH_OPTION,
+    AllowNewPeople,
     Key,
-    Newcomers,
     NoiseSeed,
     Quiet,
 )
@@ -170,7 +170,7 @@ def ask(
         ),
     ] = None,
     key: Key = None,
-    allow_new_people: Newcomers = False,
+    allow_new_people: AllowNewPeople = False,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -273,13 +273,13 @@ def ask(
                 "confidence": confidence,
                 "noise_seed": noise_seed,
                 "name": title_of(table, charged or new),
-                "newcomers": allow_new_people,
+                "allow_new_people": allow_new_people,
             }
             standing.place, standing.begins = place, not plan
             session = session_of(rows, place, settings, observer, only_plans=plan)
             if plan:
                 stack.close()
-                plans = [session.plan(str(one), **how) for one in new]
+                plans = [session.plan(one, **how) for one in new]
                 _show_plans(plans, [str(one) for one in asked if one not in new], as_json)
                 return
             standing.session = stack.enter_context(session)
@@ -342,14 +342,14 @@ def _ask_each(
     from collegium.cli.answer_record import NotKeptError
 
     for one in charged:
-        session.plan(str(one), **how)
+        session.plan(one, **how)
     observer.stage("answers", len(new))
     free = [one for one in new if one not in charged]
     for number, one in enumerate([*free, *charged]):
         # Each of those that are charged takes an equal part of what is left to them.
         share = 1.0 if one in free else 1 / (len(new) - number)
         try:
-            kept.add(one, session.ask(str(one), **how, spend=share), **how)
+            kept.add(one, session.ask(one, **how, spend=share), **how)
         except NotKeptError as error:
             return f"{error}: keep it from here, and ask the rest with another --record"
         except KeyboardInterrupt:

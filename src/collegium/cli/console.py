@@ -82,23 +82,11 @@ _WIDE = 10_000
 _WHOLE_NAME = 24  # letters of a row's name that stand in one line; longer ones may take two
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-STOPPED = {
-    "budget": "voting stopped before the next query, which somebody could not have afforded",
-    "queries": "all queries were asked: one for each public record, or as many as max_queries",
-    "labels": "the wanted number of labels was reached",
-}
-
 #: What tables call one and many of those whose budgets they show, and what every ε is about.
 MEMBERS = {
     "owner": ("person", "people", "person"),
     "teacher": ("teacher", "teachers", "teacher's data"),
 }
-
-
-def stopped(reason: str, unit: str = "owner") -> str:
-    """Say why voting ended."""
-    somebody = "somebody" if unit == "owner" else "some teacher's budget"
-    return STOPPED[reason].replace("somebody", somebody)
 
 
 def show_warnings() -> None:
@@ -218,21 +206,6 @@ def privacy_table(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None
     )
     table.caption_justify = "left"
     return table
-
-
-def print_spent(
-    groups: Mapping[str, Budget], spent: Mapping[str, float], unit: str, adjacency: str
-) -> None:
-    """Print what each group spent of what it granted, and what every ε is about."""
-    from collegium.accounting.statement import budget_and_cost
-
-    for name, budget in groups.items():
-        granted, paid = budget_and_cost(budget.epsilon, spent[name])
-        out.print(f"  {name}: ε = {paid} spent of {granted} at δ = {budget.delta:g}")
-    out.print(
-        f"ε per {MEMBERS[unit][2]}, worst case; neighbouring data sets: {adjacency}. Nothing was changed.",
-        soft_wrap=True,
-    )
 
 
 def plan_table(plan: Plan, unit: str = "owner") -> Table:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from collegium.cli.console import last_line, out, print_json, print_spent, warn_of
+from collegium.cli.console import last_line, out, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,11 +27,14 @@ def show_plan(
     from collegium.cli.progress import NoteObserver
     from collegium.dpsgd.by_rule import mostly_noise
     from collegium.study.dpsgd_page import signal_to_noise
-    from collegium.study.dpsgd_stages import plan_dpsgd
+    from collegium.study.methods.dpsgd import DPSGDStudyPlan
+    from collegium.study.runner import plan_study
     from collegium.study.step_time import seconds_of
 
-    planned = plan_dpsgd(config, observer=NoteObserver())
-    run, data, ledger = planned.run, planned.data, planned.ledger
+    study = plan_study(config, observer=NoteObserver())
+    planned, ledger = study.plan, study.ledger
+    assert isinstance(planned, DPSGDStudyPlan)
+    run, data = planned.run, planned.data
     too_little = mostly_noise(run.plan, run.loss)
     if too_little:
         run.observer.note(too_little)
@@ -161,84 +163,3 @@ def _minutes(seconds: float) -> str:
         if seconds >= 1.5 * length:
             return f"about {seconds / length:,.0f} {unit}"
     return f"about {seconds:.2g} seconds"
-
-
-def show_left(folder: Path, as_json: bool) -> None:
-    """Print what was spent of a descent, and what is left."""
-    from collegium.accounting.neighbours import OWNER
-    from collegium.accounting.statement import large_deltas
-    from collegium.study.dpsgd_terms import read_dpsgd
-
-    terms, steps = read_dpsgd(folder)
-    plan = terms.plan
-    spent = terms.account(steps).epsilon_spent()
-    warn_of(large_deltas((name, one.owners, one.budget) for name, one in plan.groups.items()))
-    if as_json:
-        print_json(
-            {
-                **_about(terms, steps),
-                "groups": {
-                    name: {
-                        f"{terms.unit}s": group.owners,
-                        "epsilon": group.budget.epsilon,
-                        "delta": group.budget.delta,
-                        "epsilon_spent": spent[name],
-                        "epsilon_planned": planned,
-                    }
-                    for (name, group), planned in zip(
-                        plan.groups.items(), plan.epsilon().values(), strict=True
-                    )
-                },
-            }
-        )
-        return
-    if not terms.private_noise:
-        out.print("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
-    left = terms.n_steps_taken - steps
-    out.print(f"{steps:,} of {terms.n_steps_taken:,} steps are charged ({plan.kind}).")
-    out.print(
-        f"The next run takes {left:,} more steps."
-        if left
-        else "Nothing more will be drawn in this folder."
-    )
-    granted = {name: group.budget for name, group in plan.groups.items()}
-    print_spent(granted, spent, OWNER, terms.adjacency)
-
-
-def show_export(folder: Path) -> None:
-    """Print the composition of a descent as JSON."""
-    from collegium.accounting.export import to_json
-    from collegium.study.dpsgd_terms import read_dpsgd
-
-    terms, steps = read_dpsgd(folder)
-    about = _about(terms, steps)
-    about.pop("guarantee")
-    account = terms.account(steps)
-    spending = {
-        name: {
-            f"{terms.unit}s": group.owners,
-            "epsilon": group.budget.epsilon,
-            "delta": group.budget.delta,
-            "epsilon_spent": spent,
-        }
-        for (name, group), spent in zip(
-            terms.plan.groups.items(), account.epsilon_spent().values(), strict=True
-        )
-    }
-    adjacency = about.pop("adjacency")
-    print_json(
-        to_json(account.composition(), terms.plan.neighbours, adjacency, **about, spending=spending)
-    )
-
-
-def _about(terms: Any, steps: int) -> dict[str, Any]:
-    return {
-        "guarantee": "worst-case",
-        "adjacency": terms.adjacency,
-        "private_noise": terms.private_noise,
-        "method": "dpsgd",
-        "sampling": terms.plan.kind,
-        "noise": terms.plan.noise,
-        "steps_charged": steps,
-        "steps_planned": terms.n_steps_taken,
-    }

@@ -29,7 +29,6 @@ from collegium.cli.console import (
     print_json,
     print_statement,
     privacy_table,
-    stopped,
     warn_of,
 )
 from collegium.cli.options import (
@@ -37,8 +36,8 @@ from collegium.cli.options import (
     HOW_VOTES_COUNT,
     ON_LEDGER,
     PATH_OPTION,
+    AllowNewPeople,
     Key,
-    Newcomers,
     NoiseSeed,
     Quiet,
 )
@@ -166,7 +165,7 @@ def label(
         ),
     ] = None,
     key: Key = None,
-    allow_new_people: Newcomers = False,
+    allow_new_people: AllowNewPeople = False,
     shuffle_seed: Annotated[
         int,
         typer.Option(
@@ -210,8 +209,9 @@ def label(
     from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
     from collegium.study.on_ledger import begin
     from collegium.study.published import summary, write_release
-    from collegium.study.terms import kept_price
+    from collegium.study.stop_reasons import stopped
     from collegium.study.votes_checkpoint import FolderMemory
+    from collegium.study.votes_terms import kept_price
 
     hush(quiet)
     refuse_among_a_studys_files(out_folder)

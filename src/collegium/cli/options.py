@@ -48,10 +48,10 @@ Key = Annotated[
         "--key", help="File of the ledger's key.", **PATH_OPTION, rich_help_panel=ON_LEDGER
     ),
 ]
-Newcomers = Annotated[
+AllowNewPeople = Annotated[
     bool,
     typer.Option(
-        "--newcomers",
+        "--allow-new-people",
         help="Most of these people are new to a ledger that knows others.",
         rich_help_panel=ON_LEDGER,
     ),

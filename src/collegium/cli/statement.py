@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from collegium.cli.console import out, print_json, print_statement, stopped, warn_of
+from collegium.cli.console import out, print_json, print_statement, warn_of
 from collegium.errors import InputError
 
 FORMATS = ("text", "json", "registry")
@@ -32,29 +32,17 @@ def statement(
     Example: collegium statement study/ --format json > statement.json
     """
     from collegium.accounting.statement import cost_in_digits
-    from collegium.study.dpsgd_statement_json import dpsgd_statement_of
     from collegium.study.registry import LEFT_EMPTY, record_of
-    from collegium.study.sections import DPSGD, STATISTICS
-    from collegium.study.statement_json import statement_of
-    from collegium.study.statistics_statement_json import statistics_statement_of
-    from collegium.study.terms import method_of
+    from collegium.study.statement_json import statement_and_terms
 
     if form not in FORMATS:
         raise InputError(f"--format {form!r} is unknown: allowed are {', '.join(FORMATS)}")
-    if method_of(folder, STATISTICS):
-        if form == "registry":
-            raise InputError(
-                "the registry's record is of releases that learnt something, and this one answers questions: "
-                "give --format json, or text"
-            )
-        said = statistics_statement_of(folder)
-    else:
-        said = (dpsgd_statement_of if method_of(folder, DPSGD) else statement_of)(folder)
+    said, terms = statement_and_terms(folder)
     if as_json or form == "json":
         print_json(said)
         return
     if form == "registry":
-        record = record_of(said)
+        record = record_of(said, terms)
         warn_of(f"a draft: fill in what only you can tell ({'; '.join(LEFT_EMPTY)})")
         print_json(record)
         return
@@ -69,20 +57,4 @@ def statement(
             out.print(
                 f"• Gaussian DP of group {group['group']!r}: μ = {', '.join(mu)}.", soft_wrap=True
             )
-    released = said["released"]
-    if "questions" in released:
-        out.print(
-            f"• {released['questions']:,} questions were asked; the answers of "
-            f"{released['questions_lost']:,} of them were lost."
-        )
-        return
-    if "steps" in released:
-        out.print(
-            f"• {released['steps']:,} steps were taken, {released['steps_lost']:,} of them lost."
-        )
-        return
-    out.print(
-        f"• {released['labels']:,} labels were released after {released['queries_asked']:,} queries; "
-        f"{stopped(released['stopped_by'], said['unit'])}.",
-        soft_wrap=True,
-    )
+    out.print(f"• {terms.released_in_words(said['released'])}", soft_wrap=True)

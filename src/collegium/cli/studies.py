@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from collegium.cli.console import (
-    STOPPED,
     columns_sentence,
     hush,
     last_line,
@@ -26,6 +25,7 @@ from collegium.cli.console import (
 from collegium.cli.options import PATH_OPTION, Quiet, complete_study
 from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
+from collegium.study.stop_reasons import stopped
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
@@ -114,9 +114,10 @@ def plan(
     from collegium.cli.account import affordable_answers
     from collegium.cli.dpsgd import show_plan
     from collegium.cli.progress import NoteObserver
-    from collegium.cli.remaining import MOST
+    from collegium.pate.voting.affordable import MOST
     from collegium.study.config import read_config
-    from collegium.study.stages import plan_on_ledger
+    from collegium.study.methods.votes import VotesPlan
+    from collegium.study.runner import plan_study
     from collegium.study.study_data import StudyData
 
     hush(quiet)
@@ -136,7 +137,9 @@ def plan(
     if config.only_asks:
         asking.show_plan(config, as_json)
         return
-    planned, ledger = plan_on_ledger(config, observer=observer)
+    made_plan = plan_study(config, observer=observer)
+    assert isinstance(made_plan.plan, VotesPlan)
+    planned, ledger = made_plan.plan.run, made_plan.ledger
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
     assert isinstance(data, StudyData)
     columns = data.inputs.get("columns", [])
@@ -173,6 +176,7 @@ def plan(
                     }
                     for name, group in made.groups.items()
                 },
+                **({} if choice is None else {"chosen": choice}),
             }
         )
         return
@@ -365,7 +369,7 @@ def report(
     else:
         out.print(
             f"• {summary['labels_released']} labels were released after {summary['queries_asked']} queries; "
-            f"{STOPPED.get(summary['stopped_by'], summary['stopped_by'])}."
+            f"{stopped(summary['stopped_by'])}."
         )
     if has_page:
         out.print(f"Report: {page}", soft_wrap=True)
@@ -449,20 +453,22 @@ def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:
 
 def _run(config: StudyConfig, folder: Path, as_json: bool) -> StudyResult:
     from collegium.cli.progress import watching
-    from collegium.study.stages import run_study
+    from collegium.study.runner import run_study
 
     refuse_among_a_studys_files(folder)
     with watching(not as_json) as observer:
-        return run_study(config, folder, observer)
+        result: StudyResult = run_study(config, folder, observer)
+    return result
 
 
 def _run_dpsgd(config: StudyConfig, folder: Path, as_json: bool) -> DPSGDResult:
     from collegium.cli.progress import watching
-    from collegium.study.dpsgd_stages import run_dpsgd_study
+    from collegium.study.runner import run_study
 
     refuse_among_a_studys_files(folder)
     with watching(not as_json) as observer:
-        return run_dpsgd_study(config, folder, observer)
+        result: DPSGDResult = run_study(config, folder, observer)
+    return result
 
 
 def _show_dpsgd(
@@ -542,7 +548,7 @@ def _show(result: StudyResult, as_json: bool) -> None:
     print_cautions(result.privacy)
     _print_quality(result.privacy, quality, result.foretold)
     out.print(privacy_table(result.privacy, result.chosen))
-    out.print(f"{_answers_in_words(result)}; {STOPPED[labels.stop_reason]}.", soft_wrap=True)
+    out.print(f"{_answers_in_words(result)}; {stopped(labels.stop_reason)}.", soft_wrap=True)
     _print_places(result)
 
 

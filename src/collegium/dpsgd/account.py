@@ -9,7 +9,7 @@ from collegium.accounting.currency import GaussianBound
 from collegium.accounting.events import Event
 from collegium.accounting.export import Use, uses_of
 from collegium.accounting.gaussian import gdp_mu
-from collegium.accounting.neighbours import OWNER
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import GroupSpending, PrivacyStatement
 from collegium.budgets import Budget
 from collegium.errors import BudgetExceededError
@@ -65,13 +65,7 @@ class DPSGDAccount:
         """Of each owner of a group, at the group's δ, after the steps charged so far."""
         return self.plan.epsilon(self.paid)
 
-    def statement(
-        self,
-        adjacency: str,
-        noise_is_private: bool,
-        unit: str = OWNER,
-        provisos: tuple[str, ...] = (),
-    ) -> PrivacyStatement:
+    def statement(self, arrangement: Arrangement, noise_is_private: bool) -> PrivacyStatement:
         """Say what was promised, and what was spent."""
         spent = self.epsilon_spent()
         exact = self.plan.accountant == "gaussian"
@@ -95,13 +89,13 @@ class DPSGDAccount:
         )
         return PrivacyStatement(
             "worst-case",
-            adjacency,
+            arrangement.sentence,
             noise_is_private,
             groups,
             STEPS_RELEASED.format(f"{self.steps:,}"),
-            unit,
+            arrangement.counts_in,
             gaussian=exact,
-            provisos=provisos,
+            provisos=arrangement.provisos,
         )
 
 

@@ -20,11 +20,10 @@ from collegium.checks import check_truth, is_number, shown
 from collegium.dpsgd.estimator_base import AUTO, DPSGDEstimator
 from collegium.dpsgd.progress import OnStep
 from collegium.dpsgd.settings import DPSGDSettings
-from collegium.errors import WHERE, InputError, RecordError
+from collegium.errors import WHERE, InputError, RecordError, frames_to_user
 from collegium.index_alignment import refuse_other_order
 from collegium.runs.estimator_base import checked_weights, one_each
 from collegium.runs.fit_inputs import given_records
-from collegium.runs.user_warnings import frames_to_user
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger

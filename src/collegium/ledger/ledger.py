@@ -237,7 +237,7 @@ class Ledger:
             What the costs are about, such as ``event.neighbours``.
         about : JSON, optional
             What it is, for those who read the history. Public.
-        newcomers : bool, default=False
+        allow_new_people : bool, default=False
             Whether it is meant that most of these people are new to a ledger that knows others.
         again : bool, default=False
             Whether to give the same reservation again, after a crash. **Only if all that was drawn under it

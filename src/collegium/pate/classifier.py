@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -30,8 +30,6 @@ from collegium.distillation.goal import ACCURACY
 from collegium.distillation.supervised import beliefs_of
 from collegium.errors import (
     InputError,
-    LedgerError,
-    LedgerWarning,
     NothingReleasedError,
     StudentError,
 )
@@ -68,6 +66,7 @@ from collegium.runs.views import SAME, View
 from collegium.workers.engines import Engine, running
 
 if TYPE_CHECKING:
+    from collegium.ledger.allowance import Entry
     from collegium.ledger.ledger import Ledger
 
 _TEACHERS = 250
@@ -430,8 +429,9 @@ class PATEClassifier(ClassifierFace):
         run.rehearse()
         if recipe.noise_seed is None:
             tell_of_fits_before(records, ledger is None)
+        remembered: AbstractContextManager[Entry | None] = nullcontext()
         if spending is not None and ledger is not None:
-            spending.reserve(
+            remembered = spending.reserved(
                 ledger,
                 release_name,
                 spending.at_most(
@@ -444,25 +444,16 @@ class PATEClassifier(ClassifierFace):
                 # Judged with those who have nothing left: who takes part may be new people for the most part.
                 allow_new_people=bool((left.cohort > 0).mean() >= 0.5),
             )
-        try:
+        with remembered as entry:
             votes = run.votes()
-        except BaseException:  # nothing was drawn
-            if spending is not None:
-                spending.give_back()
-            raise
-        if self.keep_sensitive:
-            self.sensitive_teachers_ = memory.sensitive_teachers
-            self.sensitive_votes_: VoteTable = votes
-        released = run.release(votes)
-        if spending is not None:
-            try:
-                spending.settle(released, run.arrangement.neighbours)
-            except LedgerError as error:
-                warnings.warn(
-                    f"the ledger keeps all that was reserved, which is more than was spent: {error}",
-                    LedgerWarning,
-                    stacklevel=2,
-                )
+            if self.keep_sensitive:
+                self.sensitive_teachers_ = memory.sensitive_teachers
+                self.sensitive_votes_: VoteTable = votes
+            if entry is not None:
+                entry.draws()
+            released = run.release(votes)
+            if entry is not None:
+                entry.settle(released, run.arrangement.neighbours)
         self.privacy_: PrivacyStatement = released.privacy
         if released.histograms is not None:
             self.histograms_ = released.histograms

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement
 from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble
 from collegium.pate.voting.aggregators import Aggregator
@@ -105,9 +105,7 @@ class Memory:
         electorate: Electorate,
         *,
         guarantee: str,
-        neighbours: Neighbours,
-        adjacency: str,
-        unit: str,
+        arrangement: Arrangement,
         private_noise: bool,
         owners: dict[str, int],
         n_queries: int,

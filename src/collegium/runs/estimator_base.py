@@ -21,14 +21,14 @@ from collegium.data.tables import (
     as_records,
 )
 from collegium.distillation.goal import AUC
-from collegium.errors import InputError, StudentWarning
+from collegium.errors import InputError, StudentWarning, frames_to_user
 from collegium.evaluation.quality import Quality, beliefs_about, beside_the_list, measure_quality
 from collegium.index_alignment import refuse_other_order
 from collegium.ledger.places import NONE, VARIABLE, is_unwanted
 from collegium.runs.fit_inputs import FitInputs
 from collegium.runs.records import Records
 from collegium.runs.repeated_fits import anything_before, fits_before, hashes_of, note_fit
-from collegium.runs.user_warnings import Warner, frames_to_user
+from collegium.runs.user_warnings import Warner
 
 _FIT_OFTEN = ("sklearn.model_selection", "sklearn.calibration")
 

@@ -20,6 +20,7 @@ from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy
 from collegium.checks import check_number, check_whole, shown
 from collegium.data.schema import Schema
+from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import BudgetExceededError, InputError
 from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.personalisation.bins import few_budgets
@@ -30,7 +31,7 @@ from collegium.statistics.planned import Plan, unit_of
 from collegium.statistics.settings import QuerySettings
 from collegium.statistics.tables import InMemory, paths_of, read_all, refuse_empty
 from collegium.statistics.weights import RULES, effective_people
-from collegium.statistics.whose import in_files, take_frame_rows, who_granted
+from collegium.statistics.whose import in_files, who_granted
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -85,7 +86,7 @@ class Statistics(Answering):
         For experiments: the noise is then not private.
     name : str, default="statistics"
         Of the release, in the ledger.
-    newcomers : bool, default=False
+    allow_new_people : bool, default=False
         Whether it is meant that most of these people are new to a ledger that knows others.
 
     Attributes
@@ -155,9 +156,7 @@ class Statistics(Answering):
         self.answers: list[Answer] = []
         self._record: dict[Question, Answer] = {}
         self._spend, self._questions, self._left = float(spend), questions, 1.0
-        self._noise: SecureNoise | SeededNoise = (
-            SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
-        )
+        self._noise = SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
         self._spending: StatisticsSpending | None = None
         self._charged: list[Event] = []
         self._granted: dict[bool, Floats] = {}
@@ -291,16 +290,19 @@ class Statistics(Answering):
         """Ask by public categories: ``ask.groupby("sex").mean("income")``. Costs no more than one answer."""
         return Grouped(self, by)
 
-    def ask(self, question: str, **how: Any) -> Answer:
+    def ask(self, question: str | Query, **how: Any) -> Answer:
         """Ask in words: ``"mean income by sex where age >= 40"``; otherwise as :meth:`count`."""
-        return self._answer(parse_question(question, self.schema), how)
+        return self._answer(self._read(question), how)
 
-    def plan(self, question: str, **how: Any) -> Plan:
+    def _read(self, question: str | Query) -> Query:
+        return question if isinstance(question, Query) else parse_question(question, self.schema)
+
+    def plan(self, question: str | Query, **how: Any) -> Plan:
         """Say what a question would cost, and how far off it would be under each rule of weights.
 
         From public numbers only; nothing is drawn, charged or recorded. ``print`` shows it.
         """
-        asked = parse_question(question, self.schema)
+        asked = self._read(question)
         rule, share, one_question = self._how(asked, how)
         if free := self._why_free(one_question):
             return self._plan_of_nothing(one_question, free)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from collegium.accounting.neighbours import TEACHER
+from collegium.accounting.neighbours import OWNER, ROW, TEACHER
 from collegium.accounting.statement import budget_in_digits
 from collegium.errors import InputError
-from collegium.pate.voting.release import LABELS
+from collegium.study.terms import WORST_CASE, Terms
 
 #: What is left for whoever publishes it to fill in.
 LEFT_EMPTY = (
@@ -28,19 +28,24 @@ _INFLUENCE = (
     "Budgets are individual: every owner's loss is accounted by how far that owner can move what is noised, "
     "and a mechanism is used only while nobody's budget would be exceeded."
 )
-_OF_STEPS = {
-    "gaussian": "Steps fixed beforehand, everybody in each of them: exact Gaussian differential privacy "
-    "(squares of mu add up), for each owner.",
-    "pld": "Steps and rates fixed beforehand, Poisson samples of owners: privacy loss distributions, rounded "
-    "pessimistically, for each owner.",
-    "rdp": "Steps and rates fixed beforehand, Poisson samples of owners: Renyi differential privacy (the "
-    "moments accountant), for each owner.",
+_UNITS = {
+    OWNER: "one person (all their records)",
+    ROW: "one record",
+    TEACHER: "the data of one teacher",
 }
-_FILTER = "Adaptive composition by a filter, before every draw and for each owner:"
+#: How methods whose noise is drawn on a grid speak of it.
+EXACT_NOISE = (
+    "Noise comes from the operating system's cryptographic randomness and is drawn exactly rounded to a "
+    "grid, so that floating-point arithmetic leaves no trace."
+)
+#: How methods that charge before every draw speak of it.
+FILTER = "Adaptive composition by a filter, before every draw and for each owner:"
 
 
-def record_of(statement: dict[str, Any]) -> dict[str, Any]:
+def record_of(statement: dict[str, Any], terms: Terms) -> dict[str, Any]:
     """Map a statement (:func:`~collegium.study.statement_json.statement_of`) to the registry's fields.
+
+    ``terms``: of the release: what the registry is told of its method.
 
     Raises
     ------
@@ -52,32 +57,29 @@ def record_of(statement: dict[str, Any]) -> dict[str, Any]:
             "the noise was drawn from a seed, so it protects nobody and there is nothing to register: run it "
             "with secure noise"
         )
-    has_student = statement["released"]["student"]
+    words = terms.for_registry(statement)
+    by = " ".join(filter(None, ("Collegium", statement["made_with"]["collegium"])))
     return {
         "url_slug": "",
         "deployment": {
             "basic": {
                 "name": statement["name"] or "",
                 "data_curators": [{"data_curator_name": "", "data_curator_type": ""}],
-                "description": _description(statement),
+                "description": words.description,
                 "intended_use": "",
-                "data_product_type": "Machine learning model" if has_student else "Dataset",
+                "data_product_type": words.product_type,
                 "data_product_region": "",
                 "publication_date": "",
             },
             "dp_variant": {
                 "variant_name": "Approximate DP" if _holds_always(statement) else "Custom",
                 "data_domain": "",
-                "unprotected_quantities": _unprotected(statement),
+                "unprotected_quantities": words.unprotected,
             },
-            "privacy_loss": _privacy_loss(statement),
+            "privacy_loss": _privacy_loss(statement, terms.arrangement.unit),
             "deployment_model": {
                 "model_name": "Central",
-                "model_name_details": (
-                    "Whoever runs Collegium holds the records."
-                    if _is_direct(statement)
-                    else "Whoever runs Collegium holds the records, the teachers and their votes."
-                ),
+                "model_name_details": words.holder,
                 "trust_assumptions": "",
                 "actors": "",
                 "release_type": "One release",
@@ -92,9 +94,9 @@ def record_of(statement: dict[str, Any]) -> dict[str, Any]:
                     "Settings were fixed before the first draw of noise. Whether anybody chose them by "
                     "looking at private records is not known to the program, and not accounted for."
                 ),
-                "mechanisms": _mechanisms(statement),
-                "composition": f"{_composition(statement)} {_INFLUENCE}",
-                "post_processing": _post_processing(statement),
+                "mechanisms": f"{words.mechanism}, by {by}. {words.noise}",
+                "composition": f"{words.composition} {_INFLUENCE}",
+                "post_processing": words.post_processing,
                 "justification": "",
                 "utility": "",
                 "additional_information": "\n\n".join(statement["statement"]),
@@ -104,15 +106,11 @@ def record_of(statement: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _privacy_loss(statement: dict[str, Any]) -> dict[str, Any]:
+def _privacy_loss(statement: dict[str, Any], unit: str) -> dict[str, Any]:
     groups = statement["groups"]
-    sentence = statement["neighbours"]["sentence"]
-    one_row = (
-        "one record" if sentence.startswith("one record") else "one person (all their records)"
-    )
     loss = {
-        "privacy_unit": "the data of one teacher" if statement["unit"] == TEACHER else one_row,
-        "privacy_unit_details": sentence,
+        "privacy_unit": _UNITS[unit],
+        "privacy_unit_details": statement["neighbours"]["sentence"],
         "number_of_privacy_units": sum(_members(group) for group in groups),
         "privacy_parameters_details": _parameters_in_words(statement),
         "individual_budgets": {
@@ -150,7 +148,7 @@ def _members(group: dict[str, Any]) -> int:
 
 def _holds_always(statement: dict[str, Any]) -> bool:
     kind: str = statement["guarantee"]["kind"]
-    return kind == "worst-case"
+    return kind == WORST_CASE
 
 
 def _parameters_in_words(statement: dict[str, Any]) -> str:
@@ -172,81 +170,3 @@ def _parameters_in_words(statement: dict[str, Any]) -> str:
             f"delta = {promised['delta']:g}{mu}."
         )
     return " ".join(said)
-
-
-def _is_direct(statement: dict[str, Any]) -> bool:
-    is_direct: bool = statement["mechanism"]["name"] == "dp-sgd"
-    return is_direct
-
-
-def _description(statement: dict[str, Any]) -> str:
-    if _is_direct(statement):
-        steps = statement["released"]["steps"]
-        return (
-            f"A classifier, made of {steps:,} noisy sums of clipped gradients of the private records "
-            "(individual DP-SGD); each of these sums counts as released."
-        )
-    labels = statement["released"]["labels"]
-    student = ", and a classifier that learnt from them" if statement["released"]["student"] else ""
-    return (
-        f"{labels:,} labels of public records{student}. The labels come from noisy votes of teachers, each "
-        "trained on some of the private records (PATE); teachers and votes are not published."
-    )
-
-
-def _unprotected(statement: dict[str, Any]) -> str:
-    more = "" if _holds_always(statement) else " How many labels were released."
-    return (
-        "Budgets and who is in which group, group sizes, the list of classes, all settings, and all public "
-        f"records.{more}"
-    )
-
-
-def _composition(statement: dict[str, Any]) -> str:
-    if not _holds_always(statement):
-        return (
-            "Renyi differential privacy of this one data set, computed from raw votes. What was spent is "
-            "sensitive and is not published; the number of labels depends on private data."
-        )
-    if _is_direct(statement):
-        return _OF_STEPS[statement["mechanism"]["accountant"]]
-    if statement["guarantee"]["gaussian"]:
-        return f"{_FILTER} exact Gaussian differential privacy (squares of mu add up)."
-    if statement["mechanism"]["price"] == LABELS:
-        return (
-            f"{_FILTER} Renyi differential privacy of labels alone, at one order fixed beforehand."
-        )
-    return (
-        f"{_FILTER} Gaussian differential privacy, or the sum of pure epsilons where that is less."
-    )
-
-
-def _mechanisms(statement: dict[str, Any]) -> str:
-    version, direct = statement["made_with"]["collegium"], _is_direct(statement)
-    what = "" if direct else ": noise on the weighted votes of teachers"
-    after = "Times" if direct else "Queries are not asked interactively; times"
-    return (
-        f"{statement['mechanism']['in_words']}{what}, by Collegium"
-        f"{f' {version}' if version else ''}. Noise comes from the operating system's cryptographic "
-        "randomness and is drawn exactly rounded to a grid, so that floating-point arithmetic "
-        f"leaves no trace. {after} are not hidden."
-    )
-
-
-def _post_processing(statement: dict[str, Any]) -> str:
-    if _is_direct(statement):
-        return (
-            "The model follows from the noisy sums, and so does a student that learns from what it believes "
-            "about public records."
-        )
-    first = (
-        "The label is the largest of the released noisy counts"
-        if statement["released"]["what"] == "histogram"
-        else "Labels are released as drawn"
-    )
-    learnt = (
-        "; the student is trained on public records with them"
-        if statement["released"]["student"]
-        else ""
-    )
-    return f"{first}{learnt}."

@@ -260,8 +260,8 @@ class Method(Settings):
     kind: str = setting(
         AUTO,
         "auto: chosen from public facts, with everything else that a file leaves open; where a section says "
-        "how it is learnt, that decides: [dpsgd] means sgd, [statistics] statistics, others pate. "
-        "pate: teachers learn from shards of the private records, and vote on public ones. sgd: one model "
+        "how it is learnt, that decides: [dpsgd] and [statistics] mean themselves, others pate. "
+        "pate: teachers learn from shards of the private records, and vote on public ones. dpsgd: one model "
         "learns from the private records directly, by noisy steps; it is a linear one, and goes with "
         "[dpsgd] instead of [teachers], [personalisation] and [aggregation]. statistics: nothing is "
         "learnt; questions about the private table are answered with noise, as [statistics] says.",
@@ -276,14 +276,14 @@ class Preprocessing(Settings):
 
     kind: str | None = setting(
         None,
-        "Left out: tabular for a table in which public records have text, none otherwise; with method sgd, "
+        "Left out: tabular for a table in which public records have text, none otherwise; with method dpsgd, "
         "binned for any table. "
         "none; tabular: numbers scaled and categories coded; principal: tables as principal coordinates, "
         "best for the model `tabular`; binned: beside these, in which bin each number is, best for method "
-        "sgd; pixels: flattened images in [0, 1]; pca: pixels, then principal "
+        "dpsgd; pixels: flattened images in [0, 1]; pca: pixels, then principal "
         "components; scattering: scattering features of images, then principal components, best for the "
         "model `ridge`; kernel: similarities of images to public ones, then principal components, best for "
-        "method sgd; components: rows of numbers as principal components; embeddings: the records are "
+        "method dpsgd; components: rows of numbers as principal components; embeddings: the records are "
         "embeddings of a public model.",
         kind="text",
         choices=PREPROCESSINGS,
@@ -294,13 +294,13 @@ class Preprocessing(Settings):
     )
     components: int = setting(
         50,
-        "pca, principal, binned, scattering, kernel, components: number of components; with method sgd at "
+        "pca, principal, binned, scattering, kernel, components: number of components; with method dpsgd at "
         "most so many.",
     )
     whiten: float | None = setting(
         None,
         "scattering: how far components are brought to one variance, 0 to 1. Left out: 0.25 for teachers, "
-        "0.75 for method sgd.",
+        "0.75 for method dpsgd.",
         kind="number",
         least=0,
         most=1,
@@ -325,7 +325,7 @@ NOISE_SEED = setting(0, "Seed of seeded noise.", least=0, most=_MOST_SEED)
 
 @dataclass(frozen=True)
 class DPSGDSection(DPSGDSettings):
-    """Direct training (method sgd): noisy steps, each over clipped gradients of the private records."""
+    """Direct training (method dpsgd): noisy steps, each over clipped gradients of the private records."""
 
     start: str = setting(
         ZERO,
@@ -499,7 +499,7 @@ class Aggregation(Settings):
 
 @dataclass(frozen=True)
 class StudentSection(Settings):
-    """The model that is published; with method sgd only if something besides a goal stands here."""
+    """The model that is published; with method dpsgd only if something besides a goal stands here."""
 
     model: str = setting(
         "logistic-regression",

@@ -6,20 +6,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from collegium.accounting.export import Use
 from collegium.accounting.gaussian import gdp_delta, gdp_mu
 from collegium.accounting.neighbours import OWNER, TEACHER
-from collegium.budgets import Budget
+from collegium.accounting.spent import Spent
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import parse_json
-from collegium.pate.voting.composition import Replay
+from collegium.study.journal import FileJournal
 from collegium.study.released_files import released_content
 from collegium.study.student_file import STUDENT_FILE
-from collegium.study.terms import JobTerms, read_job
+from collegium.study.terms import Terms, read_terms
 
 SCHEMA = "collegium-statement/1"
 
@@ -28,11 +27,7 @@ PROFILE_AT = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 _SHAPE = {
     "guarantee": str, "meaning": str, "adjacency": str, "private_noise": bool, "released": str,
-    "statement": [str], "groups": [{"group": str}],
-}  # fmt: skip
-_COUNTED = {
-    "queries_asked": int, "labels_released": int, "stopped_by": str,
-    "groups": [{"group": str, "found_at_most": dict}],
+    "statement": [str], "groups": [{"group": str, "found_at_most": dict}],
 }  # fmt: skip
 
 
@@ -47,16 +42,30 @@ def statement_of(folder: Path) -> dict[str, Any]:
     InputError
         If nothing was released yet.
     StudyMismatchError
-        If anything in the folder is not what was written there, or more was asked than is released.
+        If anything in the folder is not what was written there, or more was drawn than is released.
     """
-    terms, outcomes = read_job(folder)
-    told = read_release_json(folder, _COUNTED, "`collegium run` (or `label`)")
-    if told["queries_asked"] != len(outcomes):
+    return statement_and_terms(folder)[0]
+
+
+def statement_and_terms(folder: Path) -> tuple[dict[str, Any], Terms]:
+    """Make the statement, and read the terms that it is about."""
+    terms, journal = read_terms(folder)
+    told = _read_release_json(folder, terms)
+    what, drawn, released = terms.drawn_and_told(told, journal)
+    if drawn != released:
         raise StudyMismatchError(
-            f"{len(outcomes):,} questions were asked in {folder}, and its release tells of "
-            f"{told['queries_asked']:,}: let it end with `collegium run` (or `label`) first"
+            f"{drawn:,} {what} in {folder}, and its release tells of {released:,}: let it end with "
+            f"{terms.command} first"
         )
-    replayed = terms.replayed(outcomes) if terms.guarantee == "worst-case" else None
+    has_student = released_content(folder / "release" / STUDENT_FILE) is not None
+    return _statement(terms, journal, told, has_student), terms
+
+
+def _statement(
+    terms: Terms, journal: FileJournal, told: Mapping[str, Any], has_student: bool
+) -> dict[str, Any]:
+    spent = terms.spent(journal)
+    about = {row["group"]: row for row in told["groups"]}
     return {
         "schema": SCHEMA,
         "name": told.get("config", {}).get("study", {}).get("name"),
@@ -67,89 +76,67 @@ def statement_of(folder: Path) -> dict[str, Any]:
             "kind": terms.guarantee,
             "meaning": told["meaning"],
             "noise_is_private": terms.private_noise,
-            "gaussian": replayed is not None and replayed.account.is_gaussian,
+            "gaussian": spent.gaussian,
         },
-        "mechanism": {
-            **terms.aggregator.settings(),
-            "in_words": str(terms.aggregator),
-            "price": terms.price,
-        },
-        "released": {
-            "what": told["released"],
-            "student": released_content(folder / "release" / STUDENT_FILE) is not None,
-            "queries_asked": told["queries_asked"],
-            "labels": told["labels_released"],
-            "stopped_by": told["stopped_by"],
-        },
-        "groups": [_group(row, terms, replayed) for row in told["groups"]],
+        "mechanism": terms.mechanism(),
+        "released": {"what": told["released"], "student": has_student, **terms.released(told)},
+        "groups": [_group(name, about[name], terms, spent) for name in terms.groups],
         "statement": told["statement"],
     }
 
 
-def read_release_json(
-    folder: Path, counted: dict[str, Any], command: str = "`collegium run`"
-) -> dict[str, Any]:
+def _read_release_json(folder: Path, terms: Terms) -> dict[str, Any]:
     """Read what a release says of itself.
 
-    ``counted``: what is counted in it, and its type, beside what every release says.
-    ``command``: which ends it.
     Raises InputError if nothing was released yet; StudyMismatchError if it is not what was released.
     """
     path = folder / "release" / "privacy.json"
     content = released_content(path)
     if content is None:
         raise InputError(
-            f"{folder} has released nothing yet: there is no {path}; let it end with {command}, or see "
+            f"{folder} has released nothing yet: there is no {path}; let it end with {terms.command}, or see "
             "`collegium account --remaining`"
         )
-    told: dict[str, Any] = parse_json(content, path, {**_SHAPE, **counted})
+    told: dict[str, Any] = parse_json(content, path, {**_SHAPE, **terms.counted})
     return told
 
 
-def _group(row: dict[str, Any], terms: JobTerms, replayed: Replay | None) -> dict[str, Any]:
-    name = row["group"]
-    budget = terms.electorate.groups[name]
+def _group(name: str, row: Mapping[str, Any], terms: Terms, spent: Spent) -> dict[str, Any]:
     group = {
         "group": name,
-        "people" if terms.unit == OWNER else f"{TEACHER}s": terms.owners.get(name, 0),
-        "promised": _promised(budget, row, replayed),
+        "people" if terms.unit == OWNER else f"{TEACHER}s": terms.people[name],
+        "promised": _promised(name, row, terms, spent),
     }
-    if replayed is None:
+    if spent.sensitive:
         return group
-    uses = replayed.composition[name]
-    spent = replayed.account.epsilon_spent_by_name()[name]
+    mu = spent.mu(name)
     return {
         **group,
         "spent": {
-            "epsilon": as_number(spent),
-            "delta": budget.delta,
-            **mu_and_profile(mu_of(uses)),
+            "epsilon": as_number(spent.epsilon[name]),
+            "delta": terms.groups[name].delta,
+            **({} if mu is None else _mu_and_profile(mu)),
         },
-        "events": [use.to_json() for use in uses],
+        "events": [use.to_json() for use in spent.uses[name]],
     }
 
 
-def _promised(budget: Budget, row: dict[str, Any], replayed: Replay | None) -> dict[str, Any]:
+def _promised(name: str, row: Mapping[str, Any], terms: Terms, spent: Spent) -> dict[str, Any]:
+    budget = terms.groups[name]
     promised = {
         "epsilon": as_number(budget.epsilon),
         "delta": budget.delta,
         "found_at_most": row["found_at_most"],
     }
-    if budget.is_unlimited or replayed is None:
+    if budget.is_unlimited or spent.sensitive:
         return promised
-    if replayed.account.is_gaussian:
-        return {**promised, **mu_and_profile(gdp_mu(budget.epsilon, budget.delta))}
+    if spent.gaussian:
+        return {**promised, **_mu_and_profile(gdp_mu(budget.epsilon, budget.delta))}
     # Charged otherwise, everything may stay within a μ as well: a larger one than the budget's.
-    return {**promised, **(mu_and_profile(row["mu"]) if "mu" in row else {})}
+    return {**promised, **(_mu_and_profile(row["mu"]) if "mu" in row else {})}
 
 
-def mu_of(uses: Sequence[Use]) -> float:
-    """μ of all uses together, rounded up."""
-    squared = math.fsum(use.count * float(use.event.mu_squared[0]) for use in uses)
-    return math.nextafter(math.sqrt(squared) * (1 + 2.0**-50), math.inf) if squared else 0.0
-
-
-def mu_and_profile(mu: float) -> dict[str, Any]:
+def _mu_and_profile(mu: float) -> dict[str, Any]:
     """Tell what μ of Gaussian DP means at some ε."""
     profile = [{"epsilon": epsilon, "delta": gdp_delta(mu, epsilon)} for epsilon in PROFILE_AT]
     return {"mu": as_number(mu), "profile": profile}

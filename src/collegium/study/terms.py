@@ -1,165 +1,220 @@
-"""The public terms of a labelling job, kept in its vault: enough to read its account without any data.
+"""What a release promised, kept in its vault: with the journal enough to read its account without data.
 
-Budgets, weights, participation and noise are public; so is every outcome under the worst-case guarantee.
-Terms and journal together say what was spent and what is left, also while the job is running.
+Terms are public, and of one form for every method: who granted what, which data sets are neighbours, under
+which guarantee. What only one method has stands in its own subclass, with how its journal is read: what was
+spent, how far it is, and what of it is told. Everything that is shown of a release follows from that.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from collegium.accounting.bookkeeping import as_json, from_json
-from collegium.accounting.neighbours import OWNER, Neighbours
+from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.accounting.spent import Spent
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
-from collegium.json_files import parse_json, read_json
-from collegium.pate.voting.aggregators import Aggregator, aggregator_from
-from collegium.pate.voting.composition import Replay, replay
-from collegium.pate.voting.labelling import Outcome
-from collegium.pate.voting.pricing import PRICES, WorstCasePricing, worst_case_pricing
-from collegium.pate.voting.release import HISTOGRAM
-from collegium.personalisation.electorate import Electorate, Participation
+from collegium.json_files import number_as_json, parse_json, read_json
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.manifest_check import refuse_links, released_digests
+from collegium.study.sections import DPSGD, PATE, STATISTICS
 
-FORMAT = 1
+FORMAT = 2
 TERMS = "terms.json"
+WORST_CASE = "worst-case"
 _ADVICE = "restore it from a backup"
+#: Where the terms of each method are. Those of another are known once its module is imported.
+_WHERE = {
+    PATE: "collegium.study.votes_terms",
+    DPSGD: "collegium.study.dpsgd_terms",
+    STATISTICS: "collegium.study.statistics_terms",
+}
+_FORMS: dict[str, type[Terms]] = {}
 
 
-@dataclass(frozen=True, eq=False)
-class JobTerms:
-    """What a labelling job was agreed on, before its first query.
+@dataclass(frozen=True)
+class Progress:
+    """How far a release has come.
 
-    ``neighbours``: what it hides about an owner.
-    ``adjacency``: the same in words, with all that it depends on.
-    ``unit``: what a group's members are: owners, or teachers where nothing is known of owners.
-    ``private_noise``: whether noise comes from the operating system.
-    ``owners``: number of owners of each group.
-    ``n_queries``: public records that may be asked about.
-    ``price``: what an answer is charged in the worst case.
+    ``counts``: what is counted of it, for programs, by the names that the method gives.
+    ``sentences``: the same for people, and what the next run would do.
+    ``by_group``: what else programs are told of each group, beside what it granted and spent; if what is
+        left is known, as ``epsilon_left`` and ``mu_left``.
+    ``rest``: more that programs are told of what is left.
     """
 
-    aggregator: Aggregator
-    electorate: Electorate
-    guarantee: str
-    neighbours: Neighbours
-    adjacency: str
+    counts: Mapping[str, Any]
+    sentences: tuple[str, ...]
+    by_group: Mapping[str, Mapping[str, float]]
+    rest: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RegistryWords:
+    """What a public registry is told of a method: see :mod:`collegium.study.registry`."""
+
+    product_type: str
+    description: str
+    unprotected: str
+    holder: str
+    mechanism: str
+    noise: str
+    composition: str
+    post_processing: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Terms(ABC):
+    """What a release was agreed on, before its first draw.
+
+    ``groups``, ``people``: what each member of a group granted, and how many members it has.
+    ``arrangement``: what was done with owners, group sizes and classes; what is hidden follows from it.
+    ``guarantee``: "worst-case", or "data-dependent" where what is spent is sensitive.
+    ``private_noise``: whether noise comes from the operating system.
+    """
+
+    groups: Mapping[str, Budget]
+    people: Mapping[str, int]
+    arrangement: Arrangement
     private_noise: bool
-    owners: dict[str, int]
-    n_queries: int
-    unit: str = OWNER
-    price: str = HISTOGRAM
+    guarantee: str = WORST_CASE
 
-    def pricing(self) -> WorstCasePricing:
-        """Make the job's prices anew; worst case only."""
-        return worst_case_pricing(self.price, self.aggregator, self.electorate, self.neighbours)
+    #: By which terms name their method.
+    method: ClassVar[str]
+    #: What ends a release of it.
+    command: ClassVar[str] = "`collegium run`"
+    #: What ``privacy.json`` counts beside what every release says, with its types.
+    counted: ClassVar[Mapping[str, Any]]
 
-    def replayed(self, outcomes: Sequence[Outcome]) -> Replay:
-        """Charge released outcomes again; worst case only."""
-        return replay(self.aggregator, self.electorate, outcomes, self.neighbours, self.price)
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        _FORMS[cls.method] = cls
+
+    def __post_init__(self) -> None:
+        if set(self.groups) != set(self.people):
+            raise ValueError("budgets and sizes are about different groups")
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """What is hidden about one person."""
+        return self.arrangement.neighbours
+
+    @property
+    def adjacency(self) -> str:
+        """The same in words, with all that it depends on."""
+        return self.arrangement.sentence
+
+    @property
+    def unit(self) -> str:
+        """What a group's members are: owners, or teachers where nothing is known of owners."""
+        return self.arrangement.counts_in
+
+    @abstractmethod
+    def own_to_json(self) -> dict[str, Any]:
+        """Make a dictionary for JSON of what only this method has, exact to the last bit."""
+
+    @classmethod
+    @abstractmethod
+    def own_from_json(cls, own: Mapping[str, Any], common: Mapping[str, Any]) -> Self:
+        """Read what :meth:`own_to_json` made. ``common``: arguments that all methods have."""
+
+    @abstractmethod
+    def spent(self, journal: FileJournal) -> Spent:
+        """Charge again what the journal says was drawn."""
+
+    @abstractmethod
+    def progress(self, journal: FileJournal, ended: str | None) -> Progress:
+        """Tell what is charged, and what may still be.
+
+        ``ended``: why nothing more is drawn, if it is known.
+        """
+
+    @abstractmethod
+    def mechanism(self) -> dict[str, Any]:
+        """Describe what adds the noise, for JSON: with a ``name``, and ``in_words``."""
+
+    @abstractmethod
+    def drawn_and_told(self, told: Mapping[str, Any], journal: FileJournal) -> tuple[str, int, int]:
+        """Say what is counted, how much of it the journal has, and how much a release tells of.
+
+        ``told``: what the release says of itself.
+        """
+
+    @abstractmethod
+    def released(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Count what was released, for JSON. ``told``: what the release says of itself."""
+
+    @abstractmethod
+    def released_in_words(self, released: Mapping[str, Any]) -> str:
+        """Say in a sentence what :meth:`released` counted."""
+
+    @abstractmethod
+    def for_registry(self, statement: Mapping[str, Any]) -> RegistryWords:
+        """Describe a release for a public registry. ``statement``: what JSON says of it."""
 
     def to_json(self) -> dict[str, Any]:
         """Make a dictionary for JSON, exact to the last bit."""
-        electorate = self.electorate
-        schedule = electorate.participation
         return {
             "format": FORMAT,
-            "guarantee": self.guarantee,
-            "neighbours": self.neighbours.value,
-            "adjacency": self.adjacency,
-            "unit": self.unit,
-            "private_noise": self.private_noise,
-            "owners": self.owners,
-            "n_queries": self.n_queries,
-            "price": self.price,
-            "aggregator": self.aggregator.settings(),
-            "n_nominal": electorate.n_nominal,
+            "method": self.method,
             "groups": {
-                name: [as_json(np.asarray(budget.epsilon)), budget.delta]
-                for name, budget in electorate.groups.items()
+                name: [number_as_json(one.epsilon), one.delta] for name, one in self.groups.items()
             },
-            "cohort_groups": list(electorate.cohort_groups),
-            "weights": as_json(electorate.weights),
-            "sensitivity": as_json(electorate.sensitivity),
-            "participation": None
-            if schedule is None
-            else {
-                "groups": [group.tolist() for group in schedule.groups],
-                "frequencies": list(schedule.frequencies),
-                "seed": schedule.seed,
-                "shuffle_every": schedule.shuffle_every,
+            "people": dict(self.people),
+            "arrangement": {
+                **asdict(self.arrangement),
+                "public_levels": list(self.arrangement.public_levels),
             },
+            "private_noise": self.private_noise,
+            "guarantee": self.guarantee,
+            "own": self.own_to_json(),
         }
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> JobTerms:
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Read what :meth:`to_json` made."""
         if content["format"] != FORMAT:
-            raise InputError(f"unknown format {content['format']!r} of a job's terms")
-        mechanism = dict(content["aggregator"])
-        weights = from_json(content["weights"], "weights", (len(content["weights"]),))
-        cohorts = tuple(content["cohort_groups"])
-        schedule = content["participation"]
-        participation = None
-        if schedule is not None:
-            groups = [np.asarray(group, dtype=np.intp) for group in schedule["groups"]]
-            participation = Participation(
-                groups, schedule["frequencies"], schedule["seed"], schedule["shuffle_every"]
-            )
-        electorate = Electorate(
-            n_nominal=content["n_nominal"],
-            weights=weights,
-            groups={
-                name: Budget(float(epsilon), delta)
-                for name, (epsilon, delta) in content["groups"].items()
+            raise InputError(f"unknown format {content['format']!r} of a release's terms")
+        arrangement = dict(content["arrangement"])
+        arrangement["public_levels"] = tuple(arrangement["public_levels"])
+        return cls.own_from_json(
+            content["own"],
+            {
+                "groups": {
+                    name: Budget(float(epsilon), delta)
+                    for name, (epsilon, delta) in content["groups"].items()
+                },
+                "people": content["people"],
+                "arrangement": Arrangement(**arrangement),
+                "private_noise": content["private_noise"],
+                "guarantee": content["guarantee"],
             },
-            cohort_groups=cohorts,
-            sensitivity=from_json(content["sensitivity"], "sensitivity", (len(cohorts),)),
-            participation=participation,
-        )
-        return cls(
-            aggregator_from(mechanism.pop("name"), **mechanism),
-            electorate,
-            content["guarantee"],
-            Neighbours(content["neighbours"]),
-            content["adjacency"],
-            content["private_noise"],
-            content["owners"],
-            content["n_queries"],
-            content["unit"],
-            _price_in(content),
         )
 
 
-def _price_in(content: dict[str, Any]) -> str:
-    price = content["price"]
-    if price not in PRICES:
-        raise InputError(
-            f"unknown price {price!r} in a job's terms: allowed are {', '.join(PRICES)}"
-        )
-    return str(price)
+def form_of(method: str) -> type[Terms]:
+    """Find the terms of a method by its name; raises KeyError if there are none."""
+    if method not in _FORMS:
+        import_module(_WHERE[method])
+    return _FORMS[method]
 
 
-def kept_price(folder: StudyFolder) -> str | None:
-    """Read what a job of this folder charges an answer; None if it was not begun."""
-    path = folder.vault / TERMS
-    return _price_in(read_json(path, {"price": str}, _ADVICE)) if path.exists() else None
+def read_terms(path: Path) -> tuple[Terms, FileJournal]:
+    """Read what a release promised, and the journal of what was drawn, also while it is running.
 
-
-def keep_terms(folder: StudyFolder, terms: JobTerms) -> None:
-    """Write a job's terms into its vault, unless they are there already."""
-    path = folder.vault / TERMS
-    if not path.exists():
-        folder.write_json(path, terms.to_json())
+    Nothing is changed.
+    Raises StudyMismatchError if the journal does not vouch for the terms, and for what was released.
+    """
+    with _reading(path):
+        content, journal = _begun(path)
+        return form_of(content["method"]).from_json(content), journal
 
 
 def keep_or_match(folder: StudyFolder, now: dict[str, Any], what: str, nothing: str) -> None:
@@ -177,15 +232,6 @@ def keep_or_match(folder: StudyFolder, now: dict[str, Any], what: str, nothing: 
             f"of the software?): {nothing}; go on with what it was begun with, or choose another folder "
             "with --out"
         )
-
-
-def method_of(path: Path, method: str) -> bool:
-    """Tell whether a folder is one of this method; what it says is not believed yet.
-
-    ``method``: of studies whose terms name it: they learn directly, or ask.
-    """
-    terms = path / "vault" / TERMS
-    return terms.exists() and read_json(terms, dict).get("method") == method
 
 
 def why_it_ended(path: Path) -> str | None:
@@ -214,19 +260,7 @@ def _require_vouched(path: Path, digests: dict[str, str], journal: FileJournal) 
             )
 
 
-def read_job(path: Path) -> tuple[JobTerms, list[Outcome]]:
-    """Read a job's terms and what is durable of it; nothing is changed, also while it is running.
-
-    Queries that may have been drawn, but whose outcome is not durable yet, count as lost.
-
-    Raises StudyMismatchError if the journal does not vouch for the terms, and for what was released.
-    """
-    with reading_terms(path):
-        terms, journal = begun_job(path)
-        return JobTerms.from_json(terms), journal.settled()
-
-
-def begun_job(path: Path) -> tuple[dict[str, Any], FileJournal]:
+def _begun(path: Path) -> tuple[dict[str, Any], FileJournal]:
     """Read the terms of a study or label job that was begun, and its journal, which vouches for them."""
     folder = StudyFolder(path)
     source = folder.vault / TERMS
@@ -246,7 +280,7 @@ def begun_job(path: Path) -> tuple[dict[str, Any], FileJournal]:
 
 
 @contextlib.contextmanager
-def reading_terms(path: Path) -> Iterator[None]:
+def _reading(path: Path) -> Iterator[None]:
     """Say in one line what is wrong with a folder whose terms are read."""
     try:
         yield

@@ -25,7 +25,8 @@ from collegium.personalisation.electorate import Electorate
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.stored_teachers import StoredTeachers
-from collegium.study.terms import JobTerms, keep_terms, kept_price
+from collegium.study.terms import keep_or_match
+from collegium.study.votes_terms import JobTerms, kept_price
 
 
 class StudyInterrupted(KeyboardInterrupt):
@@ -110,8 +111,9 @@ class FolderMemory(Memory):
         return known["asked"], known["stop_reason"]
 
     def begin(self, aggregator: Aggregator, electorate: Electorate, **terms: Any) -> None:
-        """Keep the public terms of the questions, before the first one."""
-        keep_terms(self._study, JobTerms(aggregator, electorate, **terms))
+        """Keep the public terms of the questions, before the first one; later ones must be the same."""
+        agreed = JobTerms.of(aggregator, electorate, **terms).to_json()
+        keep_or_match(self._study, agreed, "other terms", "nothing was asked")
 
     def price(self) -> str | None:
         """Recall what an answer is charged, if the terms are kept."""

@@ -14,7 +14,7 @@ from collegium.errors import ConfigError, InputError, PrivacyWarning
 from collegium.study import stored_teachers as storing
 from collegium.study import streaming
 from collegium.study.config import read_config
-from collegium.study.stages import plan_study, run_study
+from collegium.study.runner import plan_study, run_study
 
 STUDY = """
 [data]
@@ -174,7 +174,10 @@ def test_an_interrupted_study_goes_on(study, tmp_path, monkeypatch, where):
 
 
 def test_a_plan_counts_the_same_people(study):
-    plans = [plan_study(read_config(study(streamed))) for streamed in (True, False)]
+    plans = [
+        plan_study(read_config(study(streamed)), on_ledger=False).plan.run
+        for streamed in (True, False)
+    ]
     assert plans[0].plan == plans[1].plan
     streamed_ones, others = (planned.records for planned in plans)
     for name in ("group_sizes", "__len__"):
@@ -216,7 +219,12 @@ def test_what_needs_memory_is_refused_before_anything_is_read(study, old, new, m
 
 def test_an_audit_says_that_it_needs_the_records_in_memory(study):
     with pytest.raises(InputError, match=r"set run\.streaming = false"):
-        audit_run(plan_study(read_config(study(True, **{'noise = "seeded"': 'noise = "secure"'}))))
+        audit_run(
+            plan_study(
+                read_config(study(True, **{'noise = "seeded"': 'noise = "secure"'})),
+                on_ledger=False,
+            ).plan.run
+        )
 
 
 def test_streaming_must_be_true_or_false(study):

@@ -14,6 +14,9 @@ from collegium.pate.voting.release import HISTOGRAM
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
 
+#: Answers that are counted for people; more are not of interest.
+MOST = 100_000
+
 
 def answers_affordable(
     pricing: WorstCasePricing,
