@@ -201,9 +201,9 @@ def privacy_table(privacy: PrivacyStatement) -> Table:
             "in vault" if hidden else percent_spent(row.share),
             "none: ε = ∞" if row.budget.is_unlimited else privacy.title,
         )
-    table.caption = f"ε and δ per {unit}; neighbouring data sets: {privacy.adjacency}"
+    table.caption = f"ε and δ per {unit}. {privacy.in_short or privacy.adjacency}"
     if left_out(len(privacy.groups)):
-        table.caption += f"; {left_out(len(privacy.groups))}"
+        table.caption += f" {left_out(len(privacy.groups))}."
     table.caption_justify = "left"
     return table
 

@@ -107,7 +107,9 @@ RISK = (
     "wants to know whether one person's records {are_these_or_not}. Whatever this attacker computes errs "
     "in two ways: false alarms (it says they {are_these}, and they are not), and people it misses. Who puts "
     "up with few false alarms finds few people; how few, at best, follows from the budget.",
-    f"{DELTA_MEANS}. The loss itself can be beyond ε far more often than δ.",
+    f"{DELTA_MEANS}. It bounds a sum: by how much the probability of what comes out with {{with_records}} "
+    "exceeds e^ε times its probability with {instead}, added up over all that could come out. The loss "
+    "itself can be beyond ε far more often than δ.",
 )
 RISK_FROM = {
     True: "The noise is Gaussian, so a budget (ε, δ) stands for the number μ that solves "
