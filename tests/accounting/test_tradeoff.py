@@ -202,13 +202,13 @@ def said(guarantee="worst-case", gaussian=True):
 
 def test_statements_round_what_is_found_up_and_say_what_delta_means():
     words = " ".join(said().sentences())
-    assert "finds at most 8.5 in 100" in words  # 8.43
-    assert "δ is not the probability that a limit fails" in words
+    assert "at most 8.5 of 100 people" in words  # 8.43
+    assert "It is not the chance of being exposed" in words
     assert "sure that" not in words
     found = said().to_dict()["groups"][0]["found_at_most"]
     assert found["0.05"] == TradeOff(Budget(1.0), gaussian=True).most_found(0.05)
     assert list(found) == ["0.01", "0.05", "0.1"]
-    assert "finds at most 13.6 in 100" in " ".join(said(gaussian=False).sentences())
+    assert "at most 13.6 of 100 people" in " ".join(said(gaussian=False).sentences())
 
 
 def test_a_data_dependent_statement_uses_the_one_direction_that_its_bounds_have():

@@ -99,7 +99,7 @@ def test_in_words_it_says_the_same(tmp_path, house):
     assert "ended: the wanted number of labels was reached. Nothing more will be asked" in words
     assert as_json("--remaining", job, "--json")["stopped_by"] == "labels"
     assert "more answers if every query is answered" in words
-    assert "ε per teacher's data, worst case; neighbouring data sets: all that one teacher" in words
+    assert "ε per teacher's data, worst case. Protected: everything that one teacher" in words
 
 
 def test_a_running_job_counts_what_may_have_been_drawn(tmp_path, house):

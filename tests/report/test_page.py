@@ -62,7 +62,7 @@ def test_groups_are_shown_with_budgets_rounded_down_and_spending_rounded_up():
     assert second["Budget ε per person"] == "2.7725"
     assert second["Spent ε per person"].startswith("2.7701")
     # e^ε·α + δ at ε = ln 2, α = 0.05, rounded up
-    assert "finds at most 10.1 in 100" in first["What the budget means"]
+    assert "at most 10.1 of 100 people" in first["What the budget means"]
 
 
 def test_plan_is_shown_per_group():

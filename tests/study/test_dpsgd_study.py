@@ -135,7 +135,7 @@ def test_what_is_published_says_what_was_done(folder, collegium):
     card = (release / "README.md").read_text("utf-8")
     for text in (page, card):
         assert "the noisy sum of clipped gradients of each of 8 steps" in text
-        assert "there or blanked" in text and "in their place" in text
+        assert "there or blanked" in text and "records were used" in text
         assert "with others in their place" not in text and "teacher" not in text
         assert (
             "The model is better than always answering" in text and "student accuracy" not in text

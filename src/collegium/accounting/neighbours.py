@@ -179,6 +179,32 @@ class Arrangement:
         return said
 
     @property
+    def in_short(self) -> str:
+        """What is protected and what is not, in one line for terminals; :attr:`sentence` is exact.
+
+        Examples
+        --------
+        >>> Arrangement().in_short.split(". ")[0]
+        "Protected: everything in one person's records"
+        """
+        protected = {
+            OWNER: "in one person's records",
+            ROW: "in one record",
+            TEACHER: "that one teacher has learnt from",
+        }[self.unit]
+        seen = "which teachers there are" if self.unit == TEACHER else "who took part"
+        chose = "how many have each" if self.unit == TEACHER else "how many chose each"
+        more = [
+            *["how many records each person has"] * self._row_by_row,
+            *["the list of class names"] * self.private_classes,
+        ]
+        hidden = ", ".join([seen, "their level", *([chose, *more][:-1])])
+        return (
+            f"Protected: everything {protected}. Not hidden: {hidden}, and {[chose, *more][-1]}. (The full "
+            "definition stands in the statement.)"
+        )
+
+    @property
     def provisos(self) -> tuple[str, ...]:
         """What else was allowed and weakens a guarantee, one sentence each."""
         levels = ", ".join(repr(level) for level in self.public_levels)

@@ -27,7 +27,7 @@ class Answers(StrEnum):
 
 MEANING = {
     "worst-case": (
-        "holds whatever the data are, and was enforced before every draw: {published} may be published"
+        "holds for any data, and was enforced before every draw: you may publish {published}"
     ),
     "data-dependent": (
         "a statement about this one data set, computed from its raw votes: the amounts spent are "
@@ -55,20 +55,15 @@ RELEASED = {
 }
 #: False alarms at which statements say what an attacker finds.
 FALSE_ALARMS = (0.01, 0.05, 0.1)
-#: Templates: :meth:`PrivacyStatement.filled` fills in whose records these are, and what may replace them.
 DELTA_MEANS = (
-    "δ is not the probability that a limit fails. It bounds a sum: by how much the probability of what comes "
-    "out with {with_records} exceeds e^ε times its probability with {instead}, added up over all that could "
-    "come out"
+    "δ bounds how much probability may escape the ε limit. It is not the chance of being exposed"
 )
+#: Templates: :meth:`PrivacyStatement.filled` fills in whose records these are.
 RISK_MEANS = (
-    "the best test for whether {records_are}, with 5 false alarms in 100, finds at most {found} "
-    "in 100"
+    "someone who tries to tell whether {records_are}, and accepts 5 wrong accusations in 100, is right about "
+    "at most {found} of 100 {members} for whom it is true"
 )
-PROMISED_MEANS = (
-    "Promised is the budget, whenever {it_stops}; spent is what the account had booked when it "
-    "stopped."
-)
+PROMISED_MEANS = 'The promise is the budget. "Spent" is what this run used.'
 ALONE_MEANS = (
     "This is the account of this release alone: whatever else is released {about_the_same} adds "
     "to it."
@@ -146,6 +141,9 @@ class PrivacyStatement:
         Whether the account went on while any Rényi order was within the budget, as the papers' does.
     price : {"histogram", "labels"}
         What an answer was charged in the worst case: all noisy counts, or the label alone.
+    in_short : str
+        One line for terminals instead of ``adjacency``: :attr:`Arrangement.in_short
+        <collegium.accounting.neighbours.Arrangement.in_short>`.
     """
 
     guarantee: str
@@ -159,6 +157,7 @@ class PrivacyStatement:
     provisos: tuple[str, ...] = ()
     any_order: bool = False
     price: str = "histogram"
+    in_short: str = ""
 
     @property
     def may_publish_spending(self) -> bool:
@@ -208,7 +207,7 @@ class PrivacyStatement:
     def _slots(self) -> dict[str, str]:
         blanked = self.neighbours is Neighbours.ADD_OR_REMOVE
         return {
-            **(_of_votes(self.unit) if isinstance(self.released, Answers) else _OF_OTHERS),
+            "published": _of_votes(self.unit) if isinstance(self.released, Answers) else _OF_OTHERS,
             **(_of_a_teacher(blanked) if self.unit == TEACHER else _of_a_person(blanked)),
         }
 
@@ -296,11 +295,11 @@ class PrivacyStatement:
             lines.append(f"{self._of_group(row)}{meaning}.")
         if left_out(len(self.groups)):
             lines.append(f"{left_out(len(self.groups))}.")
-        lines.append(f"{self.filled(DELTA_MEANS)}.")
+        lines.append(f"{DELTA_MEANS}.")
         if self.large_deltas:
             lines.append(f"{self.large_deltas}.")
         if self.may_publish_spending:
-            lines.append(self.filled(PROMISED_MEANS))
+            lines.append(PROMISED_MEANS)
         lines.append(
             f"Released of each answered query: {RELEASED[self.released]}."
             if isinstance(self.released, Answers)
@@ -347,29 +346,25 @@ def _mu_of(row: GroupSpending) -> dict[str, Any]:
     return {"within": {"mu": row.mu, "delta_0": row.delta_0}} if row.delta_0 else {"mu": row.mu}
 
 
-def _of_votes(unit: str) -> dict[str, str]:
-    """Speak of labels; of a student only where people's records were learnt from here."""
-    student = "the student and " if unit == OWNER else "and "
-    return {
-        "published": f"the labels{', ' if unit == OWNER else ' '}{student}the numbers below",
-        "it_stops": "voting stops",
-    }
+def _of_votes(unit: str) -> str:
+    """What may be published of votes: a student only where people's records were learnt from here."""
+    student = ", the student," if unit == OWNER else ""
+    return f"the labels{student} and every number below"
 
 
-_OF_OTHERS = {
-    "published": "what is released, what follows from it, and the numbers below",
-    "it_stops": "it stops",
-}
+_OF_OTHERS = "what is released, what follows from it, and every number below"
 
 
 def _of_a_person(blanked: bool) -> dict[str, str]:
-    are = "are there" if blanked else "are these"
     return {
-        "are_these": are,
+        "are_these": "are there" if blanked else "are these",
         "are_these_or_not": "are there, or blank" if blanked else "are these, or others",
-        "records_are": f"somebody's records {are}",
+        "records_are": "a person's records were used"
+        if blanked
+        else "certain records are a person's own",
         "with_records": "a person's records",
         "instead": f"{'blanks' if blanked else 'others'} in their place",
+        "members": "people",
         "about_the_same": "about the same people",
         "budget_tells": "somebody's budget tells something about that person",
     }
@@ -379,9 +374,12 @@ def _of_a_teacher(blanked: bool) -> dict[str, str]:
     """Speak where nothing is known of people, but of teachers alone."""
     return {
         **_of_a_person(blanked),
-        "records_are": f"what a teacher has learnt from is {'there' if blanked else 'this'}",
+        "records_are": "a teacher has learnt from something"
+        if blanked
+        else "a teacher has learnt from certain data",
         "with_records": "what a teacher has learnt from",
         "instead": f"{'a blank' if blanked else 'something else'} in its place",
+        "members": "teachers",
         "about_the_same": "of the same teachers",
         "budget_tells": "a teacher's budget tells something about what it has learnt from",
     }
@@ -441,6 +439,7 @@ def statement(
         arrangement.provisos,
         any_order=account.any_order,
         price=price,
+        in_short=arrangement.in_short,
     )
 
 

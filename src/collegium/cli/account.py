@@ -183,12 +183,12 @@ def account(
             "as answers"
         )
     spent = cost_of(mechanism, plan, chosen.name, asked, given)
-    adjacency = Arrangement(assignment="elsewhere").sentence
+    arrangement = Arrangement(assignment="elsewhere")
     if as_json:
         print_json(
             {
                 "guarantee": "worst-case",
-                "adjacency": adjacency,
+                "adjacency": arrangement.sentence,
                 "checks": asked if mechanism.has_check else 0,
                 "answers": given,
                 "answers_affordable": most,
@@ -219,7 +219,7 @@ def account(
         over = "" if spent[name] <= group.budget.epsilon else "  (more than the budget)"
         granted, paid = budget_and_cost(group.budget.epsilon, spent[name])
         out.print(f"  {name}: ε = {paid} of {granted} at δ = {group.budget.delta:g}{over}")
-    out.print(f"Neighbouring data sets: {adjacency}.", soft_wrap=True)
+    out.print(arrangement.in_short, soft_wrap=True)
 
 
 def affordable_answers(aggregator: Aggregator, plan: Plan, price: str, seed: int = 0) -> int:

@@ -47,7 +47,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
         out.print(line, soft_wrap=True)
     for question in free:
         out.print(f"{question}: public, and free", soft_wrap=True)
-    out.print(f"Neighbouring data sets: {session.arrangement.sentence}.", soft_wrap=True)
+    out.print(session.arrangement.in_short, soft_wrap=True)
     if ledger is not None:
         out.print(ledger.in_words, soft_wrap=True)
     last_line(None, f"{len(plans):,} questions to pay for, {session.noise} noise")

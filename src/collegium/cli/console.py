@@ -183,7 +183,6 @@ def privacy_table(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None
     ``chosen``: budgets as people chose them, by level, where they are on a ledger.
     """
     from collegium.report.promise import footnotes, promise_rows
-    from collegium.report.words import PROTECTED
 
     one, many, unit = MEMBERS[privacy.unit]
     table = Table(
@@ -197,13 +196,8 @@ def privacy_table(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None
         table.add_row(
             row.level, row.people, row.budget, row.delta, row.spent, row.share, row.guarantee
         )
-    protected = (
-        PROTECTED if privacy.unit == "owner" else f"Neighbouring data sets: {privacy.adjacency}."
-    )
-    defined = "The full definition stands in the statement (`collegium statement`)."
-    table.caption = " ".join(
-        [f"ε and δ per {unit}. {protected} {defined}", *footnotes(privacy, chosen)]
-    )
+    protected = privacy.in_short or f"Neighbouring data sets: {privacy.adjacency}."
+    table.caption = " ".join([f"ε and δ per {unit}. {protected}", *footnotes(privacy, chosen)])
     table.caption_justify = "left"
     return table
 

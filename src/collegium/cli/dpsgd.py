@@ -94,7 +94,7 @@ def show_plan(
     if columns:
         out.print(columns_sentence(columns), soft_wrap=True)
     out.print(f"All steps take {_minutes(seconds)} on this machine, once features are there.")
-    out.print(f"Neighbouring data sets: {run.arrangement.sentence}.", soft_wrap=True)
+    out.print(run.arrangement.in_short, soft_wrap=True)
     if ledger is not None:
         out.print(ledger.in_words, soft_wrap=True)
     last_line(

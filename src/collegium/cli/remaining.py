@@ -39,8 +39,7 @@ def show_remaining(folder: Path, as_json: bool) -> None:
             f"  {name}: ε = {paid} spent of {granted} at δ = {group['delta']:g}{_left(group)}"
         )
     out.print(
-        f"ε per {MEMBERS[terms.unit][2]}, worst case; neighbouring data sets: {terms.adjacency}. Nothing was "
-        "changed.",
+        f"ε per {MEMBERS[terms.unit][2]}, worst case. {terms.arrangement.in_short} Nothing was changed.",
         soft_wrap=True,
     )
 

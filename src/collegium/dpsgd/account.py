@@ -97,6 +97,7 @@ class DPSGDAccount:
             arrangement.counts_in,
             gaussian=exact,
             provisos=arrangement.provisos,
+            in_short=arrangement.in_short,
         )
 
 

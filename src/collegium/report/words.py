@@ -6,11 +6,6 @@ BUDGETS = (
     "Every person chose a level, and each level has a budget: a limit (ε) on what anybody can learn about "
     "one person from everything that is published here, together. The smaller ε, the stronger the promise."
 )
-PROTECTED = (
-    "Protected: everything in one person's records. Not hidden: who took part, their level, and how many "
-    "chose each."
-)
-"""What a guarantee is about, in a line; the full definition stands in the statement."""
 
 RISK = (
     "Think of somebody who sees everything that is published here, knows everybody else's records, and wants "
