@@ -9,7 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import (
+    Answers,
     GroupSpending,
     PrivacyStatement,
     budget_and_cost,
@@ -54,7 +56,9 @@ def test_small_numbers_keep_their_digits(value):
 
 def statement(guarantee, *groups):
     rows = [GroupSpending(name, 9, Budget(epsilon), spent) for name, epsilon, spent in groups]
-    return PrivacyStatement(guarantee, "any", True, tuple(rows))
+    return PrivacyStatement(
+        guarantee, "any", True, tuple(rows), Answers.LABELS, Neighbours.ANY_CHANGE
+    )
 
 
 def printed(privacy):
@@ -79,4 +83,4 @@ def test_the_digits_of_a_budget_say_nothing_of_a_sensitive_spending():
     assert private.sentences() == other.sentences()
     assert private.to_dict() == other.to_dict()
     assert printed(private) == printed(other)
-    assert "0.6931 " in printed(private) and "in vault" in printed(private)
+    assert "0.6931 " in printed(private) and "in the vault" in printed(private)

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.gaussian import gdp_epsilon
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import (
+    Answers,
     GroupSpending,
     PrivacyStatement,
     ceil_decimals,
@@ -24,6 +26,7 @@ from collegium.budgets import Budget
 from collegium.personalisation import Uniform
 from collegium.report.verdict import verdict
 
+VOTES = (Answers.LABELS, Neighbours.REPLACE)
 SPENT = {"high": 0.98761234, "low": 2.71828183}
 
 
@@ -32,7 +35,9 @@ def made(guarantee="worst-case", noise_is_private=True):
         GroupSpending("high", 540, Budget(1.0, 1e-5), SPENT["high"]),
         GroupSpending("low", 90, Budget(2.99999999, 1e-5), SPENT["low"]),
     )
-    return PrivacyStatement(guarantee, "one owner's records replaced", noise_is_private, groups)
+    return PrivacyStatement(
+        guarantee, "one owner's records replaced", noise_is_private, groups, *VOTES
+    )
 
 
 positive = st.floats(0, 1e12, allow_subnormal=True)
@@ -128,7 +133,7 @@ def test_sentences_give_each_group_its_own_numbers_rounded_to_the_safe_side():
 
 def test_a_small_budget_is_written_in_full():
     group = GroupSpending("tiny", 1, Budget(0.03, 1e-9), 0.0299)
-    lines = PrivacyStatement("worst-case", "", True, (group,)).sentences()
+    lines = PrivacyStatement("worst-case", "", True, (group,), *VOTES).sentences()
     assert any("granted ε = 0.03 at δ = 1e-09" in line for line in lines)
 
 
@@ -165,7 +170,7 @@ def test_worst_case_statement_is_json_with_everything():
 
 def test_infinite_budgets_are_named_as_no_privacy_and_stay_valid_json():
     group = GroupSpending("open", 3, Budget(math.inf), 12.5)
-    document = PrivacyStatement("worst-case", "x", True, (group,))
+    document = PrivacyStatement("worst-case", "x", True, (group,), *VOTES)
     assert (
         json.loads(json.dumps(document.to_dict(), allow_nan=False))["groups"][0]["epsilon"] == "inf"
     )
@@ -203,7 +208,7 @@ def test_a_delta_above_one_in_the_number_of_people_is_said_everywhere(
         GroupSpending("a", 1, Budget(epsilon, delta), 0.5),
         GroupSpending("b", people - 1, Budget(1.0, 1e-9), 0.5),
     )
-    document = PrivacyStatement("worst-case", "x", True, rows)
+    document = PrivacyStatement("worst-case", "x", True, rows, *VOTES)
     said = f"δ is large for group a ({delta:g}): it is more than 1 / number of people ({people})"
     assert document.large_deltas.startswith(said) == is_large
     plan = Uniform().plan(
@@ -212,7 +217,7 @@ def test_a_delta_above_one_in_the_number_of_people_is_said_everywhere(
     assert plan.large_deltas() == document.large_deltas
     for text in (str(document), " ".join(document.sentences())):
         assert ("δ is large" in text) == is_large
-    assert verdict(document)["tone"] == ("good" if not is_large and epsilon == 1 else "caution")
+    assert verdict(document).tone == ("good" if not is_large and epsilon == 1 else "caution")
 
 
 def test_printed_it_says_the_most_important_in_a_few_lines():
@@ -238,7 +243,9 @@ def test_statement_reads_the_largest_spending_of_each_group_by_name(order):
     account = GaussianAccountant(epsilon[take], 1e-5, [names[i] for i in take])
     account.charge(Amounts(spent[take], np.full(3, np.inf)))
     budgets = {"b": Budget(2.0, 1e-5), "a": Budget(1.0, 1e-5)}
-    table = statement(account, {"a": 10, "b": 20}, budgets, "x", True).by_group()
+    table = statement(
+        account, {"a": 10, "b": 20}, budgets, Arrangement(), True, Answers.LABELS
+    ).by_group()
     expected = {"b": gdp_epsilon(math.sqrt(0.09), 1e-5), "a": gdp_epsilon(math.sqrt(0.01), 1e-5)}
     for name, value in expected.items():
         assert table.loc[name, "epsilon_spent"] == pytest.approx(float(value), rel=1e-9)

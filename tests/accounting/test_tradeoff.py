@@ -12,7 +12,14 @@ from scipy.special import ndtr
 from collegium.accounting.accountants import GaussianAccountant, PureAccountant, RenyiAccountant
 from collegium.accounting.events import Gaussian, Laplace
 from collegium.accounting.gaussian import gdp_mu
-from collegium.accounting.statement import FALSE_ALARMS, GroupSpending, PrivacyStatement, statement
+from collegium.accounting.neighbours import TEACHER, Arrangement, Neighbours
+from collegium.accounting.statement import (
+    FALSE_ALARMS,
+    Answers,
+    GroupSpending,
+    PrivacyStatement,
+    statement,
+)
 from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budget
 from collegium.errors import InputError
@@ -188,7 +195,9 @@ def said(guarantee="worst-case", gaussian=True):
         GroupSpending("high", 540, Budget(1.0), 0.9),
         GroupSpending("open", 3, Budget(math.inf), 9.0),
     )
-    return PrivacyStatement(guarantee, "x", True, groups, gaussian=gaussian)
+    return PrivacyStatement(
+        guarantee, "x", True, groups, Answers.LABELS, Neighbours.ANY_CHANGE, gaussian=gaussian
+    )
 
 
 def test_statements_round_what_is_found_up_and_say_what_delta_means():
@@ -215,8 +224,13 @@ def test_statements_of_accounts_know_which_curve_is_theirs():
     budgets = {"a": Budget(4.0)}
     for event, gaussian in ((Gaussian([1.0, 2.0], 20.0), True), (Laplace([1.0, 2.0], 0.1), False)):
         account = gaussian_account(event)
-        assert statement(account, {"a": 5}, budgets, "x", True).gaussian is gaussian
-    teachers = statement(gaussian_account(), {"a": 5}, budgets, "x", True, unit="teacher")
+        assert (
+            statement(account, {"a": 5}, budgets, Arrangement(), True, Answers.LABELS).gaussian
+            is gaussian
+        )
+    teachers = statement(
+        gaussian_account(), {"a": 5}, budgets, Arrangement(unit=TEACHER), True, Answers.LABELS
+    )
     assert "Each of the 5 teacher(s)" in " ".join(teachers.sentences())
     assert teachers.to_dict()["groups"][0]["teachers"] == 5
 

@@ -176,7 +176,7 @@ def test_upsampling_charged_for_one_teacher_is_caught(mechanism):
 
 
 def test_no_noise_at_all_is_caught(mechanism):
-    none = Altered(lambda sigma, size, query, purpose: np.zeros(size))
+    none = Altered(lambda total, noise, query, purpose: total)
     assert refuted(play(replace(mechanism(aggregator=GNMax(8.0)), noise=none))) == set(RICH)
 
 

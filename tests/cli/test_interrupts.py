@@ -11,7 +11,7 @@ import pytest
 from benchmarks.malformed import Malformed
 
 # Runs one command after the other, each in a process forked with all that it imports. A command says its
-# process's number when the study has come to a stage, and lingers there; then comes how it ended.
+# process's number when the study has come to a stage, and lingers there for Ctrl-C; then comes how it ended.
 SERVER = """
 import os, sys, time
 import joblib, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style, sklearn.naive_bayes
@@ -29,7 +29,7 @@ for line in sys.stdin:
         def lingers(self, name, total=None):
             if name == said:
                 print(os.getpid(), flush=True)
-                time.sleep(0.05)
+                time.sleep(600)
         progress.LineObserver.stage = lingers
         sys.argv = ["collegium", *argv]
         main()

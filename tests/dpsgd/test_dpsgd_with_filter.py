@@ -23,7 +23,7 @@ from collegium.errors import InputError
 from collegium.ledger import Ledger
 from collegium.noise.sources import SeededNoise
 from collegium.runs.records import Records
-from collegium.study.dpsgd_report import spending_by_step
+from collegium.study.dpsgd_page import spending_by_step
 
 LEVELS = {"high": 1.0, "average": 2.0, "low": 3.0}
 WHO = ["high"] * 54 + ["average"] * 37 + ["low"] * 9
@@ -245,7 +245,9 @@ def test_an_estimator_takes_more_steps_and_a_ledger_is_charged_for_the_planned_o
     budgets = Policy(LEVELS).assign(WHO, owners=[f"person {i}" for i in range(100)])
     told: list[Any] = []
     ledger = Ledger.create(tmp_path / "people.ledger")
-    model = cg.DPSGDClassifier(steps=4, individual_filter=1.5, classes=range(10))
+    model = cg.DPSGDClassifier(
+        sampling=cg.Sampling(individual_filter=1.5), steps=4, classes=range(10)
+    )
     model.fit(
         X[:100], y[:100], budgets=budgets, X_public=X[1000:1200], ledger=ledger, on_step=told.append
     )

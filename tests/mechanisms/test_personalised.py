@@ -118,7 +118,7 @@ def test_what_is_promised_unless_more_is_said_is_what_medians_keep():
         lambda: personalised_exponential(np.zeros(5), budgets, account=account),
         lambda: utility_aware(np.zeros(5), np.zeros(5), budgets, 1.0, account=account),
     ):
-        with pytest.raises(InputError, match="replace-one"):
+        with pytest.raises(InputError, match="replaced"):
             draw()
     assert (account.epsilon_spent() == 0).all()
 

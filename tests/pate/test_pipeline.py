@@ -67,9 +67,9 @@ def test_account_statement_and_terms_are_about_the_same_neighbours(
     released, assignment, neighbours
 ):
     result, terms, account = released(assignment)
-    assert account.neighbours is terms["neighbours"] is neighbours
+    assert account.neighbours is terms["arrangement"].neighbours is neighbours
     done = Arrangement(assignment=assignment)
-    assert result.privacy.adjacency == terms["adjacency"] == done.sentence
+    assert result.privacy.adjacency == terms["arrangement"].sentence == done.sentence
 
 
 def test_a_large_delta_is_warned_of_where_the_user_called():

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from collegium.accounting.statement import Answers
 from collegium.budgets import Budget
-from collegium.report.page import render_report
-from examples import EXAMPLES, make
+from examples import EXAMPLES, make, render_report
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
@@ -52,7 +52,7 @@ def pages():
         "eight-groups": EXAMPLES["eight-groups"](),
         "long names": long_names(),
         "histograms": replace(
-            millions, privacy=replace(millions.privacy, released="histogram"), title="x" * 200
+            millions, privacy=replace(millions.privacy, released=Answers.HISTOGRAM), title="x" * 200
         ),
         "no better": EXAMPLES["no-better"](),
         "no truth": EXAMPLES["no-truth"](),

@@ -12,7 +12,7 @@ import pytest
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Gaussian
 from collegium.accounting.export import Use, from_dp_event, to_dp_event
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import statement
 from collegium.budgets import Budget
 from collegium.errors import BudgetExceededError, InputError
@@ -85,7 +85,7 @@ def test_a_release_is_near_the_truth_on_the_grid_and_said_to_be_private():
         account,
         SIZES,
         GROUPS,
-        Neighbours.ADD_OR_REMOVE.in_words,
+        Arrangement(sizes_declared=True, blanked_only=True),
         SecureNoise().is_private,
         released="one noisy weighted count of the people who have the property",
     )

@@ -24,7 +24,7 @@ from collegium.accounting.events import SensitiveCurve
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.renyi import DEFAULT_ORDERS
-from collegium.accounting.statement import ceil_decimals, floor_decimals, statement
+from collegium.accounting.statement import Answers, ceil_decimals, floor_decimals, statement
 from collegium.budgets import Budget, Policy
 from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
 from collegium.noise.sources import SecureNoise, SeededNoise
@@ -135,7 +135,9 @@ def test_01_stopping_on_data_dependent_cost_leaks_and_the_statement_says_so(hous
     shorter = again.labels.size
     assert 0 < shorter < labels.labels.size, "the same releases, but another number of labels"
     assert again.labels.tolist() == labels.labels[:shorter].tolist()
-    said = statement(pricing.accountant, {"all": 9}, {"all": Budget(4.0)}, "-", True)
+    said = statement(
+        pricing.accountant, {"all": 9}, {"all": Budget(4.0)}, Arrangement(), True, Answers.LABELS
+    )
     assert any("number of labels depends on private data" in line for line in said.sentences())
 
 
@@ -148,7 +150,9 @@ def test_02_publishing_a_data_dependent_statement_has_no_amount_that_was_spent(h
     for used in (0.001, 0.1):
         account = RenyiAccountant([3.0], 1e-5, DEFAULT_ORDERS, names=["all"], sensitive=True)
         account.charge(SensitiveCurve(used * DEFAULT_ORDERS[None], DEFAULT_ORDERS))
-        said = statement(account, {"all": 9}, {"all": Budget(3.0)}, "-", True)
+        said = statement(
+            account, {"all": 9}, {"all": Budget(3.0)}, Arrangement(), True, Answers.LABELS
+        )
         assert not said.may_publish_spending
         columns = set(said.by_group().columns)
         assert {"sensitive_epsilon_spent", "sensitive_spent_share"} <= columns
@@ -312,7 +316,7 @@ def spending(house, personalisation, order, aggregator, **options):
     assert job.run().stop_reason == "budget"
     account = pricing.accountant
     spent, names = account.epsilon_spent(), np.array(account.names)
-    said = statement(account, sizes, groups, Arrangement().sentence, False)
+    said = statement(account, sizes, groups, Arrangement(), False, Answers.LABELS)
     shown = {row.group: row.epsilon_spent for row in said.groups}
     for row in said.groups:
         assert row.budget == house.groups[row.group]
@@ -441,7 +445,7 @@ def test_08_rounding_a_budget_of_three_hundredths_is_three_hundredths(
     names, spent = np.array(account.names), account.epsilon_spent()
     assert spent[names == "tiny"].max() <= 0.03
     assert spent[names == "small"].max() <= 0.05
-    said = statement(account, {"tiny": 1, "small": 1}, groups, "-", True)
+    said = statement(account, {"tiny": 1, "small": 1}, groups, Arrangement(), True, Answers.LABELS)
     assert said.by_group()["epsilon"].to_dict() == {"tiny": 0.03, "small": 0.05}
     assert "granted ε = 0.03" in " ".join(said.sentences())
 
@@ -496,7 +500,9 @@ def test_09_budgets_are_public_and_the_statement_says_what_that_means(house):
         GaussianAccountant([1.0], 1e-5, ["all"]),
         RenyiAccountant([1.0], 1e-5, names=["all"], sensitive=True),
     ):
-        said = statement(account, {"all": 9}, {"all": Budget(1.0)}, "-", True)
+        said = statement(
+            account, {"all": 9}, {"all": Budget(1.0)}, Arrangement(), True, Answers.LABELS
+        )
         assert any("Budgets, group sizes" in line and "public" in line for line in said.sentences())
 
 

@@ -35,7 +35,8 @@ class Spent:
 
     Examples
     --------
-    >>> from collegium.accounting import Gaussian, uses_of
+    >>> from collegium.accounting.events import Gaussian
+    >>> from collegium.accounting.export import uses_of
     >>> uses = tuple(uses_of(Gaussian([1.0], scale=10.0)))
     >>> Spent({"all": uses}, {"all": 0.31}, gaussian=True).mu("all") >= 0.1
     True

@@ -6,20 +6,28 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from collegium.accounting.accountant import Accountant
-from collegium.accounting.neighbours import OWNER, TEACHER
+from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement, Neighbours
 from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budget
 from collegium.json_files import number_as_json
 
+
+class Answers(StrEnum):
+    """What is shown of each query that teachers answered; other methods say what they release in words."""
+
+    LABELS = "labels"
+    HISTOGRAM = "histogram"
+
+
 MEANING = {
     "worst-case": (
-        "holds whatever the data are, and was enforced before every draw: the labels, the student and "
-        "the numbers below may be published"
+        "holds whatever the data are, and was enforced before every draw: {published} may be published"
     ),
     "data-dependent": (
         "a statement about this one data set, computed from its raw votes: the amounts spent are "
@@ -32,48 +40,42 @@ ANY_ORDER = (
     "fixed beforehand, not for costs that depend on earlier answers; with bounds = 'sharp' the order is "
     "fixed before the first query."
 )
-#: How a statement speaks where nothing is known of people, but of teachers alone.
-_OF_TEACHERS = {
-    "the labels, the student and": "the labels and",
-    "somebody's records are these": "what a teacher has learnt from is this",
-    "with a person's records": "with what a teacher has learnt from",
-    "with others in their place": "with something else in its place",
-    "about the same people": "of the same teachers",
-    "knowing somebody's budget tells something about that person": (
-        "knowing a teacher's budget tells something about what it has learnt from"
-    ),
-}
-#: How it speaks where no labels are released, but what its sentence says.
-_OF_OTHERS = {
-    "the labels, the student and": "what is released, what follows from it, and",
-    "whenever voting stops": "whenever it stops",
-}
-#: How it speaks where neighbours have blanks in the place of somebody's records, and nothing else.
-_OF_BLANKS = {
-    "with others in their place": "with blanks in their place",
-    "records are these, or others": "records are there, or blank",
-    "records are these": "records are there",
-    "they are these": "they are there",
-}
 #: Said where the account pays for labels alone.
 LABELS_CHARGED = (
     "Each answer is charged as its label alone, in Rényi DP at one order for each budget, fixed before the "
     "first query. Noisy counts would cost more: nobody may see them."
 )
-#: What is released of each answered query, by name; another method says it in a sentence of its own.
+#: What is released of each answered query.
 RELEASED = {
-    "labels": "its label, and nothing of the vote counts",
-    "histogram": (
+    Answers.LABELS: "its label, and nothing of the vote counts",
+    Answers.HISTOGRAM: (
         "the noisy vote counts of all classes, of which the label is the largest; and of each check its "
         "noisy value, also where the query was rejected. What is spent covers all of it"
     ),
 }
 #: False alarms at which statements say what an attacker finds.
 FALSE_ALARMS = (0.01, 0.05, 0.1)
+#: Templates: :meth:`PrivacyStatement.filled` fills in whose records these are, and what may replace them.
 DELTA_MEANS = (
     "δ is not the probability that a limit fails. It bounds a sum: by how much the probability of what comes "
-    "out with a person's records exceeds e^ε times its probability with others in their place, added up over "
-    "all that could come out"
+    "out with {with_records} exceeds e^ε times its probability with {instead}, added up over all that could "
+    "come out"
+)
+RISK_MEANS = (
+    "the best test for whether {records_are}, with 5 false alarms in 100, finds at most {found} "
+    "in 100"
+)
+PROMISED_MEANS = (
+    "Promised is the budget, whenever {it_stops}; spent is what the account had booked when it "
+    "stopped."
+)
+ALONE_MEANS = (
+    "This is the account of this release alone: whatever else is released {about_the_same} adds "
+    "to it."
+)
+PUBLIC_MEANS = (
+    "Budgets, group sizes and all settings are public here: where budgets go together with the data, knowing "
+    "{budget_tells}."
 )
 Row = TypeVar("Row")
 _MOST_ROWS, _SHOWN_ROWS = 12, 10
@@ -116,7 +118,7 @@ class GroupSpending:
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """What holds for the labels, and for everything computed from them.
+    """What holds for a release, and for everything computed from it.
 
     Attributes
     ----------
@@ -129,8 +131,10 @@ class PrivacyStatement:
         False if the noise was seeded: then nothing is guaranteed to anybody.
     groups : tuple of GroupSpending
         One for each group with members.
-    released : str
-        What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
+    released : Answers or str
+        What is shown of each answered query; or, in words, what was released.
+    neighbours : Neighbours
+        How far a person's records may differ: what ``adjacency`` says in words.
     unit : {"owner", "teacher"}
         What a group's members are; teachers where nothing is known of owners.
     gaussian : bool
@@ -148,7 +152,8 @@ class PrivacyStatement:
     adjacency: str
     noise_is_private: bool
     groups: tuple[GroupSpending, ...]
-    released: str = "labels"
+    released: Answers | str
+    neighbours: Neighbours
     unit: str = OWNER
     gaussian: bool = False
     provisos: tuple[str, ...] = ()
@@ -189,26 +194,28 @@ class PrivacyStatement:
         """Say what a group's budget means for whoever wants to find out about one of its members."""
         if row.budget.is_unlimited:
             return "no privacy: anything about them may be revealed"
-        return self.told(
-            "the best test for whether somebody's records are these, with 5 false alarms in 100, finds at "
-            f"most {self.found_of_100(row, 0.05)} in 100"
-        )
+        return self.filled(RISK_MEANS, found=self.found_of_100(row, 0.05))
 
-    def told(self, sentence: str) -> str:
-        """Say a sentence as it is true of this release: of what it shows, whose it is, and its neighbours."""
-        other_words = {
-            **(_OF_TEACHERS if self.unit == TEACHER else {}),
-            **({} if self.released in RELEASED else _OF_OTHERS),
-            **({} if "replaced" in self.adjacency or "blank" not in self.adjacency else _OF_BLANKS),
+    def filled(self, template: str, **more: str) -> str:
+        """Fill a template with what is true of this release: what it shows, whose it is, its neighbours.
+
+        ``more``: further slots of the template.
+        Raises KeyError for a slot that is not known.
+        """
+        return template.format_map({**self._slots, **more})
+
+    @property
+    def _slots(self) -> dict[str, str]:
+        blanked = self.neighbours is Neighbours.ADD_OR_REMOVE
+        return {
+            **(_of_votes(self.unit) if isinstance(self.released, Answers) else _OF_OTHERS),
+            **(_of_a_teacher(blanked) if self.unit == TEACHER else _of_a_person(blanked)),
         }
-        for words, others in other_words.items():
-            sentence = sentence.replace(words, others)
-        return sentence
 
     @property
     def meaning(self) -> str:
         """What the guarantee means, in words."""
-        return self.told(MEANING[self.guarantee])
+        return self.filled(MEANING[self.guarantee])
 
     @property
     def large_deltas(self) -> str:
@@ -289,35 +296,17 @@ class PrivacyStatement:
             lines.append(f"{self._of_group(row)}{meaning}.")
         if left_out(len(self.groups)):
             lines.append(f"{left_out(len(self.groups))}.")
-        lines.append(f"{self.told(DELTA_MEANS)}.")
+        lines.append(f"{self.filled(DELTA_MEANS)}.")
         if self.large_deltas:
             lines.append(f"{self.large_deltas}.")
         if self.may_publish_spending:
-            lines.append(
-                self.told(
-                    "Promised is the budget, whenever voting stops; spent is what the account had booked "
-                    "when it stopped."
-                )
-            )
-        shown = RELEASED.get(self.released)
+            lines.append(self.filled(PROMISED_MEANS))
         lines.append(
-            f"Released: {self.released}."
-            if shown is None
-            else f"Released of each answered query: {shown}."
+            f"Released of each answered query: {RELEASED[self.released]}."
+            if isinstance(self.released, Answers)
+            else f"Released: {self.released}."
         )
-        lines.append(
-            self.told(
-                "This is the account of this release alone: whatever else is released about the same people "
-                "adds to it."
-            )
-        )
-        lines.append(
-            self.told(
-                "Budgets, group sizes and all settings are public here: where budgets go together with the "
-                "data, knowing somebody's budget tells something about that person."
-            )
-        )
-        return lines
+        return [*lines, self.filled(ALONE_MEANS), self.filled(PUBLIC_MEANS)]
 
     def to_dict(self) -> dict[str, Any]:
         """Make a dictionary for JSON, without any sensitive number."""
@@ -326,7 +315,7 @@ class PrivacyStatement:
             "meaning": self.meaning,
             "adjacency": self.adjacency,
             "private_noise": self.noise_is_private,
-            "released": self.released,
+            "released": str(self.released),
             **({"price": self.price} if self.price == "labels" else {}),
             "unit": self.unit,
             "statement": self.sentences(),
@@ -358,15 +347,53 @@ def _mu_of(row: GroupSpending) -> dict[str, Any]:
     return {"within": {"mu": row.mu, "delta_0": row.delta_0}} if row.delta_0 else {"mu": row.mu}
 
 
+def _of_votes(unit: str) -> dict[str, str]:
+    """Speak of labels; of a student only where people's records were learnt from here."""
+    student = "the student and " if unit == OWNER else "and "
+    return {
+        "published": f"the labels{', ' if unit == OWNER else ' '}{student}the numbers below",
+        "it_stops": "voting stops",
+    }
+
+
+_OF_OTHERS = {
+    "published": "what is released, what follows from it, and the numbers below",
+    "it_stops": "it stops",
+}
+
+
+def _of_a_person(blanked: bool) -> dict[str, str]:
+    are = "are there" if blanked else "are these"
+    return {
+        "are_these": are,
+        "are_these_or_not": "are there, or blank" if blanked else "are these, or others",
+        "records_are": f"somebody's records {are}",
+        "with_records": "a person's records",
+        "instead": f"{'blanks' if blanked else 'others'} in their place",
+        "about_the_same": "about the same people",
+        "budget_tells": "somebody's budget tells something about that person",
+    }
+
+
+def _of_a_teacher(blanked: bool) -> dict[str, str]:
+    """Speak where nothing is known of people, but of teachers alone."""
+    return {
+        **_of_a_person(blanked),
+        "records_are": f"what a teacher has learnt from is {'there' if blanked else 'this'}",
+        "with_records": "what a teacher has learnt from",
+        "instead": f"{'a blank' if blanked else 'something else'} in its place",
+        "about_the_same": "of the same teachers",
+        "budget_tells": "a teacher's budget tells something about what it has learnt from",
+    }
+
+
 def statement(
     account: Accountant,
-    owners: dict[str, int],
-    budgets: dict[str, Budget],
-    adjacency: str,
+    owners: Mapping[str, int],
+    budgets: Mapping[str, Budget],
+    arrangement: Arrangement,
     noise_is_private: bool,
-    released: str = "labels",
-    unit: str = OWNER,
-    provisos: tuple[str, ...] = (),
+    released: Answers | str,
     price: str = "histogram",
     mu: Mapping[str, float] | None = None,
 ) -> PrivacyStatement:
@@ -376,40 +403,42 @@ def statement(
     ----------
     account : Accountant
         Names its cohorts' groups.
-    owners : dict of str to int
+    owners : mapping of str to int
         Number of owners of each group.
-    budgets : dict of str to Budget
+    budgets : mapping of str to Budget
         Budget of each group.
-    adjacency : str
-        Which neighbours the guarantee is about.
+    arrangement : Arrangement
+        Which neighbours the guarantee is about, and what weakens it.
     noise_is_private : bool
         Whether noise came from the operating system.
-    released : str
-        What is shown of each answered query: "labels" or "histogram"; or, in words, what was released.
-    unit : {"owner", "teacher"}
-        What a group's members are.
-    provisos : tuple of str
-        What else was allowed and weakens it, one sentence each.
+    released : Answers or str
+        What is shown of each answered query; or, in words, what was released.
     price : {"histogram", "labels"}
         What an answer was charged in the worst case.
     mu : mapping of str to float, optional
         Of each group: within which μ everything stays that the account allows, where it does not count in μ.
+
+    Raises
+    ------
+    KeyError
+        If the account, the sizes or μ lack a group.
     """
-    beside = {} if mu is None else mu
+    beside = dict.fromkeys(budgets, math.inf) if mu is None else mu
     spent = account.epsilon_spent_by_name()
     groups = tuple(
-        GroupSpending(name, owners[name], budget, spent.get(name, 0.0), beside.get(name, math.inf))
+        GroupSpending(name, owners[name], budget, spent[name], beside[name])
         for name, budget in budgets.items()
     )
     return PrivacyStatement(
         account.guarantee,
-        adjacency,
+        arrangement.sentence,
         noise_is_private,
         groups,
         released,
-        unit,
+        arrangement.neighbours,
+        arrangement.counts_in,
         account.is_gaussian,
-        provisos,
+        arrangement.provisos,
         any_order=account.any_order,
         price=price,
     )

@@ -25,7 +25,6 @@ from collegium.cli.console import (
 from collegium.cli.options import PATH_OPTION, Quiet, complete_study
 from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
-from collegium.study.stop_reasons import stopped
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
@@ -337,6 +336,7 @@ def report(
     """
     from collegium.json_files import parse_json
     from collegium.study.released_files import released_content
+    from collegium.study.stop_reasons import stopped
 
     if folder.is_file():  # the study's own, whose folder is beside it
         folder = folder.with_suffix("")
@@ -486,7 +486,7 @@ def _show_dpsgd(
     print_cautions(result.privacy)
     if quality is not None:
         _print_quality(result.privacy, quality, result.foretold)
-    out.print(privacy_table(result.privacy))
+    out.print(privacy_table(result.privacy, result.chosen))
     lost = f", {result.lost:,} of them lost in a crash" if result.lost else ""
     out.print(f"{result.steps:,} steps taken{lost}.")
     if comparison is not None:
@@ -516,6 +516,8 @@ def _print_places(result: StudyResult | DPSGDResult) -> None:
 
 
 def _show(result: StudyResult, as_json: bool) -> None:
+    from collegium.study.stop_reasons import stopped
+
     labels, quality = result.labels, result.quality
     if as_json:
         content: dict[str, Any] = {
@@ -537,7 +539,7 @@ def _show(result: StudyResult, as_json: bool) -> None:
         return
     print_cautions(result.privacy)
     _print_quality(result.privacy, quality, result.foretold)
-    out.print(privacy_table(result.privacy))
+    out.print(privacy_table(result.privacy, result.chosen))
     out.print(f"{_answers_in_words(result)}; {stopped(labels.stop_reason)}.", soft_wrap=True)
     _print_places(result)
 

@@ -93,6 +93,7 @@ class DPSGDAccount:
             noise_is_private,
             groups,
             STEPS_RELEASED.format(f"{self.steps:,}"),
+            arrangement.neighbours,
             arrangement.counts_in,
             gaussian=exact,
             provisos=arrangement.provisos,

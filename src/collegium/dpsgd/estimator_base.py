@@ -29,7 +29,7 @@ from collegium.dpsgd.optimiser import State
 from collegium.dpsgd.progress import Lines, OnStep, Watch
 from collegium.dpsgd.public_start import public_start
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun, planned
-from collegium.dpsgd.settings import MOST_COMPONENTS, DPSGDSettings
+from collegium.dpsgd.settings import FULL_BATCH, MOST_COMPONENTS, SAMPLE, DPSGDSettings, Sampling
 from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
 from collegium.errors import InputError, StudentWarning, frames_to_user
 from collegium.models.catalogue import build_preprocessing
@@ -62,6 +62,7 @@ class DPSGDEstimator(Face):
     """An estimator that is trained directly; a base for those of this package."""
 
     _fitted = "model_"
+    sampling: str | Sampling
     preprocessing: Any
     noise_seed: int | None
     random_state: Any
@@ -112,11 +113,23 @@ class DPSGDEstimator(Face):
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
+    def _setting(self, name: str, given: Any = None) -> Any:
+        found = super()._setting(name, given)
+        return Sampling(found) if name == "sampling" and isinstance(found, str) else found
+
     def _descent(self) -> DPSGDSettings:
         """Check the settings of a descent, which are parameters of the same names."""
         names = [name for name in settings_of(DPSGDSettings) if hasattr(self, name)]
+        given = {name: getattr(self, name) for name in names}
+        if isinstance(self.sampling, Sampling):
+            given |= self.sampling.settings()
+        elif not isinstance(self.sampling, str):
+            raise InputError(
+                f"sampling must be a word such as {FULL_BATCH!r}, or one such as "
+                f"Sampling({SAMPLE!r}, rate=0.1), got {shown(self.sampling)}"
+            )
         try:
-            return DPSGDSettings(**{name: getattr(self, name) for name in names})
+            return DPSGDSettings(**given)
         except InputError as error:
             raise InputError(str(error).removeprefix(f"{DPSGDSettings.section}.")) from None
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -40,7 +39,6 @@ from collegium.evaluation.quality import (
     judge_by_answers,
 )
 from collegium.index_alignment import refuse_other_order
-from collegium.parameters import Searchable
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
 from collegium.pate.classifier_settings import check_settings
 from collegium.pate.memory import Memory, TrainedTeachers
@@ -290,31 +288,11 @@ class PATEClassifier(ClassifierFace):
         self.engine = engine
         self.verbose = verbose
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of frozen settings by ``name__field``, such as ``aggregator__sigma``."""
-        inner: dict[str, dict[str, Any]] = {}
-        for key in [key for key in params if "__" in key]:
-            name, _, field = key.partition("__")
-            if isinstance(self._setting(name, params.get(name)), Searchable):
-                inner.setdefault(name, {})[field] = params.pop(key)
-        super().set_params(**params)
-        for name, changes in inner.items():
-            current = self._setting(name)
-            unknown = sorted(set(changes) - set(current.get_params()))
-            if unknown:
-                raise InputError(
-                    f"{name} ({type(current).__name__}) has no parameter {unknown[0]!r}: allowed are "
-                    f"{', '.join(current.get_params())}"
-                )
-            setattr(self, name, replace(current, **changes))
-        return self
-
     def _setting(self, name: str, given: Any = None) -> Any:
-        """Tell what a parameter stands for: itself, the object of that name, or the default."""
-        given = getattr(self, name, None) if given is None else given
-        if name == "personalisation" and isinstance(given, str):
-            return as_personalisation(given)
-        return _DEFAULTS.get(name) if given is None else given
+        found = super()._setting(name, given)
+        if name == "personalisation" and isinstance(found, str):
+            return as_personalisation(found)
+        return _DEFAULTS.get(name) if found is None else found
 
     def fit(
         self,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import Arrangement
-from collegium.accounting.statement import PrivacyStatement, statement
+from collegium.accounting.statement import Answers, PrivacyStatement, statement
 from collegium.data.tables import one_hot, stack_rows, take_rows
 from collegium.distillation.goal import answering_as_voted, wants_balanced_votes
 from collegium.distillation.share_matching import match_shares, require_probabilities
@@ -534,11 +534,9 @@ def release(
         pricing.accountant,
         owners,
         dict(electorate.groups),
-        arrangement.sentence,
+        arrangement,
         noise.is_private,
-        queries.release,
-        arrangement.counts_in,
-        arrangement.provisos,
+        Answers(queries.release),
         price,
         pricing.mu_by_name() if isinstance(pricing, LabelPricing) else None,
     )

@@ -20,6 +20,7 @@ from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy
 from collegium.checks import check_number, check_whole, shown
 from collegium.data.schema import Schema
+from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import BudgetExceededError, InputError
 from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.personalisation.bins import few_budgets
@@ -30,7 +31,7 @@ from collegium.statistics.planned import Plan, unit_of
 from collegium.statistics.settings import QuerySettings
 from collegium.statistics.tables import InMemory, paths_of, read_all, refuse_empty
 from collegium.statistics.weights import RULES, effective_people
-from collegium.statistics.whose import in_files, take_frame_rows, who_granted
+from collegium.statistics.whose import in_files, who_granted
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -341,16 +342,13 @@ class Statistics(Answering):
     def privacy_(self) -> PrivacyStatement:
         """What was promised, and what everybody has paid for all answers so far."""
         groups = self._table.groups
-        arrangement = self._arrangement
         return statement(
             self._account,
             dict(zip(groups, self._table.sizes.tolist(), strict=True)),
             dict(groups),
-            arrangement.sentence,
+            self._arrangement,
             self._noise.is_private,
             f"the noisy answers to {self._queries:,} question(s)",
-            arrangement.counts_in,
-            arrangement.provisos,
         )
 
     def close(self) -> None:

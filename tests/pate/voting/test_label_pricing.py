@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from collegium.accounting.arg_max import gaussian_arg_max_rdp
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.renyi import rdp_to_epsilon
-from collegium.accounting.statement import statement
+from collegium.accounting.statement import Answers, statement
 from collegium.accounting.tradeoff import TradeOff
 from collegium.budgets import Budget
 from collegium.errors import InputError
@@ -164,7 +165,16 @@ def test_an_account_of_labels_says_nearly_what_one_of_noisy_counts_says_of_an_at
     electorate = Uniform().plan({"all": Budget(3.0)}, {"all": 60000}, 250).electorate(0)
     account = LabelPricing(GNMax(40), electorate).accountant
     mu = LabelPricing(GNMax(40), electorate).mu_by_name()
-    said = statement(account, {"all": 9}, dict(electorate.groups), "", True, price="labels", mu=mu)
+    said = statement(
+        account,
+        {"all": 9},
+        dict(electorate.groups),
+        Arrangement(),
+        True,
+        Answers.LABELS,
+        "labels",
+        mu,
+    )
     blunt, labels, counts = (
         100 * curve.most_found(0.05)
         for curve in (

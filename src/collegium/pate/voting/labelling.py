@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from collegium.checks import check_whole
 from collegium.errors import BudgetExceededError, InputError
-from collegium.noise.grid import GRID, to_grid
+from collegium.noise.grid import GRID, MAX_GRID_VALUE, to_grid
 from collegium.noise.sums import MAX_SCALE, Noise, NoisySum
 from collegium.pate.voting.charging import (
     ANSWERED,
@@ -146,11 +146,16 @@ class Labels:
 
 
 def _refuse_weights_off_the_grid(electorate: Electorate) -> None:
-    """Refuse weights whose sums would show in the last bits of a noisy count (``docs/noise.md``)."""
+    """Refuse weights whose sums would be rounded, or show in the last bits of a count (``docs/noise.md``)."""
     if (to_grid(electorate.weights) != electorate.weights).any():
         raise InputError(
             f"teacher weights must be multiples of {GRID!r}, on which the noise is drawn: round them with "
             "collegium.noise.grid.to_grid before sensitivities are computed"
+        )
+    if electorate.weights.sum() > MAX_GRID_VALUE:
+        raise InputError(
+            "teacher weights add up to more than 2**33 votes, beyond which counts are not exact: give "
+            "smaller ones"
         )
 
 
