@@ -28,6 +28,7 @@ from collegium.errors import (
 )
 from collegium.ledger.ledger import Ledger
 from collegium.study import dpsgd_student
+from collegium.study.checkpoint import StudyInterrupted
 from collegium.study.config import config_from, read_config
 from collegium.study.example import example_config
 from collegium.study.from_settings import recipe_of
@@ -37,7 +38,6 @@ from collegium.study.registry import record_of
 from collegium.study.runner import plan_study, run_study
 from collegium.study.statement_json import statement_and_terms
 from collegium.study.terms import read_terms
-from collegium.study.votes_checkpoint import StudyInterrupted
 
 CLASSES, LEVELS = ["cat", "dog", "owl"], {"high": 2.0, "low": 6.0}
 N = 400

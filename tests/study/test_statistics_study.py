@@ -16,6 +16,7 @@ from collegium.errors import ConfigError, InputError, StudyMismatchError
 from collegium.ledger.ledger import Ledger
 from collegium.statistics.session import Statistics
 from collegium.study.answers_checkpoint import FolderAnswers
+from collegium.study.checkpoint import StudyInterrupted
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.json_schema import study_schema
@@ -23,7 +24,6 @@ from collegium.study.runner import plan_study, run_study
 from collegium.study.statement_json import statement_of
 from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
-from collegium.study.votes_checkpoint import StudyInterrupted
 
 SCHEMA = """
 [columns.age]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from collegium.cli.console import (
@@ -17,6 +16,7 @@ from collegium.cli.shown_answers import print_answers
 
 if TYPE_CHECKING:
     from collegium.study.config import StudyConfig
+    from collegium.study.methods.statistics import StatisticsResult
 
 
 def show_plan(config: StudyConfig, as_json: bool) -> None:
@@ -53,13 +53,8 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
     last_line(None, f"{len(plans):,} questions to pay for, {session.noise} noise")
 
 
-def run_and_show(config: StudyConfig, folder: Path, as_json: bool) -> None:
-    """Run the study, and show its answers."""
-    from collegium.cli.progress import watching
-    from collegium.study.runner import run_study
-
-    with watching(not as_json) as observer:
-        result = run_study(config, folder, observer)
+def show_result(result: StatisticsResult, as_json: bool) -> None:
+    """Show what was answered, and where it is published."""
     if as_json:
         print_json(
             {

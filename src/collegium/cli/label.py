@@ -207,7 +207,7 @@ def label(
     from collegium.pate.voting.price_choice import choose_price
     from collegium.pate.voting.release import HISTOGRAM, check_release
     from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder, versions
-    from collegium.study.on_ledger import begin
+    from collegium.study.on_ledger import Reserved, begin, reserved
     from collegium.study.published import summary, write_release
     from collegium.study.stop_reasons import stopped
     from collegium.study.votes_checkpoint import FolderMemory
@@ -312,33 +312,37 @@ def label(
         what_is_left=what_is_left,
     )
     order = random_order(shuffle_seed, table.n_queries)[:max_queries]
+
+    def at_most() -> Reserved:
+        assert remembered is not None
+        costs = remembered.spending.at_most(
+            mechanism, electorate, arrangement.neighbours, kept_price(folder) or charged.name
+        )
+        return Reserved("labels", costs, arrangement)
+
     folder.open()
     with folder.locked(), watching(not as_json) as observer:
         folder.claim(settings, inputs)
         if remembered is not None:
             remembered.keep(folder)
-            costs = remembered.spending.at_most(
-                mechanism, electorate, arrangement.neighbours, kept_price(folder) or charged.name
+        with reserved(remembered, folder, at_most) as entry:
+            observer.stage("labels", len(order))
+            released = release_votes(
+                table,
+                electorate,
+                mechanism,
+                order,
+                account=chosen,
+                queries=Queries(max_labels=max_labels, release=release),
+                price=charged.name,
+                noise=noise_from(noise_seed),
+                owners={name: group.owners for name, group in plan.groups.items()},
+                arrangement=arrangement,
+                student=student,
+                memory=FolderMemory(folder),
+                observer=observer,
             )
-            remembered.reserve(folder, "labels", costs, arrangement)
-        observer.stage("labels", len(order))
-        released = release_votes(
-            table,
-            electorate,
-            mechanism,
-            order,
-            account=chosen,
-            queries=Queries(max_labels=max_labels, release=release),
-            price=charged.name,
-            noise=noise_from(noise_seed),
-            owners={name: group.owners for name, group in plan.groups.items()},
-            arrangement=arrangement,
-            student=student,
-            memory=FolderMemory(folder),
-            observer=observer,
-        )
-        if remembered is not None:
-            remembered.settle(folder, released, arrangement.neighbours)
+            entry.settle(released, arrangement.neighbours)
         write_release(
             folder,
             released,

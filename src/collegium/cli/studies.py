@@ -258,15 +258,15 @@ def run(
 
         refuse_among_a_studys_files(folder)
         config = settled_method(config, StudyFolder(folder), NoteObserver(), keep=True)
+    result = _run(config, folder, as_json)
     if config.is_direct:
-        _show_dpsgd(_run_dpsgd(config, folder, as_json), as_json)
+        _show_dpsgd(result, as_json)
     elif config.only_asks:
-        from collegium.cli.asking_studies import run_and_show
+        from collegium.cli.asking_studies import show_result
 
-        refuse_among_a_studys_files(folder)
-        run_and_show(config, folder, as_json)
+        show_result(result, as_json)
     else:
-        _show(_run(config, folder, as_json), as_json)
+        _show(result, as_json)
 
 
 def demo(
@@ -305,7 +305,7 @@ def demo(
     # The digits are in every demo's ledger: nobody need be asked who they are.
     config = replace(config, ledger=replace(config.ledger, url=place, allow_new_people=True))
     config = settled_method(config, folder, NoteObserver(), keep=True)
-    result = _run_dpsgd(config, out_folder, as_json)
+    result = _run(config, out_folder, as_json)
     if quiet and not as_json:  # nobody would see what it is compared with
         return _show_dpsgd(result, as_json)
     baselines = measure_baselines(config)
@@ -451,24 +451,14 @@ def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:
         )
 
 
-def _run(config: StudyConfig, folder: Path, as_json: bool) -> StudyResult:
+def _run(config: StudyConfig, folder: Path, as_json: bool) -> Any:
+    """Run a study; returns what its method published."""
     from collegium.cli.progress import watching
     from collegium.study.runner import run_study
 
     refuse_among_a_studys_files(folder)
     with watching(not as_json) as observer:
-        result: StudyResult = run_study(config, folder, observer)
-    return result
-
-
-def _run_dpsgd(config: StudyConfig, folder: Path, as_json: bool) -> DPSGDResult:
-    from collegium.cli.progress import watching
-    from collegium.study.runner import run_study
-
-    refuse_among_a_studys_files(folder)
-    with watching(not as_json) as observer:
-        result: DPSGDResult = run_study(config, folder, observer)
-    return result
+        return run_study(config, folder, observer)
 
 
 def _show_dpsgd(

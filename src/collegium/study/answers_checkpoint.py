@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,11 +15,10 @@ from collegium.json_files import read_json
 from collegium.statistics.answers import Answer, in_digits
 from collegium.statistics.query import Query
 from collegium.statistics.session import Statistics
+from collegium.study.checkpoint import ChargedSteps, drawing
 from collegium.study.folder import StudyFolder
-from collegium.study.journal import FileJournal
 from collegium.study.manifest_check import ANSWERS, ASKING_ENDED
 
-_FIRST_ROOM = 2**20
 _MOST_SAID = 8
 _SHAPE = {"answers": [{"question": str, "number": int, "cells": list}]}
 
@@ -125,21 +123,16 @@ class FolderAnswers:
         self._kept: list[dict[str, Any]] = (
             read_json(path, _SHAPE)["answers"] if path.exists() else []
         )
-        self._room = _FIRST_ROOM
-
-    @property
-    def _journal(self) -> FileJournal:
-        assert self._study.journal is not None, "a folder is claimed before anything is asked"
-        return self._study.journal
+        self._steps = ChargedSteps(folder)
 
     @property
     def charged(self) -> int:
         """How many questions were charged."""
-        return self._journal.steps
+        return self._steps.charged
 
     def charge(self, number: int) -> None:
         """Charge the question of this number, durably, with room on the disk for its answer."""
-        self._journal.charge_steps(number, self._room)
+        self._steps.charge(number)
 
     def find(self, number: int) -> dict[str, Any] | None:
         """Recall the answer to the question of this number; None where a crash took it."""
@@ -149,25 +142,15 @@ class FolderAnswers:
         """Keep an answer, durably; returned as it will be read again."""
         kept: dict[str, Any] = json.loads(json.dumps({**answer, "number": number}))
         self._kept.append(kept)
-        path = self._study.path / ANSWERS
-        content = json.dumps({"answers": self._kept}, ensure_ascii=False).encode()
-        try:
-            self._study.write_bytes(path, content)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            self._journal.give_room_back()
-            self._study.write_bytes(path, content)
-        self._room = max(self._room, 2 * len(content))
+        content = json.dumps({"answers": self._kept}, ensure_ascii=False)
+        self._steps.keep(ANSWERS, content.encode())
         return kept
 
     @contextlib.contextmanager
-    def asking(self) -> Iterator[None]:
-        """Give back, in the end, the room that was set aside."""
-        try:
-            yield
-        finally:
-            self._journal.give_room_back()
+    def asking(self) -> Iterator[Callable[[], bool]]:
+        """Lend what tells, between two questions, whether to stop: Ctrl-C was pressed."""
+        with drawing(self._study) as should_stop:
+            yield should_stop
 
     def end(self) -> None:
         """Keep that all was asked; once."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
@@ -16,13 +15,11 @@ from numpy.typing import NDArray
 from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.optimiser import State
 from collegium.errors import StudyMismatchError
+from collegium.study.checkpoint import ChargedSteps, drawing
 from collegium.study.folder import StudyFolder
-from collegium.study.journal import FileJournal
 from collegium.study.manifest_check import ACCOUNTS, DESCENT_ENDED, STATE
-from collegium.study.votes_checkpoint import interruptible
 
 _STRIDES = 50
-_FIRST_ROOM = 2**20
 _TAKEN = "taken"
 
 
@@ -44,21 +41,16 @@ class FolderDPSGDMemory(DPSGDMemory):
         self.folder = folder.vault if holds_same_study else None
         self.stride = max(1, steps // _STRIDES)
         self._from = self._taken = 0
-        self._room = _FIRST_ROOM
-
-    @property
-    def _journal(self) -> FileJournal:
-        assert self._study.journal is not None, "a folder is claimed before steps are taken"
-        return self._study.journal
+        self._steps = ChargedSteps(folder)
 
     def charged(self) -> int:
         """Recall how many steps were charged."""
-        return self._journal.steps
+        return self._steps.charged
 
     def charge(self, steps: int) -> None:
         """Charge steps up to this number, with room on the disk for what they bring."""
         self._from = self.charged()
-        self._journal.charge_steps(steps, self._room)
+        self._steps.charge(steps)
 
     def state(self) -> State | None:
         """Recall where the descent stood after the last steps that were kept."""
@@ -78,18 +70,9 @@ class FolderDPSGDMemory(DPSGDMemory):
         self._taken = taken
 
     def _write(self, name: str, values: Mapping[str, Any]) -> None:
-        """Write arrays, in the room that was set aside if there is no other."""
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **values)
-        content = buffer.getvalue()
-        try:
-            self._study.write_bytes(self._study.path / name, content)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            self._journal.give_room_back()
-            self._study.write_bytes(self._study.path / name, content)
-        self._room = max(self._room, 2 * len(content))
+        self._steps.keep(name, buffer.getvalue())
 
     def sensitive_accounts(self) -> dict[str, NDArray[Any]] | None:
         """Recall what owners have left in a descent with a filter. **Sensitive.**"""
@@ -106,11 +89,8 @@ class FolderDPSGDMemory(DPSGDMemory):
     @contextlib.contextmanager
     def descending(self) -> Iterator[Callable[[], bool]]:
         """Lend what tells, between two steps, whether to stop: Ctrl-C was pressed."""
-        with interruptible() as should_stop:
-            try:
-                yield should_stop
-            finally:
-                self._journal.give_room_back()
+        with drawing(self._study) as should_stop:
+            yield should_stop
 
     def end(self) -> None:
         """Keep that all steps are taken, or lost; once."""

@@ -33,6 +33,7 @@ import errno
 import hmac
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -156,16 +157,27 @@ class FileJournal:
     def settle(self, outcomes: list[Outcome]) -> None:
         """Make the outcomes of the reserved queries durable; the rest was never drawn."""
         entry = {"settle": [_row(outcome) for outcome in outcomes]}
-        try:
-            self._append(entry)
-        except OSError as error:
-            whole = self._path.stat().st_size == self._size + self._torn
-            if error.errno not in _FULL or not self._room.exists() or not whole:
-                raise
-            self.give_room_back()
-            self._append(entry)
+        self.in_the_room(lambda: self._append(entry), self._is_whole)
         self._settled += outcomes
         self._reserved = None
+
+    def _is_whole(self) -> bool:
+        return self._path.stat().st_size == self._size + self._torn
+
+    def in_the_room(
+        self, write: Callable[[], None], may_retry: Callable[[], bool] = lambda: True
+    ) -> None:
+        """Write what was drawn: if the disk is full by now, once more in the room that was set aside.
+
+        ``may_retry``: whether a write that failed left everything as it was.
+        """
+        try:
+            write()
+        except OSError as error:
+            if error.errno not in _FULL or not self._room.exists() or not may_retry():
+                raise
+            self.give_room_back()
+            write()
 
     def give_room_back(self) -> None:
         """Free what was set aside; the next reservation sets it aside anew."""

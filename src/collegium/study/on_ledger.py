@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -148,18 +148,6 @@ class StudyLedger(Generic[S]):
         folder.write_array(folder.path / KEPT_CODES, allowance.codes.astype(np.int32))
         folder.write_json(folder.path / KEPT_ALLOWANCE, self._kept)
 
-    @contextlib.contextmanager
-    def reserved(
-        self, folder: StudyFolder, name: str, costs: list[Cost], arrangement: Arrangement
-    ) -> Iterator[Entry]:
-        """Set aside what the release may cost (:meth:`reserve`), and lend what settles it.
-
-        Whatever cuts the block off, all of it stays set aside: the folder keeps what was drawn, and the next
-        run goes on, and settles.
-        """
-        self.reserve(folder, name, costs, arrangement)
-        yield Entry(partial(self.settle, folder))
-
     def reserve(
         self,
         folder: StudyFolder,
@@ -254,6 +242,30 @@ class StudyLedger(Generic[S]):
         if changed != self._kept:
             self._kept = changed
             folder.write_json(folder.path / KEPT_ALLOWANCE, changed)
+
+
+class Reserved(NamedTuple):
+    """What is set aside: a release's name for people, its costs at most, and what was done with people."""
+
+    name: str
+    costs: list[Cost]
+    arrangement: Arrangement
+
+
+@contextlib.contextmanager
+def reserved(
+    ledger: StudyLedger[S] | None, folder: StudyFolder, at_most: Callable[[], Reserved]
+) -> Iterator[Entry]:
+    """Set aside what a release may cost, and lend what settles it; without a ledger there is nothing to do.
+
+    Whatever cuts the block off, all of it stays set aside: the folder keeps what was drawn, and the next run
+    goes on, and settles.
+    """
+    if ledger is None:
+        yield Entry(lambda *_: None)
+        return
+    ledger.reserve(folder, *at_most())
+    yield Entry(partial(ledger.settle, folder))
 
 
 def ledger_of(config: StudyConfig, folder: StudyFolder) -> Ledger | None:

@@ -7,15 +7,11 @@ study has been asked, and nothing is published before it is settled.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from collegium.accounting.neighbours import Arrangement
-from collegium.ledger.allowance import Entry, Spending
-from collegium.ledger.limits import Cost
+from collegium.ledger.allowance import Spending
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
@@ -23,7 +19,7 @@ from collegium.study.identity import SourceFiles, claim, holds_same_study
 from collegium.study.methods import method_of
 from collegium.study.methods.protocol import Plan, Study, StudyRecords
 from collegium.study.notes import KeptNotes
-from collegium.study.on_ledger import StudyLedger, begin_study
+from collegium.study.on_ledger import Reserved, StudyLedger, begin_study, reserved
 from collegium.study.student import tell_if_unwritable
 from collegium.study.terms import keep_or_match
 from collegium.study.withdrawals import refuse_half_forgotten
@@ -127,25 +123,15 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
                 keep_or_match(folder, *terms)
             if draws.is_all_charged:
                 draws.end()
-            with _reserved(study, folder) as entry:
+            with reserved(ledger, folder, lambda: reservation_of(study, folder)) as entry:
                 drawn = draws.draw()
                 entry.settle(*plan.spent(drawn))
         result: Any = plan.publish(folder, drawn, notes)
     return result if ledger is None else replace(result, ledger=str(ledger.place))
 
 
-@contextlib.contextmanager
-def _reserved(study: PlannedStudy, folder: StudyFolder) -> Iterator[Entry]:
-    """Set aside, in its ledger if it has one, what a study may cost."""
-    if study.ledger is None:
-        yield Entry(lambda *_: None)
-        return
-    with study.ledger.reserved(folder, *reservation_of(study, folder)) as entry:
-        yield entry
-
-
-def reservation_of(study: PlannedStudy, folder: StudyFolder) -> tuple[str, list[Cost], Arrangement]:
+def reservation_of(study: PlannedStudy, folder: StudyFolder) -> Reserved:
     """What a ledger calls a study, what that may cost at most, and what was done with people and records."""
     assert study.ledger is not None
     costs = study.plan.at_most(study.ledger.spending, folder)
-    return study.config.title(), costs, study.plan.arrangement
+    return Reserved(study.config.title(), costs, study.plan.arrangement)

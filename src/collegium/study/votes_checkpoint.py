@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.accounting.statement import PrivacyStatement
-from collegium.errors import ONE_PRESS_S, StudyMismatchError
+from collegium.errors import StudyMismatchError
 from collegium.json_files import read_json
 from collegium.pate.memory import Memory
 from collegium.pate.voting.aggregators import Aggregator
@@ -22,15 +19,12 @@ from collegium.pate.voting.labelling import Labels
 from collegium.pate.voting.vote_blocks import open_votes, vote_type
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.electorate import Electorate
+from collegium.study.checkpoint import StudyInterrupted, drawing
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.stored_teachers import StoredTeachers
 from collegium.study.terms import keep_or_match
 from collegium.study.votes_terms import JobTerms, kept_price
-
-
-class StudyInterrupted(KeyboardInterrupt):
-    """Ctrl-C: everything that was paid for is on disk, and the same command goes on."""
 
 
 class FolderMemory(Memory):
@@ -122,12 +116,8 @@ class FolderMemory(Memory):
     @contextlib.contextmanager
     def asking(self) -> Iterator[Callable[[], bool]]:
         """Lend what tells, between two questions, whether to stop: Ctrl-C was pressed."""
-        with interruptible() as should_stop:
-            try:
-                yield should_stop
-            finally:
-                if self._journal is not None:
-                    self._journal.give_room_back()
+        with drawing(self._study) as should_stop:
+            yield should_stop
 
     def end(self, labels: Labels) -> None:
         """Keep that voting has ended, or say that it was interrupted."""
@@ -141,31 +131,3 @@ class FolderMemory(Memory):
         spent = {row.group: row.epsilon_spent for row in privacy.groups}
         self._study.write_json(self._study.vault / "sensitive-spending.json", spent)
         return privacy.without_spending()
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a question that is asked between two queries; one after that interrupts.
-
-    Several within a second are one. What had been reserved by then is charged and counts as lost, as after
-    a crash.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    asked_to_stop = threading.Event()
-    first = 0.0
-
-    def interrupt(*_: object) -> None:
-        nonlocal first
-        if not asked_to_stop.is_set():
-            first = time.monotonic()
-            asked_to_stop.set()
-        elif time.monotonic() - first > ONE_PRESS_S:
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        yield asked_to_stop.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)

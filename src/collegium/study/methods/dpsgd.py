@@ -27,6 +27,7 @@ from collegium.ledger.limits import Cost
 from collegium.models.trial import one_line_about
 from collegium.runs.observer import Observer
 from collegium.runs.records import Records
+from collegium.study.checkpoint import StudyInterrupted
 from collegium.study.config import StudyConfig
 from collegium.study.dpsgd_checkpoint import FolderDPSGDMemory
 from collegium.study.dpsgd_page import dpsgd_page, dpsgd_report
@@ -48,7 +49,6 @@ from collegium.study.student import StudentStage
 from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
 from collegium.study.terms import TERMS, read_terms
-from collegium.study.votes_checkpoint import StudyInterrupted
 
 _SHARDS = "descent-shards"  # in the vault
 WITHOUT = "the statement is published, and no model"

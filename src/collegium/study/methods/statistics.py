@@ -23,6 +23,7 @@ from collegium.statistics.ledgered import StatisticsSpending, relation_on
 from collegium.statistics.query import Query
 from collegium.statistics.settings import QuerySettings
 from collegium.study.answers_checkpoint import FolderAnswers, KeptSession
+from collegium.study.checkpoint import StudyInterrupted
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder, versions
 from collegium.study.manifest_check import KEPT_ALLOWANCE
@@ -36,7 +37,6 @@ from collegium.study.statistics_data import QueryData, read_asked
 from collegium.study.statistics_page import StatisticsReport, statistics_page
 from collegium.study.statistics_terms import StatisticsTerms, uses_by_group
 from collegium.study.terms import TERMS, read_terms
-from collegium.study.votes_checkpoint import StudyInterrupted, interruptible
 
 
 class StatisticsMethod(Method[QueryData, StatisticsSpending]):
@@ -181,7 +181,7 @@ class StatisticsDraws(Draws[Answered]):
             observer.skipped("answers")
         else:
             observer.stage("answers", len(data.charged))
-        with memory.asking(), interruptible() as should_stop:
+        with memory.asking() as should_stop:
             for number, one in enumerate(data.charged, 1):
                 if number <= memory.charged:
                     session.charge_again(one, data.how(one))
