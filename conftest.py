@@ -318,16 +318,14 @@ def _frames_for_figures(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     from markupsafe import Markup
 
-    from collegium.report import page
+    from collegium.report.sections import Figure
 
-    def frame(figure: None, prefix: str, title: str, description: str) -> Markup:
+    def frame(figure: Figure) -> Markup:
         return Markup(
             '<svg role="img" aria-labelledby="{0}-title {0}-desc"><title id="{0}-title">{1}</title>'
             '<desc id="{0}-desc">{2}</desc></svg>'
-        ).format(prefix, title, description)
+        ).format(figure.name, figure.title, figure.description)
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("risk_figure", "classes_figure", "history_figure"):
-            patch.setattr(page, name, lambda *_: None)
-        patch.setattr(page, "inline_svg", frame)
+        patch.setattr(Figure, "svg", frame)
         yield

@@ -164,7 +164,7 @@ def table(records):
 
 
 def test_a_study_says_so_in_statement_and_card_and_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("collegium.study.methods.votes.render_report", lambda data: "a page")
+    monkeypatch.setattr("collegium.study.pages.render_page", lambda page: "a page")
     private = table(X[PRIVATE]).assign(digit=Y[PRIVATE], privacy=LEVELS)
     private.to_csv(tmp_path / "private.csv", index=False)
     table(X[PUBLIC]).to_csv(tmp_path / "public.csv", index=False)

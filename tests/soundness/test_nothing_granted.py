@@ -193,9 +193,7 @@ def published(config):
 def test_a_study_publishes_the_same_bytes_whatever_they_say_or_without_them(
     tmp_path, monkeypatch, options, kinds
 ):
-    monkeypatch.setattr(
-        "collegium.study.methods.votes.render_report", lambda data: repr(data.privacy)
-    )
+    monkeypatch.setattr("collegium.study.pages.render_page", lambda page: repr(page.privacy))
     without = published(study(tmp_path / "without", people(), **options))
     for kind in kinds:
         with_them = published(study(tmp_path / kind, mixed(people(), kind), **options))

@@ -183,7 +183,7 @@ def test_persistence_after_a_crash_at_any_moment_nothing_is_released_or_asked_tw
         "draw": ("collegium.noise.sources.SecureNoise", "gaussian"),
         "release": ("collegium.study.methods.votes", "write_release"),
         "student": ("collegium.pate.pipeline", "fit_released"),
-        "report": ("collegium.study.methods.votes", "render_report"),
+        "report": ("collegium.study.pages", "render_page"),
     }[moment]
     calls = []
 

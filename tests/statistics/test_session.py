@@ -207,7 +207,7 @@ def bad(**how: Any) -> Statistics:
         ({"questions": 0}, "questions"),
         ({"noise": "none"}, "auto, gaussian, laplace"),
         ({"weights": "sample"}, "saturating, proportional, uniform"),
-        ({"neighbours": "removed"}, "neighbours"),
+        ({"neighbours": "removed"}, "zero-out, replace-one"),
         ({"confidence": 1.0}, "confidence"),
         ({"frame": [1, 2]}, "give a DataFrame"),
         ({"ledger": "people.ledger"}, "Ledger"),

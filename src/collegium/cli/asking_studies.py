@@ -76,7 +76,7 @@ def run_and_show(config: StudyConfig, folder: Path, as_json: bool) -> None:
     print_answers(result.answers)
     for question in result.lost:
         out.print(f"{question}: paid for, and lost in a crash; it is not drawn again.")
-    out.print(privacy_table(result.privacy))
+    out.print(privacy_table(result.privacy, result.chosen))
     if result.ledger is not None:
         out.print(
             f"Ledger:    {result.ledger} (`collegium ledger show`, `collegium receipt`)",

@@ -26,7 +26,7 @@ def show_plan(
     """
     from collegium.cli.progress import NoteObserver
     from collegium.dpsgd.by_rule import mostly_noise
-    from collegium.report.dpsgd_page import signal_to_noise
+    from collegium.study.dpsgd_page import signal_to_noise
     from collegium.study.methods.dpsgd import DPSGDStudyPlan
     from collegium.study.runner import plan_study
     from collegium.study.step_time import seconds_of

@@ -196,7 +196,7 @@ def label(
     from collegium.distillation.supervised import RefittedStudent
     from collegium.ledger.allowance import Allowance
     from collegium.ledger.places import find_place
-    from collegium.noise.sources import SecureNoise, SeededNoise
+    from collegium.noise.sources import noise_from
     from collegium.pate.classifier import default_model
     from collegium.pate.ledgered import NO_PROMISE, LedgeredRun, require_mu, takes_the_whole
     from collegium.pate.pipeline import release as release_votes
@@ -330,7 +330,7 @@ def label(
             account=chosen,
             queries=Queries(max_labels=max_labels, release=release),
             price=charged.name,
-            noise=SecureNoise() if noise_seed is None else SeededNoise(noise_seed),
+            noise=noise_from(noise_seed),
             owners={name: group.owners for name, group in plan.groups.items()},
             arrangement=arrangement,
             student=student,

@@ -496,7 +496,7 @@ def _show_dpsgd(
     print_cautions(result.privacy)
     if quality is not None:
         _print_quality(result.privacy, quality, result.foretold)
-    out.print(privacy_table(result.privacy))
+    out.print(privacy_table(result.privacy, result.chosen))
     lost = f", {result.lost:,} of them lost in a crash" if result.lost else ""
     out.print(f"{result.steps:,} steps taken{lost}.")
     if comparison is not None:
@@ -549,7 +549,7 @@ def _show(result: StudyResult, as_json: bool) -> None:
         return
     print_cautions(result.privacy)
     _print_quality(result.privacy, quality, result.foretold)
-    out.print(privacy_table(result.privacy))
+    out.print(privacy_table(result.privacy, result.chosen))
     out.print(f"{_answers_in_words(result)}; {stopped(labels.stop_reason)}.", soft_wrap=True)
     _print_places(result)
 

@@ -34,7 +34,7 @@ from collegium.dpsgd.sampling import Sample
 from collegium.dpsgd.settings import FULL_BATCH, DPSGDSettings
 from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.trial import one_line_about
-from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sources import noise_from
 from collegium.noise.sums import Integers, NoisySum
 from collegium.personalisation.bins import few_budgets, said_of
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
@@ -102,7 +102,7 @@ class DPSGDRecipe:
 
     def noise(self) -> NoisySum:
         """Make the source of privacy noise."""
-        return SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
+        return noise_from(self.noise_seed)
 
     def sample(self, step: int) -> Sample:
         """Throw fresh coins for a step; of a full batch everybody is part."""

@@ -112,3 +112,14 @@ class SeededNoise(LocalSum):
         label = f"collegium noise|{stream}|{self._seed}|{integer('query', query)}|{purpose}"
         key = np.frombuffer(hashlib.sha256(label.encode()).digest()[:16], dtype="<u8")
         return np.random.Philox(key=key).random_raw
+
+
+def noise_from(seed: int | None) -> LocalSum:
+    """Noise for a release, from the system's randomness; with a seed, for an experiment.
+
+    Examples
+    --------
+    >>> noise_from(None).is_private, noise_from(7).is_private
+    (True, False)
+    """
+    return SecureNoise() if seed is None else SeededNoise(seed)

@@ -19,7 +19,7 @@ from collegium.errors import InputError
 from collegium.models.balanced import balanced
 from collegium.models.batched import BatchedEstimator, check_teachers_at_once
 from collegium.models.classifiers import check_classifier
-from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sources import noise_from
 from collegium.noise.sums import NoisySum
 from collegium.pate.queries.active_choice import require_beliefs
 from collegium.pate.queries.selection import ACTIVE, CHOSEN
@@ -139,7 +139,7 @@ class Recipe:
 
     def noise(self) -> NoisySum:
         """Make the source of privacy noise."""
-        return SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
+        return noise_from(self.noise_seed)
 
     def class_shares(self, whose: str, classes: ArrayLike) -> NDArray[np.float64] | None:
         """Read public shares of the classes, in the order of the class list; None where none are given.

@@ -22,7 +22,7 @@ from collegium.checks import check_number, check_whole, shown
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import BudgetExceededError, InputError
-from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sources import noise_from
 from collegium.personalisation.bins import few_budgets
 from collegium.statistics.answering import Answering, Question
 from collegium.statistics.answers import Answer
@@ -156,7 +156,7 @@ class Statistics(Answering):
         self.answers: list[Answer] = []
         self._record: dict[Question, Answer] = {}
         self._spend, self._questions, self._left = float(spend), questions, 1.0
-        self._noise = SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
+        self._noise = noise_from(noise_seed)
         self._spending: StatisticsSpending | None = None
         self._charged: list[Event] = []
         self._granted: dict[bool, Floats] = {}

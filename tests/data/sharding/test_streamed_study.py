@@ -90,8 +90,7 @@ def study(tmp_path):
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch):
     monkeypatch.setattr(
-        "collegium.study.methods.votes.render_report",
-        lambda data: "a page, which is not the subject here",
+        "collegium.study.pages.render_page", lambda page: "a page, which is not the subject here"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)

@@ -27,7 +27,7 @@ from collegium.dpsgd.networks.redacted_errors import unquoted
 from collegium.dpsgd.networks.targets import refuse_targets
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import InputError
-from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sources import noise_from
 from collegium.noise.sums import MOST_TOTAL, Integers, NoisySum
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 
@@ -120,7 +120,7 @@ class PrivateSteps:
         self._arrangement = arrangement
         self._charge = charge
         self._seed = noise_seed
-        self._noise: NoisySum = SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
+        self._noise: NoisySum = noise_from(noise_seed)
         self._account = DPSGDAccount(plan)
 
     @property

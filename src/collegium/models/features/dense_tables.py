@@ -11,10 +11,11 @@ from collegium.data.tables import float_type
 from collegium.errors import InputError
 
 
-def dense_table(X: Any, what: str) -> NDArray[Any]:
+def dense_table(X: Any, what: str, n_features: int | None = None) -> NDArray[Any]:
     """Take records as a table of finite numbers.
 
     ``X`` (n_records, n_features): records; may be private.
+    ``n_features``: how many the public records had; None: these are the public ones.
     Returns (n_records, n_features): float64 where it was given, and for whole numbers of more than
         16 bits.
     """
@@ -31,6 +32,11 @@ def dense_table(X: Any, what: str) -> NDArray[Any]:
             "row and one column"
         )
     finite_numbers(table, what)
+    if n_features not in (None, table.shape[1]):
+        raise InputError(
+            f"{what} with {table.shape[1]} features were given; allowed are {n_features}, as in the public "
+            "records"
+        )
     return table.astype(float_type(table.dtype), copy=False)
 
 

@@ -160,12 +160,7 @@ class PublicComponents(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             If the records have another number of features, or are no finite numbers.
         """
         check_is_fitted(self, "mean_")
-        table = dense_table(X, "records")
-        if table.shape[1] != self.n_features_in_:
-            raise InputError(
-                f"records with {table.shape[1]} features were given; allowed are {self.n_features_in_}, "
-                "as in the public records"
-            )
+        table = dense_table(X, "records", self.n_features_in_)
         made = np.empty((len(table), len(self.scale_)), dtype=np.float32)
         width = self.n_features_in_
         for first in range(0, len(table), _ROWS):

@@ -25,23 +25,22 @@ from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost
 from collegium.models.trial import one_line_about
-from collegium.report.dpsgd_page import render_dpsgd
 from collegium.runs.observer import Observer
 from collegium.runs.records import Records
 from collegium.study.config import StudyConfig
 from collegium.study.dpsgd_checkpoint import FolderDPSGDMemory
-from collegium.study.dpsgd_report import dpsgd_report
+from collegium.study.dpsgd_page import dpsgd_page, dpsgd_report
 from collegium.study.dpsgd_result import DPSGDResult, measured, unjudged
 from collegium.study.dpsgd_student import DistilledStudent, published_model
 from collegium.study.dpsgd_terms import DPSGDTerms
-from collegium.study.folder import MODEL_CARD, StudyFolder, versions
+from collegium.study.folder import StudyFolder, versions
 from collegium.study.from_settings import dpsgd_recipe_of, student_of, student_preprocessing_of
 from collegium.study.methods.protocol import AgreedTerms, Draws, Method, Plan, Rehearsed, Study
-from collegium.study.model_card import dpsgd_card
 from collegium.study.notes import KeptNotes
+from collegium.study.pages import write_pages
 from collegium.study.predicted_quality import foretold_beside
 from collegium.study.reading import read_records
-from collegium.study.result import notes_on_test_records
+from collegium.study.result import as_chosen, notes_on_test_records
 from collegium.study.sections import DPSGD as METHOD
 from collegium.study.sections import FROM_LABELS
 from collegium.study.streaming import StreamedStudyData, streamed_summands
@@ -347,12 +346,10 @@ def _report(
         unjudged=("", "") if quality is not None else unjudged(data, model, is_student),
         is_student=is_student,
         foretold=foretold_beside(folder, quality),
+        chosen=as_chosen(data.people),
     )
     folder.write_json(folder.release / "effects.json", effects.to_dict())
     if quality is not None:
         folder.write_json(folder.release / "quality.json", quality.to_dict())
-    folder.write_bytes(folder.release / MODEL_CARD, dpsgd_card(result, config, data).encode())
-    page = dpsgd_report(result, config, data, run)
-    folder.write_bytes(result.report, render_dpsgd(page).encode())
-    folder.write_digests()
+    write_pages(folder, dpsgd_page(dpsgd_report(result, config, data, run)))
     return result

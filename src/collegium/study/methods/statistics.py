@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import PrivacyStatement
-from collegium.budgets import Budgets
+from collegium.budgets import Budget, Budgets
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost
 from collegium.plain_text import csv_for_people
-from collegium.report.statistics_page import StatisticsReport, render_statistics
 from collegium.runs.observer import Observer
 from collegium.statistics.ledgered import StatisticsSpending, relation_on
 from collegium.statistics.query import Query
 from collegium.statistics.settings import QuerySettings
 from collegium.study.answers_checkpoint import FolderAnswers, KeptSession
 from collegium.study.config import StudyConfig
-from collegium.study.folder import MODEL_CARD, StudyFolder, versions
+from collegium.study.folder import StudyFolder, versions
 from collegium.study.manifest_check import KEPT_ALLOWANCE
 from collegium.study.methods.protocol import AgreedTerms, Draws, Method, Plan, Study
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import place_of
-from collegium.study.result import PublishedResult, shown_settings
+from collegium.study.pages import write_pages
+from collegium.study.result import PublishedResult, as_chosen, shown_settings
 from collegium.study.sections import STATISTICS
-from collegium.study.statistics_card import statistics_card
 from collegium.study.statistics_data import QueryData, read_asked
+from collegium.study.statistics_page import StatisticsReport, statistics_page
 from collegium.study.statistics_terms import StatisticsTerms, uses_by_group
 from collegium.study.terms import TERMS, read_terms
 from collegium.study.votes_checkpoint import StudyInterrupted, interruptible
@@ -148,7 +148,10 @@ class StatisticsPlan(Plan[StatisticsSpending, Answered]):
 
     def publish(self, folder: StudyFolder, drawn: Answered, notes: KeptNotes) -> StatisticsResult:
         """Write answers, the statement, the card and the page."""
-        result = StatisticsResult(folder, self.session.privacy_, drawn.answers, drawn.lost)
+        chosen = as_chosen(self.data.rows.budgets)
+        result = StatisticsResult(
+            folder, self.session.privacy_, drawn.answers, drawn.lost, chosen=chosen
+        )
         _publish(result, self)
         return result
 
@@ -228,6 +231,7 @@ class StatisticsResult(PublishedResult):
     ``answers``: as in ``answers.json``, in the order of the questions.
     ``lost``: questions that were paid for, and whose answers a crash took.
     ``ledger``: which one remembers it, if any.
+    ``chosen``: budgets as people chose them, by level.
     """
 
     folder: StudyFolder
@@ -235,6 +239,7 @@ class StatisticsResult(PublishedResult):
     answers: tuple[dict[str, Any], ...]
     lost: tuple[str, ...]
     ledger: str | None = None
+    chosen: Mapping[str, Budget] = field(default_factory=dict)
 
 
 def _publish(result: StatisticsResult, planned: StatisticsPlan) -> None:
@@ -259,9 +264,7 @@ def _publish(result: StatisticsResult, planned: StatisticsPlan) -> None:
         **about,
     }
     folder.write_json(folder.release / "privacy.json", told)
-    card = statistics_card(config, result.privacy, answers, result.lost)
-    folder.write_bytes(folder.release / MODEL_CARD, card.encode())
-    page = StatisticsReport(
+    report = StatisticsReport(
         title=config.title(),
         privacy=result.privacy,
         answers=answers,
@@ -269,9 +272,9 @@ def _publish(result: StatisticsResult, planned: StatisticsPlan) -> None:
         noise=planned.session.noise,
         settings=shown_settings(config),
         versions=versions(),
+        chosen=result.chosen,
     )
-    folder.write_bytes(result.report, render_statistics(page).encode())
-    folder.write_digests()
+    write_pages(folder, statistics_page(report))
 
 
 def as_table(answers: list[dict[str, Any]]) -> pd.DataFrame:

@@ -19,29 +19,29 @@ from collegium.pate.teacher_effects import sensitive_teacher_effects
 from collegium.pate.teaching import Teaching
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.plain_text import csv_for_people
-from collegium.report.page import render_report
 from collegium.runs.observer import Observer
 from collegium.runs.records import Records
 from collegium.study.config import StudyConfig
-from collegium.study.folder import MODEL_CARD, StudyFolder, versions
+from collegium.study.folder import StudyFolder, versions
 from collegium.study.from_settings import recipe_of
 from collegium.study.methods.protocol import Draws, Method, Plan, Rehearsed, Study
-from collegium.study.model_card import model_card
 from collegium.study.notes import KeptNotes
+from collegium.study.pages import write_pages
 from collegium.study.predicted_quality import foretold_beside
 from collegium.study.published import write_release
 from collegium.study.reading import read_records
 from collegium.study.result import (
     StudyResult,
+    as_chosen,
     measure,
     notes_on_test_records,
-    report_data,
 )
 from collegium.study.sections import PATE
 from collegium.study.streaming import StreamedStudyData, StreamedTeaching
 from collegium.study.student import StudentStage
 from collegium.study.study_data import StudyData
 from collegium.study.votes_checkpoint import FolderMemory
+from collegium.study.votes_page import votes_page, votes_report
 from collegium.study.votes_terms import kept_price
 from collegium.study.withdrawals import planned_as_begun
 
@@ -217,12 +217,10 @@ def _report(
         quality=measured.quality,
         student_notes=notes,
         foretold=foretold_beside(folder, measured.quality),
+        chosen=as_chosen(data.people),
     )
     folder.write_json(folder.release / "effects.json", measured.effects.to_dict())
     folder.write_json(folder.release / "quality.json", measured.quality.to_dict())
-    card = model_card(result, config, data)
-    folder.write_bytes(folder.release / MODEL_CARD, card.encode())
-    page = report_data(result, config, data, run.aggregator, run.electorate)
-    folder.write_bytes(result.report, render_report(page).encode())
-    folder.write_digests()
+    report = votes_report(result, config, data, run.aggregator, run.electorate)
+    write_pages(folder, votes_page(report))
     return result
