@@ -92,7 +92,7 @@ def test_a_page_and_a_card_say_what_its_sections_say():
         "A synthetic table",
         "close to its marginals",
         "What no marginal holds",
-        "statement",
+        "Worst-case",
     ):
         assert text in html.text and text in card
     assert card.startswith("# A synthetic table\n\n`synthetic.parquet` holds 1,000 rows")

@@ -24,6 +24,7 @@ from collegium.report.sections import (
     Table,
     Text,
 )
+from collegium.report.verdict import banners
 
 _SHOWN = 200  # rows of a table
 _PAGE = Code("report.html")
@@ -48,7 +49,10 @@ def render_card(page: Page) -> str:
     parts = [
         f"# {_line(page.title)}",
         _line(page.what),
-        f"**{_line(page.verdict.heading)}.** {_line(page.verdict.text)}",
+        *(
+            f"**{_line(notice.heading)}.** {_line(notice.text)}"
+            for notice in banners(page.privacy, page.verdict)
+        ),
         _line(
             (
                 Code("privacy.json"),
@@ -75,7 +79,7 @@ def _written(blocks: Iterable[Block]) -> Iterator[str]:
         elif isinstance(block, Headlines):
             if block.figures:
                 yield _points(
-                    (Strong(f"{one.name}: {one.value}"), ", ", *_parts(one.note))
+                    (Strong(f"{one.name}: {one.value}"), " – ", *_parts(one.note))
                     if one.note
                     else (Strong(f"{one.name}: {one.value}"),)
                     for one in block.figures

@@ -8,6 +8,8 @@ import unicodedata
 from collegium.accounting.statement import budget_and_cost, budget_in_digits, cost_in_digits
 from collegium.plain_text import harmless
 
+_NEARLY_ALL = 1e-6
+
 
 def down(value: float) -> str:
     """Write a budget, rounded down; small and large ones with four significant digits.
@@ -34,12 +36,17 @@ def up(value: float) -> str:
 def of_chosen(spent: float, allowed: float, chosen: float) -> tuple[str, str]:
     """Write a budget as it was chosen, and what was spent; never more than a release was allowed of it.
 
+    Next to all of what was allowed is all of it: nobody reads ten digits to find that a billionth remains.
+
     Examples
     --------
+    >>> of_chosen(0.8345303283, 0.8345303284, 0.8345303284)
+    ('0.8345', '0.8345')
     >>> of_chosen(0.69314, 0.69314718, 0.69314718), of_chosen(0.999336, 0.999336, 1.0)
     (('0.69314', '0.69314'), ('1', '0.9993'))
     """
-    granted, paid = budget_and_cost(allowed, spent)
+    nearly_all = allowed * (1 - _NEARLY_ALL) <= spent <= allowed
+    granted, paid = budget_and_cost(allowed, allowed if nearly_all else spent)
     return (granted if chosen == allowed else down(chosen)), paid
 
 

@@ -69,7 +69,7 @@ def not_covered(chosen: str, outside: str, learns: str) -> tuple[tuple[str, str]
         (
             "Side channels.",
             "Running times, memory, logs of the machine and access to the vault are outside the mathematics. "
-            + outside,
+            f"{outside}".strip(),
         ),
         (
             "Facts about people in general.",

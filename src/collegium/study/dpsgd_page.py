@@ -199,8 +199,8 @@ def dpsgd_page(data: DPSGDReport) -> Page:
             ),
             _mechanism(data),
         ],
-        leaves=f"In the release: the {published}; the privacy statement; this page. The private records are "
-        "not in it.",
+        leaves=f"In the release: the {published}; the privacy statement, the card and the page. The private "
+        "records are not in it.",
         not_covered=_NOT_COVERED,
         checks=_checks(data),
         run=_run(data),

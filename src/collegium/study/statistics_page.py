@@ -116,8 +116,8 @@ def statistics_page(data: StatisticsReport) -> Page:
         results=_results(data),
         result_limits=LIMITS,
         sections=[_effects(data), _mechanism(data)],
-        leaves="In the release: the answers, the privacy statement, this page. The private table is not in "
-        "it.",
+        leaves="In the release: the answers, the privacy statement, the card and the page. The private table "
+        "is not in it.",
         not_covered=_NOT_COVERED,
         checks=_checks(data),
         run=[

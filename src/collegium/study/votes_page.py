@@ -168,8 +168,8 @@ def votes_page(data: VotesReport) -> Page:
         ),
         sections=[_effects(data), _mechanism(data)],
         leaves=f"In the release: the released {data.answers['leave']} for public records; the student, "
-        "trained on these labels and public records only; the privacy statement; this page. The private "
-        "records, the teachers and their votes are not in it.",
+        "trained on these labels and public records only; the privacy statement, the card and the page. The "
+        "private records, the teachers and their votes are not in it.",
         not_covered=_NOT_COVERED,
         checks=_checks(data),
         run=_run(data),
