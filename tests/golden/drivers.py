@@ -162,7 +162,9 @@ def _fitted(case: Case, records: Society) -> PATEClassifier:
     model = PATEClassifier(
         _bayes(case.teacher_params),
         n_teachers=N_TEACHERS,
-        personalisation=PERSONALISATIONS[case.personalisation](rule=case.rule, **case.extras),
+        personalisation=PERSONALISATIONS[case.personalisation](
+            rule=case.rule, assignment=case.assignment, **case.extras
+        ),
         aggregator=aggregator_from(case.aggregator, **case.numbers),
         account=Account(case.guarantee, case.conversion, case.orders, case.bounds),
         queries=Queries(
@@ -174,12 +176,9 @@ def _fitted(case: Case, records: Society) -> PATEClassifier:
         ),
         student=_bayes(case.student_params),
         classes=CLASSES,
-        teacher_class_shares=case.teacher_shares,
-        student_class_shares=case.student_shares,
-        assignment=case.assignment,
+        class_shares={"teacher": case.teacher_shares, "student": case.student_shares},
         noise_seed=NOISE_SEED,
         random_state=SEED,
-        keep_sensitive=True,
         n_jobs=1,
     )
     with warnings.catch_warnings():
@@ -189,6 +188,7 @@ def _fitted(case: Case, records: Society) -> PATEClassifier:
             records.private["digit"].to_numpy(),
             budgets=budgets,
             X_public=records.public[FEATURES],
+            keep_sensitive=True,
         )
 
 

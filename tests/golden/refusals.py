@@ -559,6 +559,10 @@ def _vote(**how: Any) -> None:
         name: how.pop(name) for name in list(how) if name in ("X_public", "budgets", "X", "y")
     }
     settings = {"n_teachers": 10, "classes": KINDS, "noise_seed": 1, **how}
+    if "assignment" in settings:
+        settings["personalisation"] = cg.Weighting(assignment=settings.pop("assignment"))
+    if "teacher_class_shares" in settings:
+        settings["class_shares"] = {"teacher": settings.pop("teacher_class_shares")}
     given = {
         "X": private[MEASURED],
         "y": private["kind"],

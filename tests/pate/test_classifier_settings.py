@@ -45,18 +45,21 @@ WRONG = {
     "queries__query_order": ["x", None],
     "teacher": ["svm", 5, LogisticRegression, StandardScaler(), RidgeTeachers(teachers_at_once=0)],
     "student": ["graph", 5, LogisticRegression, StandardScaler()],
-    "preprocessing": ["tabular", "same", StandardScaler, 5, LogisticRegression()],
-    "student_preprocessing": ["pca", StandardScaler, 5, LogisticRegression()],
+    "preprocessing": [
+        *("tabular", "same", StandardScaler, 5, LogisticRegression()),
+        *({"teacher": value} for value in ("same", StandardScaler, 5)),
+        *({"student": value} for value in ("pca", StandardScaler, 5, LogisticRegression())),
+        *({}, {"pupil": None}),
+    ],
+    "class_shares": [[0.5, 0.5], {0: 0.5, 1: 0.5}, {}, 3],
     "personalisation": ["x", None, 3],
     "account__delta": ["x", 0, 1, -1.0, None, float("nan"), True],
     "account__orders": ["x", [], [1], [2, "x"], [[2, 3]], [float("nan")]],
     "account__conversion": ["x", None, 3],
     "account__bounds": ["x", 3],
     "noise_seed": ["x", -1, 1.5, True],
-    "keep_sensitive": ["x", None, 1],
     "random_state": ["x", -1, 2**32, 1.5, [1], np.random.default_rng(0)],
-    "n_jobs": [0, "x", 1.5, True],
-    "engine": ["x", 5, Engine],
+    "n_jobs": [0, "x", 1.5, True, Engine],
     "verbose": ["x", -1, 1.5, None],
 }
 
@@ -76,8 +79,15 @@ def model_with(**settings):
     return PATEClassifier(**defaults).set_params(**settings)
 
 
-def fit(model):
-    return model.fit(RECORDS[:60], LABELS[:60], budgets=budgets(), X_public=RECORDS[60:])
+def fit(model, **how):
+    return model.fit(RECORDS[:60], LABELS[:60], budgets=budgets(), X_public=RECORDS[60:], **how)
+
+
+def test_whether_sensitive_things_are_kept_is_said_for_one_fit():
+    for wrong in ("x", None, 1):
+        with pytest.raises(InputError, match="keep_sensitive must be true or false"):
+            fit(model_with(), keep_sensitive=wrong)
+    assert hasattr(fit(model_with(), keep_sensitive=np.bool_(True)), "sensitive_votes_")
 
 
 @pytest.mark.parametrize("name", list(WRONG))
@@ -102,16 +112,16 @@ def test_a_wrong_setting_is_refused_in_one_line_before_records_are_looked_at(nam
     [
         {"n_teachers": np.int64(4), "queries": Queries(max_queries=np.int32(9), max_labels=None)},
         {"aggregator": None, "aggregator__threshold": 2, "aggregator__sigma": 0.5},
-        {"noise_seed": np.int64(0), "verbose": False, "keep_sensitive": np.bool_(True)},
+        {"noise_seed": np.int64(0), "verbose": False},
         {"account": Account("data-dependent", "mironov", [1.5, 2, 30])},
         {"account__orders": range(2, 9), "account__bounds": "papers"},
         {"account": None, "queries": None, "account__guarantee": "data-dependent"},
         {"random_state": np.random.RandomState(1), "n_jobs": np.int64(1)},
-        {"random_state": None, "n_jobs": -1, "engine": "threading"},
+        {"random_state": None, "n_jobs": "threading"},
         {"random_state": 2**32 - 1, "n_jobs": -2},
-        {"engine": Engine("sequential", workers=1), "n_jobs": 3},
-        {"preprocessing": StandardScaler(), "student_preprocessing": None},
-        {"preprocessing": None, "student_preprocessing": StandardScaler()},
+        {"n_jobs": Engine("sequential", workers=1)},
+        {"preprocessing": {"teacher": StandardScaler(), "student": None}},
+        {"preprocessing": {"student": StandardScaler()}},
         {"teacher": None, "student": None, "account__delta": np.float64(1e-6)},
     ],
 )
@@ -138,10 +148,10 @@ def test_what_a_setting_needs_of_another_is_looked_at_before_anything_is_trained
             "has no predict_proba",
         ),
         ({"student": Silent(), "queries": Queries("active")}, "has no predict_proba"),
-        ({"student": Silent(), "student_class_shares": [0.5, 0.5]}, "has no predict_proba"),
+        ({"student": Silent(), "class_shares": {"student": [0.5, 0.5]}}, "has no predict_proba"),
         ({"queries": Queries("active"), "account": unsure}, "cannot be chosen actively"),
         ({"queries": Queries(release="histogram"), "account": unsure}, "cannot be released"),
-        ({"assignment": "best"}, "allowed are hash, balanced"),
+        ({"personalisation__assignment": "best"}, "must be one of hash, balanced"),
     ]:
         with pytest.raises(InputError, match=message) as error:
             fit(model_with(**settings))
@@ -158,9 +168,9 @@ class Silent:
         return np.zeros(len(X), dtype=int)
 
 
-def test_there_are_at_most_twenty_parameters_and_each_is_documented():
+def test_there_are_at_most_fifteen_parameters_and_each_is_documented():
     names = list(inspect.signature(PATEClassifier.__init__).parameters)[1:]
-    assert len(names) <= 20
+    assert len(names) <= 15
     assert names == list(PATEClassifier().__dict__)  # stored as given, under their own names
     about, _, _ = inspect.getdoc(PATEClassifier).partition("Attributes\n---")
     headings = re.findall(r"^(\w[\w, ]*) : ", about, re.MULTILINE)

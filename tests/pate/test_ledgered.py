@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from collegium import Account, GNMax, LNMax, PATEClassifier, Policy, Queries
+from collegium import Account, GNMax, LNMax, PATEClassifier, Policy, Queries, Weighting
 from collegium.accounting.export import Use
 from collegium.accounting.neighbours import Neighbours
 from collegium.errors import (
@@ -280,7 +280,7 @@ def test_what_cannot_be_entered_is_refused(ledger, settings, message):
 
 def test_what_the_ledger_does_not_promise_is_refused(ledger):
     with pytest.raises(LedgerError, match="there or blanked"):
-        fit(model(assignment="balanced"), ledger)
+        fit(model(personalisation=Weighting(assignment="balanced")), ledger)
     with pytest.raises(InputError, match="no names were given"):
         model().fit(X, Y, budgets=POLICY.assign(LEVELS), X_public=X_PUBLIC, ledger=ledger)
     assert len(ledger.history()) == 1

@@ -85,10 +85,14 @@ def classifier(**settings):
     return PATEClassifier(**{**defaults, **settings})
 
 
-def fitted(data, budgets=None, **settings):
+def fitted(data, budgets=None, keep_sensitive=False, **settings):
     budgets = POLICY.assign(data["levels"]) if budgets is None else budgets
     return classifier(**settings).fit(
-        data["X"], data["y"], budgets=budgets, X_public=data["X_public"]
+        data["X"],
+        data["y"],
+        budgets=budgets,
+        X_public=data["X_public"],
+        keep_sensitive=keep_sensitive,
     )
 
 
@@ -340,8 +344,7 @@ def test_a_refit_forgets_what_an_earlier_fit_kept(data):
     assert hasattr(model, "sensitive_votes_")
     frame = pd.DataFrame(data["X"], columns=list("abc"))
     public = pd.DataFrame(data["X_public"], columns=list("abc"))
-    model.fit(frame, data["y"], budgets=generous(data), X_public=public)
-    model.set_params(keep_sensitive=False)
+    model.fit(frame, data["y"], budgets=generous(data), X_public=public, keep_sensitive=True)
     model.fit(data["X"], data["y"], budgets=generous(data), X_public=data["X_public"])
     assert not [name for name in vars(model) if name.startswith("sensitive_")]
     assert not hasattr(model, "feature_names_in_")
@@ -697,11 +700,14 @@ def test_when_nothing_was_released_the_statement_still_tells_the_cost(data, guar
     model = classifier(
         aggregator=ConfidentGNMax(threshold=1000, sigma_threshold=15, sigma=12),
         account=Account(guarantee),
-        keep_sensitive=True,
     )
     with pytest.raises(NothingReleasedError, match="privacy_") as error:
         model.fit(
-            data["X"], data["y"], budgets=POLICY.assign(data["levels"]), X_public=data["X_public"]
+            data["X"],
+            data["y"],
+            budgets=POLICY.assign(data["levels"]),
+            X_public=data["X_public"],
+            keep_sensitive=True,
         )
     assert "\n" not in str(error.value)
     for row in model.privacy_.groups:
@@ -731,7 +737,7 @@ class Untouchable(ClassifierMixin, BaseEstimator):
         ({"account__guarantee": "best"}, "guarantee must be one of worst-case, data-dependent"),
         ({"personalisation": "best"}, "allowed are uniform, upsampling, weighting, vanishing"),
         ({"personalisation__rule": "best"}, "no weight rule 'best'"),
-        ({"assignment": "best"}, "allowed are hash, balanced"),
+        ({"personalisation__assignment": "best"}, "must be one of hash, balanced"),
         ({"n_teachers": 181}, "181 teachers, but only 180 owners"),
         ({"n_teachers": 0}, "at least 1"),
     ],
@@ -765,7 +771,7 @@ def test_a_record_counts_once_for_each_owner_not_for_each_record(data):
 
 def test_the_statement_says_what_the_way_of_dealing_owners_protects(data):
     assert "replaced or left blank" in fitted(data).privacy_.adjacency
-    balanced = fitted(data, assignment="balanced").privacy_.adjacency
+    balanced = fitted(data, personalisation=Weighting(assignment="balanced")).privacy_.adjacency
     assert "is replaced; " in balanced and "blank" not in balanced
 
 

@@ -95,8 +95,8 @@ def test_the_order_by_coverage_is_that_of_the_prepared_public_records():
         ({"query_order": "active", "student": RidgeClassifier()}, "has no predict_proba"),
         ({"query_order": "coverage", "preprocessing": Colours()}, "give numbers"),
         ({"query_order": "active", "preprocessing": Colours()}, "give numbers"),
-        ({"student_preprocessing": "pixels"}, "must be 'same', None or a transformer"),
-        ({"student_preprocessing": 3}, "must be 'same', None or a transformer"),
+        ({"preprocessing": {"student": "pixels"}}, "must be 'same', None or a transformer"),
+        ({"preprocessing": {"student": 3}}, "must be 'same', None or a transformer"),
     ],
 )
 def test_what_cannot_be_is_refused_before_a_teacher_is_trained(options, reason):
@@ -115,14 +115,14 @@ def test_a_student_sees_the_same_as_teachers_unless_told_otherwise():
     assert set(Seen.widths) == {12} and model.student_preprocessing_ is model.preprocessing_
     Seen.widths.clear()
     raw = fitted(
-        student=Seen(max_iter=50), preprocessing=PCA(12, random_state=0), student_preprocessing=None
+        student=Seen(max_iter=50),
+        preprocessing={"teacher": PCA(12, random_state=0), "student": None},
     )
     assert set(Seen.widths) == {64} and raw.student_preprocessing_ is None
     Seen.widths.clear()
     own = fitted(
         student=Seen(max_iter=50),
-        preprocessing=PCA(12, random_state=0),
-        student_preprocessing=PCA(30, random_state=0),
+        preprocessing={"teacher": PCA(12, random_state=0), "student": PCA(30, random_state=0)},
     )
     assert set(Seen.widths) == {30} and own.preprocessing_.n_components_ == 12
     # Teachers, and so votes and labels, are the same whatever the student sees.
@@ -136,7 +136,7 @@ def test_a_student_sees_the_same_as_teachers_unless_told_otherwise():
 
 def test_the_students_preprocessing_is_fitted_on_public_records_and_not_in_place():
     given = PCA(30, random_state=0)
-    model = fitted(preprocessing=PCA(12, random_state=0), student_preprocessing=given)
+    model = fitted(preprocessing={"teacher": PCA(12, random_state=0), "student": given})
     assert not hasattr(given, "components_")
     expected = PCA(30, random_state=0).fit(IMAGES[PUBLIC])
     assert np.array_equal(model.student_preprocessing_.components_, expected.components_)
@@ -151,14 +151,13 @@ def test_a_steering_student_believes_what_it_sees(steering):
         options = {"aggregator": mechanism}
     fitted(
         student=Seen(max_iter=50),
-        preprocessing=PCA(12, random_state=0),
-        student_preprocessing=PCA(30, random_state=0),
+        preprocessing={"teacher": PCA(12, random_state=0), "student": PCA(30, random_state=0)},
         **options,
     )
     assert len(Seen.widths) >= 3 and set(Seen.widths) == {30}
 
 
 def test_parameters_are_cloned_like_all_others():
-    model = PATEClassifier(queries=Queries("active"), student_preprocessing=PCA(3))
+    model = PATEClassifier(queries=Queries("active"), preprocessing={"student": PCA(3)})
     copy = clone(model)
-    assert copy.queries == Queries("active") and copy.student_preprocessing.n_components == 3
+    assert copy.queries == Queries("active") and copy.preprocessing["student"].n_components == 3

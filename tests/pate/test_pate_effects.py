@@ -24,7 +24,7 @@ X_TEST, Y_TEST = people(2000, 2)
 LEVELS = np.where(Y == 1, "generous", "careful")  # who has class 1 grants more
 
 
-def fitted(**settings):
+def fitted(keep_sensitive=False, **settings):
     model = PATEClassifier(
         LogisticRegression(),
         n_teachers=50,
@@ -36,14 +36,16 @@ def fitted(**settings):
         random_state=0,
         **settings,
     )
-    return model.fit(X, Y, budgets=POLICY.assign(LEVELS), X_public=X_PUBLIC)
+    return model.fit(
+        X, Y, budgets=POLICY.assign(LEVELS), X_public=X_PUBLIC, keep_sensitive=keep_sensitive
+    )
 
 
 def test_budgets_by_class_bend_the_student_and_both_ways_mend_it():
     shown = Queries(release="histogram")
     bent = fitted(queries=shown)
-    by_teachers = fitted(queries=shown, teacher_class_shares=SHARES)
-    by_student = fitted(queries=shown, student_class_shares={0: 0.8, 1: 0.2})
+    by_teachers = fitted(queries=shown, class_shares={"teacher": SHARES})
+    by_student = fitted(queries=shown, class_shares={"student": {0: 0.8, 1: 0.2}})
     named = {
         name: float((model.predict(X_TEST) == 1).mean())
         for name, model in {"bent": bent, "teachers": by_teachers, "student": by_student}.items()
@@ -62,15 +64,15 @@ def test_neither_way_changes_what_anybody_pays():
         fitted(**settings).privacy_.by_group()["epsilon_spent"].tolist()
         for settings in (
             {},
-            {"teacher_class_shares": SHARES},
-            {"student_class_shares": SHARES},
+            {"class_shares": {"teacher": SHARES}},
+            {"class_shares": {"student": SHARES}},
         )
     ]
     assert spent[0] == spent[1] == spent[2]
 
 
 def test_effects_are_those_of_the_fitted_student():
-    model = fitted(student_class_shares=SHARES)
+    model = fitted(class_shares={"student": SHARES})
     groups = np.where(np.arange(2000) % 2, "careful", "generous")
     effects = model.effects(X_TEST, Y_TEST, groups=groups, y_public=Y_PUBLIC)
     predicted = model.predict(X_TEST)
@@ -102,11 +104,17 @@ def test_teachers_by_class_need_votes_that_were_kept():
     ("settings", "message"),
     [
         (
-            {"teacher_class_shares": [0.5, 0.3]},
-            "teacher_class_shares must be greater than 0 and add",
+            {"class_shares": {"teacher": [0.5, 0.3]}},
+            "class_shares of the teacher must be greater than 0 and add",
         ),
-        ({"student_class_shares": {0: 1.0}}, "student_class_shares must name every class once"),
-        ({"student_class_shares": SHARES, "student": RidgeClassifier()}, "has no predict_proba"),
+        (
+            {"class_shares": {"student": {0: 1.0}}},
+            "class_shares of the student must name every class once",
+        ),
+        (
+            {"class_shares": {"student": SHARES}, "student": RidgeClassifier()},
+            "has no predict_proba",
+        ),
     ],
 )
 def test_shares_that_cannot_be_used_are_refused_before_anything_is_trained(settings, message):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from collegium import GNMax, PATEClassifier, Policy, Queries, Vanishing
+from collegium import GNMax, PATEClassifier, Policy, Queries, Vanishing, Weighting
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.errors import InputError, PrivacyWarning
 from collegium.pate import pipeline
@@ -48,7 +48,7 @@ def released(monkeypatch):
             default_model(),
             8,
             GNMax(sigma=3.0),
-            assignment=assignment,
+            Weighting(assignment=assignment),
             queries=Queries(max_queries=5, release="histogram"),
             noise_seed=noise_seed,
         )

@@ -50,13 +50,12 @@ def fitted(levels=LEVELS, rows=slice(None), policy=POLICY, kind=lambda records: 
         "noise_seed": 1,
         "random_state": 1,
         "classes": [0, 1, 2, 3],
-        "keep_sensitive": True,
     }
     model = PATEClassifier(**{"teacher": GaussianNB(), **settings, **more})
     owners = np.array([f"person {number}" for number in range(400)])[rows]
     return model.fit(
         kind(X[PRIVATE][rows]), Y[PRIVATE][rows], X_public=kind(X[PUBLIC]),
-        budgets=policy.assign(levels[rows], owners),
+        budgets=policy.assign(levels[rows], owners), keep_sensitive=True,
     )  # fmt: skip
 
 

@@ -159,7 +159,7 @@ def test_a_study_refuses_what_is_no_classifier_as_well(key):
     [
         {"queries": Queries("active")},
         {"aggregator": InteractiveGNMax(threshold=0, sigma_threshold=8, sigma=0.5)},
-        {"student_class_shares": [0.3, 0.4, 0.3]},
+        {"class_shares": {"student": [0.3, 0.4, 0.3]}},
     ],
 )
 def test_probabilities_that_are_needed_later_are_asked_for(data, spent, settings):
@@ -209,11 +209,15 @@ def test_missing_values_in_private_records_are_advised_on_in_words_of_both_faces
 
 
 def test_preprocessing_that_cannot_be_fitted_is_refused_in_one_line(data, spent, trained):
-    for name in ("preprocessing", "student_preprocessing"):
+    broken = StandardScaler(with_mean="x")
+    for setting, name in (
+        (broken, "preprocessing"),
+        ({"student": broken}, "preprocessing of the student"),
+    ):
         refused(
             data,
             f"^{name} cannot be fitted to the public records.*'n_compo|^{name}.*with_mean",
-            **{name: StandardScaler(with_mean="x")},
+            preprocessing=setting,
         )
     assert (spent, trained) == ([], [])
 

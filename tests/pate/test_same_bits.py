@@ -162,10 +162,15 @@ def from_python(folder, personalisation, aggregator):
         classes=CLASSES,
         noise_seed=NOISE_SEED,
         random_state=SEED,
-        keep_sensitive=True,
     )
     budgets = Policy(LEVELS).assign(private["privacy"], private["person"])
-    model.fit(private[FEATURES], private["state"], budgets=budgets, X_public=public[FEATURES])
+    model.fit(
+        private[FEATURES],
+        private["state"],
+        budgets=budgets,
+        X_public=public[FEATURES],
+        keep_sensitive=True,
+    )
     histograms = getattr(model, "histograms_", None)
     found = {
         "votes": model.sensitive_votes_.sensitive_table,

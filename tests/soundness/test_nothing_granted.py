@@ -74,9 +74,7 @@ def mixed(speaking, kind, seed=3):
     return table.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
 
 
-def fitted(
-    table, *, personalisation="weighting", assignment="hash", classes=CLASSES, as_list=False
-):
+def fitted(table, *, personalisation="weighting", classes=CLASSES, as_list=False):
     features = table[["age", "dose", "ward"]]
     public = people(60, seed=1, private=False)[["age", "dose", "ward"]]
     X, y = features, table["state"]
@@ -92,10 +90,10 @@ def fitted(
         public, teacher = public.to_numpy(), DecisionTreeClassifier(random_state=0)
     model = PATEClassifier(
         teacher, student=teacher, n_teachers=6, aggregator=GNMax(sigma=4), noise_seed=1, random_state=2,
-        personalisation=personalisation, assignment=assignment, classes=classes, keep_sensitive=True,
+        personalisation=personalisation, classes=classes,
     )  # fmt: skip
     budgets = POLICY.assign(table["privacy"], table["person"])
-    return model.fit(X, y, budgets=budgets, X_public=public), public
+    return model.fit(X, y, budgets=budgets, X_public=public, keep_sensitive=True), public
 
 
 def bits(fit):
@@ -120,7 +118,7 @@ def bits(fit):
     [
         *(({"personalisation": name}, ["odd"]) for name in PERSONALISATIONS),
         ({}, ["likely", "missing", "text"]),
-        ({"assignment": "balanced"}, ["odd"]),
+        ({"personalisation": Weighting(assignment="balanced")}, ["odd"]),
         ({"classes": None}, ["text"]),
         ({"as_list": True}, ["text"]),
         ({"as_list": True, "classes": None}, ["odd"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import pickle
 import time
@@ -102,6 +103,27 @@ def test_an_error_in_the_middle_pays_for_what_was_drawn(ledger: Ledger) -> None:
         raise ZeroDivisionError
     paid = ask.answers[0].paid["epsilon"].max()
     assert max(spent(ledger).values()) == pytest.approx(paid, rel=1e-6)
+
+
+def test_people_who_are_new_for_the_most_part_are_let_in_where_the_ledger_is_opened_so(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    others = POLICY.assign(LEVELS, owners=[f"other {number}" for number in range(N)])
+    how: dict[str, Any] = {"schema": SCHEMA, "questions": 1}
+    with session(ledger):
+        pass  # everybody is known now
+    with pytest.raises(LedgerError, match="0 of 300 owners are known"):
+        Statistics(FRAME, others, ledger=ledger, **how)
+    opened = Ledger(tmp_path / "people.ledger", allow_new_people=True)
+    with Statistics(FRAME, others, ledger=opened, **how) as ask:
+        ask.mean("age")
+    assert sum(one.owners for one in ledger.standings()) == 2 * N
+    with pytest.raises(InputError, match="allow_new_people must be true or false"):
+        Ledger(tmp_path / "people.ledger", allow_new_people="yes")  # type: ignore[arg-type]
+
+
+def test_there_are_at_most_fifteen_parameters() -> None:
+    assert len(inspect.signature(Statistics).parameters) <= 15
 
 
 def test_who_has_nothing_left_takes_no_part(ledger: Ledger) -> None:

@@ -273,10 +273,16 @@ def ask(
                 "confidence": confidence,
                 "noise_seed": noise_seed,
                 "name": title_of(table, charged or new),
-                "allow_new_people": allow_new_people,
             }
             standing.place, standing.begins = place, not plan
-            session = session_of(rows, place, settings, observer, only_plans=plan)
+            session = session_of(
+                rows,
+                place,
+                settings,
+                observer,
+                allow_new_people=allow_new_people,
+                only_plans=plan,
+            )
             if plan:
                 stack.close()
                 plans = [session.plan(one, **how) for one in new]

@@ -107,6 +107,7 @@ def session_of(
     settings: dict[str, Any],
     observer: Observer,
     *,
+    allow_new_people: bool,
     only_plans: bool,
 ) -> Statistics:
     """Open a session; on a ledger, what it may use is reserved there, unless it ``only_plans``.
@@ -120,6 +121,7 @@ def session_of(
     if not only_plans:
         replaced = settings["neighbours"] == "replace-one"
         made = place.made(Neighbours.ANY_CHANGE if replaced else Neighbours.ADD_OR_REMOVE)
+        made.allow_new_people = allow_new_people
         _tell_of_the_same(made, settings["name"], observer)
         return Statistics(frame, budgets, ledger=made, **settings)
     planned = {**settings, "noise": _noise_on_ledger(settings)}

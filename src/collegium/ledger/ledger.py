@@ -16,7 +16,7 @@ from collegium.accounting.events import Event
 from collegium.accounting.export import uses_of
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
-from collegium.checks import check_share, shown
+from collegium.checks import check_share, check_truth, shown
 from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
 from collegium.ledger import entries
 from collegium.ledger.admission import admit
@@ -107,6 +107,8 @@ class Ledger:
     key : str or Path, optional
         File of the ledger's key, without which no name can be told from the ledger. Default: ``PLACE.key``
         beside a file; must be given with a server.
+    allow_new_people : bool, default=False
+        Whether it is meant that most people of a release are new to a ledger that knows others.
 
     Raises
     ------
@@ -133,7 +135,11 @@ class Ledger:
     [0.341, 1.132]
     """
 
-    def __init__(self, place: str | Path, key: str | Path | None = None) -> None:
+    def __init__(
+        self, place: str | Path, key: str | Path | None = None, *, allow_new_people: bool = False
+    ) -> None:
+        check_truth("allow_new_people", allow_new_people)
+        self.allow_new_people = allow_new_people
         database, key_file, anchor = _where(place, key)
         if not database.exists:
             raise LedgerError(f"{database} holds no ledger: make one with `collegium ledger init`")
@@ -238,7 +244,8 @@ class Ledger:
         about : JSON, optional
             What it is, for those who read the history. Public.
         allow_new_people : bool, default=False
-            Whether it is meant that most of these people are new to a ledger that knows others.
+            Whether it is meant that most of these people are new to a ledger that knows others. So it is
+            where the ledger was opened with it.
         again : bool, default=False
             Whether to give the same reservation again, after a crash. **Only if all that was drawn under it
             is kept, and never drawn anew**: otherwise begin another release.
@@ -275,7 +282,8 @@ class Ledger:
             known = transaction.books.releases.get(id)
             if known is not None:
                 return self._again(transaction, people, known, asked, again, token, held)
-            cohort = admit(transaction, people, allow_new_people, str(self))
+            may_be_new = allow_new_people or self.allow_new_people
+            cohort = admit(transaction, people, may_be_new, str(self))
             takes_part = np.array([not cost.is_nothing for cost in listed], dtype=bool)[part_of]
             charges = divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
             body = {

@@ -40,7 +40,12 @@ from collegium.evaluation.quality import (
 )
 from collegium.index_alignment import refuse_other_order
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
-from collegium.pate.classifier_settings import check_settings
+from collegium.pate.classifier_settings import (
+    check_settings,
+    shares_of,
+    views_of,
+    where_and_how_many,
+)
 from collegium.pate.memory import Memory, TrainedTeachers
 from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import Recipe
@@ -60,7 +65,7 @@ from collegium.runs.estimator_base import (
 from collegium.runs.fit_inputs import NO_LIST, given_records
 from collegium.runs.records import Records
 from collegium.runs.user_warnings import Warner
-from collegium.runs.views import SAME, View
+from collegium.runs.views import View
 from collegium.workers.engines import Engine, running
 
 if TYPE_CHECKING:
@@ -113,8 +118,9 @@ class PATEClassifier(ClassifierFace):
         Nominal number of teachers k, for which the aggregator's numbers are given. Default: 250, or by rule.
     personalisation : str or Personalisation
         How budgets become influence: ``"uniform"``, ``"upsampling"``, ``"weighting"``, ``"vanishing"``,
-        ``"bagging"`` or ``"hybrid"``.
-        An object has settings of its own, such as ``Weighting(rule="exact")``.
+        ``"bagging"`` or ``"hybrid"``. An object has settings of its own, such as ``Weighting(rule="exact")``;
+        each has ``assignment``: with ``"hash"`` an owner's teachers follow from the owner's name alone;
+        ``"balanced"``: shards of equal size, protecting against replacement only.
     aggregator : Aggregator, optional
         How votes become labels. Default: ``ConfidentGNMax()``, with noise in proportion to ``n_teachers``.
     account : Account, optional
@@ -135,43 +141,36 @@ class PATEClassifier(ClassifierFace):
     student : estimator, optional
         Any scikit-learn classifier, or a student with ``fit_released(X_public, queries, targets)``, which
         learns from all public records. Default: as ``teacher``'s.
-    preprocessing : transformer, optional
-        Fitted on the public records only, applied to all.
-    student_preprocessing : "same", None or transformer
-        What the student sees instead: the records as they are, or another transformer, fitted on the public
-        records only. ``"same"``: as the teachers.
+    preprocessing : transformer or mapping, optional
+        Fitted on the public records only, applied to all. Or what teachers and student see of records,
+        ``{"teacher": transformer, "student": other}``: None is the records as they are; a student that is
+        left out sees what teachers see.
     classes : array-like, optional
         The public list of classes. Default: those that occur in ``y``, which the guarantee then does not
         cover: ``privacy_`` says so, and a :class:`~collegium.PrivacyWarning` is given.
-    teacher_class_shares, student_class_shares : mapping of class to share, or array-like, optional
-        Against budgets that go by class, which bend votes towards the classes of generous people. Both take
-        *public* shares of the classes, shape (n_classes,), and cost nobody anything. With the first, each
-        teacher sees its own shard in these shares (:mod:`collegium.pate.teachers.class_balance`); with the
-        second, the student is corrected until its mean belief in each class, over the public records,
-        is the class's share (:mod:`collegium.distillation.share_matching`).
+    class_shares : mapping, optional
+        Against budgets that go by class, which bend votes towards the classes of generous people:
+        ``{"teacher": shares, "student": shares}``, or one of both. Shares are *public*: a mapping of class
+        to share, or array-like of shape (n_classes,). They cost nobody anything. Each teacher sees its own
+        shard in its shares (:mod:`collegium.pate.teachers.class_balance`); the student is corrected until
+        its mean belief in each class, over the public records, is the class's share
+        (:mod:`collegium.distillation.share_matching`).
     goal : {"accuracy", "balanced", "auc"}
         What the student is to be good at (:mod:`collegium.distillation.goal`): to be right as often as
         possible; to be right about each class alike, however frequent it is; or to put records in order. With
         the last two each teacher votes as if the classes of its shard were equally frequent, and the
-        student's probabilities are of such classes, unless ``student_class_shares`` are given.
-    assignment : {"hash", "balanced"}
-        ``hash``: an owner's teachers follow from the owner's name alone. ``balanced``: shards of equal size,
-        protecting against replacement only.
+        student's probabilities are of such classes, unless its ``class_shares`` are given.
     noise_seed : int, optional
         Seeded noise for experiments: **the result is not private**. Default: noise from the operating
         system.
     random_state : int, RandomState or None
         Public randomness: assignment of owners, training, order of the queries, and a student that has no
         ``random_state`` of its own. The same number gives what a study with this ``seed`` gives.
-    keep_sensitive : bool, default=False
-        Keep ``sensitive_teachers_``, ``sensitive_votes_`` and, under a data-dependent guarantee, the
-        amounts spent. An object that keeps them must not be published.
-    n_jobs : int, optional
-        Parallel training, as in joblib.
-    engine : str or Engine, optional
-        Where teachers are trained and asked: ``"local"``, ``"dask"``, ``"ray"``, another joblib backend, or
-        an :class:`~collegium.workers.engines.Engine` with its own number of workers. Default: the
-        joblib backend that is active (``with joblib.parallel_config("threading"): …``).
+    n_jobs : int, str or Engine, optional
+        Parallel training, as in joblib: how many at once, on the joblib backend that is active (``with
+        joblib.parallel_config("threading"): …``). Or where teachers are trained and asked, by all who work
+        there: ``"local"``, ``"dask"``, ``"ray"``, another joblib backend, or an
+        :class:`~collegium.workers.engines.Engine` with its own number of workers.
     verbose : int, default=0
         Progress messages of training and voting, as in joblib.
 
@@ -254,17 +253,12 @@ class PATEClassifier(ClassifierFace):
         queries: Queries | None = None,
         student: Any = None,
         preprocessing: Any = None,
-        student_preprocessing: Any = SAME,
         classes: ArrayLike | None = None,
-        teacher_class_shares: Mapping[Any, float] | ArrayLike | None = None,
-        student_class_shares: Mapping[Any, float] | ArrayLike | None = None,
+        class_shares: Mapping[str, Mapping[Any, float] | ArrayLike] | None = None,
         goal: str = ACCURACY,
-        assignment: str = "hash",
         noise_seed: int | None = None,
         random_state: Any = None,
-        keep_sensitive: bool = False,
-        n_jobs: int | None = None,
-        engine: str | Engine | None = None,
+        n_jobs: int | str | Engine | None = None,
         verbose: int = 0,
     ) -> None:
         self.teacher = teacher
@@ -275,17 +269,12 @@ class PATEClassifier(ClassifierFace):
         self.queries = queries
         self.student = student
         self.preprocessing = preprocessing
-        self.student_preprocessing = student_preprocessing
         self.classes = classes
-        self.teacher_class_shares = teacher_class_shares
-        self.student_class_shares = student_class_shares
+        self.class_shares = class_shares
         self.goal = goal
-        self.assignment = assignment
         self.noise_seed = noise_seed
         self.random_state = random_state
-        self.keep_sensitive = keep_sensitive
         self.n_jobs = n_jobs
-        self.engine = engine
         self.verbose = verbose
 
     def _setting(self, name: str, given: Any = None) -> Any:
@@ -305,6 +294,7 @@ class PATEClassifier(ClassifierFace):
         scales_may_differ: bool = False,
         ledger: Ledger | None = None,
         release_name: str = "PATEClassifier.fit",
+        keep_sensitive: bool = False,
     ) -> PATEClassifier:
         """Train teachers, let them vote, and train the student.
 
@@ -336,6 +326,9 @@ class PATEClassifier(ClassifierFace):
             Gaussian noise and the worst-case guarantee. Default: nobody remembers what was spent before.
         release_name : str, default="PATEClassifier.fit"
             What the ledger calls this release, for people who read their account.
+        keep_sensitive : bool, default=False
+            Keep ``sensitive_teachers_``, ``sensitive_votes_`` and, under a data-dependent guarantee, the
+            amounts spent. An object that keeps them must not be published.
 
         Returns
         -------
@@ -356,6 +349,7 @@ class PATEClassifier(ClassifierFace):
         recipe = self._recipe()
         check_truth("public_may_overlap", public_may_overlap)
         check_truth("scales_may_differ", scales_may_differ)
+        check_truth("keep_sensitive", keep_sensitive)
         check_ledger(ledger)
         if ledger is not None and self.classes is None:
             raise InputError(NO_LIST)
@@ -377,13 +371,13 @@ class PATEClassifier(ClassifierFace):
         self.recipe_ = self._by_rule(records)
         if self.recipe_ is not None:
             recipe = chosen_recipe(recipe, self.recipe_)
-        memory = _InProcess(bool(self.keep_sensitive))
+        memory = _InProcess(bool(keep_sensitive))
 
         make = partial(
             PateRun,
             memory=memory,
             observer=Warner(),
-            lend_workers=lambda: running(self.engine, self.n_jobs),
+            lend_workers=lambda: running(*where_and_how_many(self.n_jobs)),
             verbose=int(self.verbose),
         )
         spending = None
@@ -424,7 +418,7 @@ class PATEClassifier(ClassifierFace):
             )
         with remembered as entry:
             votes = run.votes()
-            if self.keep_sensitive:
+            if keep_sensitive:
                 self.sensitive_teachers_ = memory.sensitive_teachers
                 self.sensitive_votes_: VoteTable = votes
             if entry is not None:
@@ -480,8 +474,6 @@ class PATEClassifier(ClassifierFace):
             return None
         if any(getattr(self, name) is not None for name in named):
             return None
-        if self.student_preprocessing != SAME:
-            return None
         return votes_by_rule(
             sum(sizes.values()),
             signal(budgets.groups, sizes),
@@ -498,16 +490,17 @@ class PATEClassifier(ClassifierFace):
         )
         given = {name: self._setting(name) for name in _DEFAULTS}
         seed = check_settings(self, given)
+        of_teachers, of_student = views_of(self.preprocessing)
+        teacher_shares, student_shares = shares_of(self.class_shares)
         return Recipe(
             teacher=teacher,
             student=student,
             n_teachers=_TEACHERS if self.n_teachers is None else self.n_teachers,
             personalisation=as_personalisation(self.personalisation),
-            assignment=self.assignment,
-            preprocessing=self.preprocessing,
-            student_preprocessing=self.student_preprocessing,
-            teacher_class_shares=self.teacher_class_shares,
-            student_class_shares=self.student_class_shares,
+            preprocessing=of_teachers,
+            student_preprocessing=of_student,
+            teacher_class_shares=teacher_shares,
+            student_class_shares=student_shares,
             goal=self.goal,
             seed=seed,
             noise_seed=self.noise_seed,
@@ -563,14 +556,14 @@ class PATEClassifier(ClassifierFace):
             known = one_each(y_public, self.n_public_, "public records", "true classes")
             known = known[self.labelled_indices_]
         predicted = self.predict(X)
-        shares = self._shares("student_class_shares")
-        if shares is None:
-            shares = self._shares("teacher_class_shares")
+        for_teachers, for_student = shares_of(self.class_shares)
+        public = for_teachers if for_student is None else for_student
+        shares = None if public is None else as_class_shares(public, self.classes_)
         answers = StudentAnswers(truth, predicted, level)
         return measure_effects(self.plan_, self.classes_, self.labels_, known, answers, shares)
 
     def sensitive_teacher_effects(self, y_public: ArrayLike) -> pd.DataFrame:
-        """Tell how right teachers and their majority are, by class, where ``keep_sensitive=True``.
+        """Tell how right teachers and their majority are, by class, after ``fit(keep_sensitive=True)``.
 
         Parameters
         ----------
@@ -598,10 +591,6 @@ class PATEClassifier(ClassifierFace):
     def _ready(self, X: Any) -> tuple[Any, Any]:
         records = self._like_fitted(X)
         return self.student_, View(self.student_preprocessing_).of(records)
-
-    def _shares(self, name: str) -> NDArray[np.float64] | None:
-        given = getattr(self, name)
-        return None if given is None else as_class_shares(given, self.classes_, name)
 
 
 class _InProcess(Memory):

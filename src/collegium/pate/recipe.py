@@ -33,17 +33,10 @@ from collegium.runs.views import SAME
 
 #: What messages call the parts of a recipe; a study's file calls them by its own keys.
 NAMES = {
-    name: name
-    for name in (
-        "teacher",
-        "student",
-        "preprocessing",
-        "student_preprocessing",
-        "teacher_class_shares",
-        "student_class_shares",
-        "goal",
-        "test",
-    )
+    **{name: name for name in ("teacher", "student", "preprocessing", "goal", "test")},
+    "student_preprocessing": "preprocessing of the student",
+    "teacher_class_shares": "class_shares of the teacher",
+    "student_class_shares": "class_shares of the student",
 }
 
 
@@ -58,15 +51,13 @@ class Recipe:
     n_teachers : int
         Nominal number of teachers k, for which the aggregator's numbers are given.
     personalisation : Personalisation
-        How budgets become influence.
+        How budgets become influence, and how owners get their teachers.
     aggregator : Aggregator
         How votes become labels.
     account : Account
         Which guarantee.
     queries : Queries
         What is asked, and what is shown of the answers.
-    assignment : {"hash", "balanced"}
-        How owners get their teachers.
     preprocessing, student_preprocessing : transformer, None or "same"
         What teachers and student see of records; fitted on public ones only.
     teacher_class_shares, student_class_shares : mapping, array-like or None
@@ -95,7 +86,6 @@ class Recipe:
     personalisation: Personalisation = field(default_factory=Weighting)
     account: Account = field(default_factory=Account)
     queries: Queries = field(default_factory=Queries)
-    assignment: str = "hash"
     preprocessing: Any = None
     student_preprocessing: Any = SAME
     teacher_class_shares: Mapping[Any, float] | ArrayLike | None = None
@@ -120,6 +110,11 @@ class Recipe:
         if wants_balanced_votes(self.goal):
             object.__setattr__(self, "teacher", balanced(self.teacher, self.names["teacher"]))
         object.__setattr__(self, "student", seeded(self.student, self.seed))
+
+    @property
+    def assignment(self) -> str:
+        """How owners get their teachers."""
+        return self.personalisation.assignment
 
     @property
     def key(self) -> bytes:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
 from collegium.noise.grid import GRID, to_grid
 from collegium.parameters import Settings, setting
+from collegium.personalisation.assignment import ASSIGNMENTS
 from collegium.personalisation.bins import few_budgets
 from collegium.personalisation.plan import GroupPlan, Plan
 from collegium.personalisation.rules import relative_influence
@@ -26,6 +27,7 @@ class Personalisation(Settings, ABC):
 
     ``rule``: how budgets become influence: see :func:`~collegium.personalisation.rules.relative_influence`
         and the subclass.
+    ``assignment``: how owners get their teachers; by keyword.
     """
 
     rule: str = setting(
@@ -33,6 +35,13 @@ class Personalisation(Settings, ABC):
         "exact: all budgets run out together. budget, sqrt: as in the papers (∝ ε, ∝ √ε). algorithm1 "
         "(upsampling), algorithm2 (weighting), algorithm3, footnote2 and thesis (vanishing): as printed "
         "there.",
+    )
+    _: KW_ONLY
+    assignment: str = setting(
+        "hash",
+        "hash: an owner's teachers follow from the owner's name alone. balanced: shards of equal size, "
+        "protecting against replacement only.",
+        choices=ASSIGNMENTS,
     )
     name: ClassVar[str]
     rules: ClassVar[tuple[str, ...]]

@@ -279,12 +279,16 @@ def tell_of_fits_before(records: Records, without_ledger: bool) -> None:
         )
 
 
-def check_running(model: Any) -> None:
-    """Refuse settings that every estimator has of how it runs: ``noise_seed``, ``n_jobs``, ``verbose``."""
+def check_running(model: Any, elsewhere: type | tuple[type, ...] = ()) -> None:
+    """Refuse settings that every estimator has of how it runs: ``noise_seed``, ``n_jobs``, ``verbose``.
+
+    ``elsewhere``: types of ``n_jobs`` that say where it runs, which are not looked at here.
+    """
     if model.noise_seed is not None:
         check_whole("noise_seed", model.noise_seed, least=0)
     n_jobs, verbose = model.n_jobs, model.verbose
-    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0):
+    is_number = n_jobs is None or (is_whole(n_jobs) and n_jobs != 0)
+    if not is_number and not isinstance(n_jobs, elsewhere):
         raise InputError(
             "n_jobs must be a whole number of at least 1, -1 for all cores, or None, got "
             f"{shown(n_jobs)}"

@@ -36,16 +36,9 @@ class StatisticsSpending(Spending):
         most: dict[str, float],
         laplace: bool,
         arrangement: Arrangement,
-        allow_new_people: bool,
     ) -> None:
         """Set aside what the session may cost; as :meth:`at_most`."""
-        self.reserve(
-            ledger,
-            name,
-            self.at_most(most, laplace),
-            arrangement,
-            allow_new_people=allow_new_people,
-        )
+        self.reserve(ledger, name, self.at_most(most, laplace), arrangement)
 
     def at_most(self, most: dict[str, float], laplace: bool) -> list[Cost]:
         """Costs of the ledger's groups. ``most``: Σμ², or Σε, by group."""

@@ -86,8 +86,6 @@ class Statistics(Answering):
         For experiments: the noise is then not private.
     name : str, default="statistics"
         Of the release, in the ledger.
-    allow_new_people : bool, default=False
-        Whether it is meant that most of these people are new to a ledger that knows others.
 
     Attributes
     ----------
@@ -136,7 +134,6 @@ class Statistics(Answering):
         delta: float = DEFAULT_DELTA,
         noise_seed: int | None = QuerySettings.noise_seed,
         name: str = "statistics",
-        allow_new_people: bool = False,
     ) -> None:
         if schema is None:
             raise InputError(
@@ -196,9 +193,7 @@ class Statistics(Answering):
         self.noise = self._which_noise(noise)
         if self._spending is not None and ledger is not None:
             most = dict(zip(groups, self._most().tolist(), strict=True))
-            self._spending.reserve_share(
-                ledger, name, most, self._laplace, self._arrangement, allow_new_people
-            )
+            self._spending.reserve_share(ledger, name, most, self._laplace, self._arrangement)
 
     # ------------------------------------------------------------------------------- questions
 

@@ -381,12 +381,7 @@ class Teachers(Settings):
     n_teachers: int = setting(
         250, "Nominal number of teachers k, for which the aggregation's numbers are given."
     )
-    assignment: str = setting(
-        "hash",
-        "hash: an owner's teachers follow from the owner's name alone. balanced: shards of equal size, "
-        "protecting against replacement only.",
-        choices=("hash", "balanced"),
-    )
+    assignment: str = same_as(Personalisation, "assignment")
     class_shares: Mapping[str, float] | None = setting(
         None,
         "Public shares of the classes (a census, say; never counted in the private records). Each teacher "
@@ -428,9 +423,9 @@ class PersonalisationSection(Settings):
     section: ClassVar[str] = "personalisation"
 
     def build(self) -> Personalisation:
-        """Make the personalisation that is chosen."""
+        """Make the personalisation that is chosen; how owners get their teachers, another section says."""
         cls = PERSONALISATIONS[self.method]
-        given = {field.name: getattr(self, field.name) for field in fields(cls)}
+        given = {field.name: getattr(self, field.name, None) for field in fields(cls)}
         return cls(**{name: value for name, value in given.items() if value is not None})
 
 

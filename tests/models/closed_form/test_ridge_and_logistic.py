@@ -272,8 +272,7 @@ class TestOddShards:
 
 
 def test_as_teachers_of_a_private_classifier():
-    model = PATEClassifier(
-        RidgeTeachers(), n_teachers=10, noise_seed=0, random_state=0, keep_sensitive=True
-    )
-    model.fit(DIGITS[:1200], LABELS[:1200], budgets=np.full(1200, 64.0), X_public=DIGITS[1200:1500])
+    model = PATEClassifier(RidgeTeachers(), n_teachers=10, noise_seed=0, random_state=0)
+    budgets, public = np.full(1200, 64.0), DIGITS[1200:1500]
+    model.fit(DIGITS[:1200], LABELS[:1200], budgets=budgets, X_public=public, keep_sensitive=True)
     assert model.score(DIGITS[1500:], LABELS[1500:]) > 0.6
