@@ -164,7 +164,7 @@ def _minutes(seconds: float) -> str:
 
 
 def show_left(folder: Path, as_json: bool) -> None:
-    """Print what was spent of a descent, and what is left."""
+    """Print what a run of DP-SGD has spent, and what is left."""
     from collegium.accounting.neighbours import OWNER
     from collegium.accounting.statement import large_deltas
     from collegium.study.dpsgd_terms import read_dpsgd
@@ -206,7 +206,7 @@ def show_left(folder: Path, as_json: bool) -> None:
 
 
 def show_export(folder: Path) -> None:
-    """Print the composition of a descent as JSON."""
+    """Print the composition of a run of DP-SGD as JSON."""
     from collegium.accounting.export import to_json
     from collegium.study.dpsgd_terms import read_dpsgd
 

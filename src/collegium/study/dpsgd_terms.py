@@ -1,4 +1,4 @@
-"""The public terms of a descent, kept in its vault: enough to read its account without any data."""
+"""The public terms of DP-SGD, kept in its vault: enough to read its account without any data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class DPSGDTerms:
-    """What a descent was agreed on, before its first step.
+    """What was agreed on for DP-SGD, before its first step.
 
     ``plan``: steps, noise, and what each group gives and grants.
     ``adjacency``: what it hides about an owner, in words.
@@ -29,7 +29,7 @@ class DPSGDTerms:
     ``unit``: what a group's members are.
     ``private_noise``: whether noise comes from the operating system.
     ``n_steps_taken``: how many steps are taken: with a filter more than are planned.
-    ``settings``: of the descent.
+    ``settings``: of the training.
     """
 
     plan: DPSGDPlan
@@ -97,7 +97,7 @@ def _group(group: GroupSteps) -> dict[str, Any]:
 
 
 def read_dpsgd(path: Path) -> tuple[DPSGDTerms, int]:
-    """Read a descent's terms, and how many steps are charged; nothing is changed, also while it is running.
+    """Read the terms of DP-SGD, and how many steps are charged; nothing is changed, also while it is running.
 
     Raises StudyMismatchError if the journal does not vouch for the terms, and for what was released.
     """
