@@ -20,7 +20,7 @@ types: $(DEV_INSTALLED)
 	$(BIN)/mypy
 
 unit: $(DEV_INSTALLED)
-	$(BIN)/pytest -n auto --max-worker-restart 0
+	$(BIN)/pytest -n auto --max-worker-restart 0 --durations 10
 
 install: $(INSTALLED)
 

@@ -34,7 +34,9 @@ from xdist.scheduler import LoadScopeScheduling
 from collegium.budgets import Budget
 from collegium.cli import progress
 from collegium.cli.main import main
+from collegium.noise.grid import GRID
 from collegium.noise.sources import SeededNoise
+from collegium.noise.sums import Integers, Noise
 from collegium.pate.voting.aggregators import (
     Aggregator,
     ConfidentGNMax,
@@ -108,10 +110,8 @@ class NoNoise:
     is_private = False
     description = "no noise"
 
-    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> Floats:
-        return np.zeros(size)
-
-    laplace = exponential = gumbel = gaussian
+    def noised(self, total: Integers, noise: Noise, *, query: int, purpose: str) -> Integers:
+        return total
 
 
 @dataclass
@@ -123,21 +123,9 @@ class RecordingNoise:
     is_private: bool = False
     description: str = "recorded noise"
 
-    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> Floats:
-        self.events.append(("noise", purpose, query, sigma, size))
-        return self.source.gaussian(sigma, size, query=query, purpose=purpose)
-
-    def laplace(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
-        self.events.append(("noise", purpose, query, scale, size))
-        return self.source.laplace(scale, size, query=query, purpose=purpose)
-
-    def exponential(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
-        self.events.append(("noise", purpose, query, scale, size))
-        return self.source.exponential(scale, size, query=query, purpose=purpose)
-
-    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
-        self.events.append(("noise", purpose, query, scale, size))
-        return self.source.gumbel(scale, size, query=query, purpose=purpose)
+    def noised(self, total: Integers, noise: Noise, *, query: int, purpose: str) -> Integers:
+        self.events.append(("noise", purpose, query, noise.scale * GRID, total.size))
+        return self.source.noised(total, noise, query=query, purpose=purpose)
 
 
 class RecordingJournal:
@@ -330,16 +318,14 @@ def _frames_for_figures(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     from markupsafe import Markup
 
-    from collegium.report import page
+    from collegium.report.sections import Figure
 
-    def frame(figure: None, prefix: str, title: str, description: str) -> Markup:
+    def frame(figure: Figure) -> Markup:
         return Markup(
             '<svg role="img" aria-labelledby="{0}-title {0}-desc"><title id="{0}-title">{1}</title>'
             '<desc id="{0}-desc">{2}</desc></svg>'
-        ).format(prefix, title, description)
+        ).format(figure.name, figure.title, figure.description)
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("risk_figure", "classes_figure", "history_figure"):
-            patch.setattr(page, name, lambda *_: None)
-        patch.setattr(page, "inline_svg", frame)
+        patch.setattr(Figure, "svg", frame)
         yield

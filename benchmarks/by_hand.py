@@ -33,8 +33,8 @@ from collegium.features import BinnedTable
 from collegium.runs.observer import Observer
 from collegium.students import GaussianProcessStudent
 from collegium.study.config import read_config
-from collegium.study.dpsgd_stages import run_dpsgd_study
 from collegium.study.planned_settings import recommended, with_sections
+from collegium.study.runner import run_study
 
 COMPARED = ("adult", "credit", "readmission", "digits")
 FIELDS = ("study", "seed", "draw", "by", "accuracy", "auc")
@@ -47,7 +47,7 @@ def by_planner(study: Path, draws: int) -> Iterator[Scores]:
     config = read_config(study)
     chosen = with_sections(config, recommended(config, Observer()).sections)
     for draw in range(draws):
-        quality = run_dpsgd_study(chosen, study.with_name(f"run-{draw}")).quality
+        quality = run_study(chosen, study.with_name(f"run-{draw}")).quality
         assert quality is not None
         yield quality.accuracy, quality.auc or math.nan
 

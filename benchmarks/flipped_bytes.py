@@ -34,7 +34,7 @@ from collegium.errors import CollegiumError
 from collegium.pate.voting.vote_blocks import blocks_of
 from collegium.study.config import StudyConfig, config_from
 from collegium.study.folder import StudyFolder
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 from collegium.study.verifying import examine
 
 SETTINGS: dict[str, Any] = {

@@ -22,7 +22,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,8 @@ KINDS: dict[str, dict[str, dict[str, Any] | None]] = {
         }
         for kind, more in (
             ("dpsgd", {}),
-            ("sgd-sample", {"sampling": "sample", "rate": 0.3, "accountant": "rdp"}),
-            ("sgd-filter", {"individual_filter": 1.5}),
+            ("dpsgd-sample", {"sampling": "sample", "rate": 0.3, "accountant": "rdp"}),
+            ("dpsgd-filter", {"individual_filter": 1.5}),
         )
     },
 }
@@ -77,7 +77,7 @@ import json, os, signal, sys, threading, time
 from pathlib import Path
 import jinja2, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
 import sklearn.naive_bayes
-import collegium.dpsgd.run, collegium.study.dpsgd_stages, collegium.study.stages, collegium.study.streaming
+import collegium.dpsgd.run, collegium.study.runner, collegium.study.streaming
 from collegium.cli.main import main
 from collegium.study.student_file import skops_io
 skops_io()
@@ -86,9 +86,9 @@ from kills import rank, stage_of
 
 def aimed(folder, aim, countdown, wait, steps):
     draw, drawn = collegium.dpsgd.run.noisy, open(folder + ".drawn", "a", buffering=1)
-    def noisy(total, sigma, noise, *, step, rounds=0):
+    def noisy(total, sigma, noise, *, step):
         drawn.write(f"{step}" + chr(10))
-        return draw(total, sigma, noise, step=step, rounds=rounds)
+        return draw(total, sigma, noise, step=step)
     collegium.dpsgd.run.noisy = noisy
     to_the_disk = os.fsync
     def fsync(descriptor):
@@ -111,7 +111,7 @@ def aimed(folder, aim, countdown, wait, steps):
 
 os.environ["XDG_STATE_HOME"] = os.devnull  # many ledgers about the same people
 for line in sys.stdin:
-    seconds, aim, *argv = json.loads(line)
+    aim, *argv = json.loads(line)
     child = os.fork()
     if not child:
         os.setpgid(0, 0)
@@ -119,10 +119,6 @@ for line in sys.stdin:
         os.dup2(os.open("child.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
         os.dup2(1, 2)
         aimed(*aim, open("steps.txt", "w", buffering=1))
-        if seconds:
-            timer = threading.Timer(seconds, os.killpg, (0, signal.SIGKILL))
-            timer.daemon = True
-            timer.start()
         main()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
@@ -148,10 +144,6 @@ class Killer:
     def __exit__(self, *_: object) -> None:
         self._server.communicate()  # closes its standard input, which ends it
 
-    def run_for(self, seconds: float, *argv: object) -> tuple[int, str]:
-        """Run ``collegium`` for so long; return its exit code (negative: the signal) and what it printed."""
-        return self._ask(seconds, ("", "", 0, 0.0), *argv)
-
     def run(
         self, study: Path, stage: str = "", step: int = 0, wait: float = 0.0
     ) -> tuple[int, str, collections.Counter[str]]:
@@ -160,14 +152,12 @@ class Killer:
         Returns: its exit code (negative: the signal), what it printed, and its writes by stage.
         """
         aim = (str(study.with_suffix("")), stage, step, wait)
-        code, said = self._ask(0.0, aim, "run", study)
+        code, said = self._ask(aim, "run", study)
         return code, said, collections.Counter(self._steps.read_text().split())
 
-    def _ask(
-        self, seconds: float, aim: tuple[str, str, int, float], *argv: object
-    ) -> tuple[int, str]:
+    def _ask(self, aim: tuple[str, str, int, float], *argv: object) -> tuple[int, str]:
         assert self._server.stdin is not None and self._server.stdout is not None
-        order = [seconds, aim, *map(str, argv)]
+        order = [aim, *map(str, argv)]
         print(json.dumps(order), file=self._server.stdin, flush=True)
         return int(self._server.stdout.readline()), self._said.read_text()
 
@@ -238,6 +228,7 @@ STAGES = (
     "published",
 )
 REPEATED = {"drawing": 3, "asking": 2}
+AIMS = [stage for stage in STAGES for _ in range(REPEATED.get(stage, 1))]
 
 
 def rank(stage: str) -> int:
@@ -353,7 +344,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def kill_and_go_on(
-    killer: Killer, path: Path, steps: collections.Counter[str], moments: random.Random
+    killer: Killer,
+    path: Path,
+    steps: collections.Counter[str],
+    moments: random.Random,
+    aims: Sequence[str] = AIMS,
 ) -> Iterator[str]:
     """Kill a study at one stage after another, until it ends; yield the stage that each kill met.
 
@@ -361,8 +356,7 @@ def kill_and_go_on(
     """
     folder = path.with_suffix("")
     before: dict[int, Outcome] = {}
-    aims = [stage for stage in STAGES for _ in range(REPEATED.get(stage, 1)) if steps[stage]]
-    for aim in [*aims, ""]:
+    for aim in [*(aim for aim in aims if steps[aim]), ""]:
         if aim and rank(stage_of(folder)) > rank(aim):
             continue
         step = moments.randint(1, 1 + steps[aim] // (1 + REPEATED.get(aim, 1)))

@@ -15,6 +15,7 @@ import time
 import numpy as np
 
 from collegium.budgets import Budget
+from collegium.noise.sums import Integers, Noise
 from collegium.pate.voting.aggregators import ConfidentGNMax
 from collegium.pate.voting.labelling import LabellingJob
 from collegium.pate.voting.pricing import pricing_for
@@ -31,10 +32,8 @@ class NoNoise:
     is_private = False
     description = "no noise"
 
-    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> np.ndarray:
-        return np.zeros(size)
-
-    laplace = gaussian
+    def noised(self, total: Integers, noise: Noise, *, query: int, purpose: str) -> Integers:
+        return total
 
 
 def votes(n_queries: int, n_teachers: int = 250, n_classes: int = 10) -> VoteTable:

@@ -145,7 +145,7 @@ def _import_for_studies() -> None:
     import sklearn.naive_bayes
     import skops.io
 
-    import collegium.study.stages
+    import collegium.study.runner
     import collegium.study.streaming  # noqa: F401
 
     assert jinja2 and matplotlib and sklearn and skops

@@ -196,7 +196,7 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from collegium.runs.observer import Observer
     from collegium.study.config import read_config
-    from collegium.study.stages import run_study
+    from collegium.study.runner import run_study
 
     folder = Path(tempfile.mkdtemp(prefix="collegium-out-of-core-", dir=options.folder))
     try:

@@ -44,13 +44,12 @@ from collegium.evaluation.quality import measure_quality
 from collegium.models.preprocessing import BinnedTable
 from collegium.runs.observer import Observer
 from collegium.study.config import read_config
-from collegium.study.dpsgd_stages import run_dpsgd_study
 from collegium.study.first_steps.arrays import study_of_arrays
 from collegium.study.first_steps.look import Files, first_look
 from collegium.study.first_steps.prompts import Answers, Draft, Question
 from collegium.study.first_steps.tables import study_of_tables
 from collegium.study.planned_settings import recommended, with_sections
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 
 LEVELS, SHARES = {"strict": 1.0, "middle": 2.0, "open": 3.0}, (0.54, 0.37, 0.09)
 KNOWN, KNOWN_IMAGES = 400, 500
@@ -276,7 +275,7 @@ def run(path: Path, goal: str) -> dict[str, Any]:
     planned = time.perf_counter() - begun
     config = with_sections(config, found.sections)
     begun = time.perf_counter()
-    result: Any = (run_dpsgd_study if config.is_direct else run_study)(config, path.with_suffix(""))
+    result: Any = run_study(config, path.with_suffix(""))
     took = time.perf_counter() - begun
     quality, expected = result.quality, found.expected
     outcome = {

@@ -21,7 +21,7 @@ import collegium as cg
 from collegium.budgets import Budgets, Policy
 from collegium.personalisation.plan import Plan
 from collegium.study.config import read_config
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 
 ROOT = Path(cg.__file__).parent
 STUDY = """

@@ -40,6 +40,7 @@ _HOMES = {
     ],
     "collegium.dpsgd.classifier": ["DPSGDClassifier"],
     "collegium.dpsgd.regressor": ["DPSGDRegressor"],
+    "collegium.dpsgd.settings": ["Sampling"],
     "collegium.dpsgd.torch_entry": ["individual_dpsgd"],
     "collegium.dpsgd.opacus_terms": ["opacus_terms"],
     "collegium.planner.recommend": ["recommend"],
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from collegium.dpsgd.classifier import DPSGDClassifier
     from collegium.dpsgd.opacus_terms import opacus_terms
     from collegium.dpsgd.regressor import DPSGDRegressor
+    from collegium.dpsgd.settings import Sampling
     from collegium.dpsgd.torch_entry import individual_dpsgd
     from collegium.errors import CollegiumError, PrivacyWarning
     from collegium.ledger.ledger import Ledger
@@ -104,6 +106,7 @@ __all__ = [
     "PrivacyStatement",
     "PrivacyWarning",
     "Queries",
+    "Sampling",
     "Schema",
     "Statistics",
     "Uniform",

@@ -7,6 +7,7 @@ data-dependent costs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -106,3 +107,11 @@ def counted(position: int) -> str:
     'record 1 (row 2 of a file with a header)'
     """
     return f"record {position + 1:,} (row {position + 2:,} of a file with a header)"
+
+
+def frames_to_user() -> int:
+    """Count the frames from the caller to the user's own code: a ``stacklevel`` for the caller's warning."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("collegium."):
+        level, frame = level + 1, frame.f_back
+    return level

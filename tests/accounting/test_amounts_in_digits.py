@@ -83,4 +83,4 @@ def test_the_digits_of_a_budget_say_nothing_of_a_sensitive_spending():
     assert private.sentences() == other.sentences()
     assert private.to_dict() == other.to_dict()
     assert printed(private) == printed(other)
-    assert "0.6931 " in printed(private) and "in vault" in printed(private)
+    assert "0.6931 " in printed(private) and "in the vault" in printed(private)

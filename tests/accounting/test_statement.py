@@ -217,7 +217,7 @@ def test_a_delta_above_one_in_the_number_of_people_is_said_everywhere(
     assert plan.large_deltas() == document.large_deltas
     for text in (str(document), " ".join(document.sentences())):
         assert ("δ is large" in text) == is_large
-    assert verdict(document)["tone"] == ("good" if not is_large and epsilon == 1 else "caution")
+    assert verdict(document).tone == ("good" if not is_large and epsilon == 1 else "caution")
 
 
 def test_printed_it_says_the_most_important_in_a_few_lines():

@@ -92,11 +92,11 @@ class Altered:
 
     is_private, description = False, "broken on purpose"
 
-    def __init__(self, gaussian):
-        self._gaussian = gaussian
+    def __init__(self, noised):
+        self._noised = noised
 
-    def gaussian(self, sigma, size, *, query, purpose):
-        return self._gaussian(sigma, size, query, purpose)
+    def noised(self, total, noise, *, query, purpose):
+        return self._noised(total, noise, query, purpose)
 
 
 class OneSeed:
@@ -108,11 +108,11 @@ class OneSeed:
         self._name = name
         self._job = 0
 
-    def gaussian(self, sigma, size, *, query, purpose):
+    def noised(self, total, noise, *, query, purpose):
         if query == 0 and purpose == self.first:
             self._job += 1
         name = self._name(query, purpose)
-        return SeededNoise(self._job).gaussian(sigma, size, query=name[0], purpose=name[1])
+        return SeededNoise(self._job).noised(total, noise, query=name[0], purpose=name[1])
 
 
 def refuted(findings):
@@ -121,8 +121,8 @@ def refuted(findings):
 
 def test_half_the_noise_charged_in_full_is_caught(mechanism):
     secure = SecureNoise()
-    half = Altered(lambda sigma, size, query, purpose: secure.gaussian(
-        sigma / 2, size, query=query, purpose=purpose))  # fmt: skip
+    half = Altered(lambda total, noise, query, purpose: secure.noised(
+        total, replace(noise, scale=noise.scale / 2), query=query, purpose=purpose))  # fmt: skip
     made = replace(mechanism(aggregator=GNMax(1.5)), noise=half)
     assert refuted(play(made, runs=1800)) == set(RICH)
 
@@ -176,7 +176,7 @@ def test_upsampling_charged_for_one_teacher_is_caught(mechanism):
 
 
 def test_no_noise_at_all_is_caught(mechanism):
-    none = Altered(lambda sigma, size, query, purpose: np.zeros(size))
+    none = Altered(lambda total, noise, query, purpose: total)
     assert refuted(play(replace(mechanism(aggregator=GNMax(8.0)), noise=none))) == set(RICH)
 
 

@@ -23,7 +23,7 @@ from collegium.attacks.one_run import OneRunSettings, audit_run
 from collegium.errors import InputError
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
-from collegium.study.stages import plan_study
+from collegium.study.runner import plan_study
 from collegium.study.votes_checkpoint import FolderMemory
 
 AGGREGATION = {
@@ -61,7 +61,12 @@ def study(tmp_path_factory):
 
 
 def run(config, settings=SURE, **options):
-    return audit_run(plan_study(config), settings, generator=np.random.default_rng(5), **options)
+    return audit_run(
+        plan_study(config, on_ledger=False).plan.run,
+        settings,
+        generator=np.random.default_rng(5),
+        **options,
+    )
 
 
 class TestStudies:
@@ -97,7 +102,7 @@ class TestStudies:
 
     def test_an_audit_leaves_a_studys_folder_alone(self, study, tmp_path):
         """Neither are its own votes kept for the study, nor the study's taken for its own."""
-        planned = plan_study(study())
+        planned = plan_study(study(), on_ledger=False).plan.run
         folder = StudyFolder(tmp_path / "study")
         folder.open()
         planned.memory = kept = FolderMemory(folder)
@@ -113,7 +118,7 @@ class TestStudies:
 
 class TestCanaries:
     def test_inserting_changes_nothing_but_adds_the_included_owners(self, study):
-        planned = plan_study(study())
+        planned = plan_study(study(), on_ledger=False).plan.run
         plan, data = planned.plan, planned.records
         canaries = draw_canaries(data, plan, 30, np.random.default_rng(1))
         more = insert_canaries(data, canaries, canaries.included, 3)
@@ -127,7 +132,7 @@ class TestCanaries:
         assert more.budgets.n_owners == data.budgets.n_owners + canaries.included.sum()
 
     def test_tables_get_canaries_too(self, study):
-        planned = plan_study(study())
+        planned = plan_study(study(), on_ledger=False).plan.run
         plan, data = planned.plan, planned.records
         canaries = draw_canaries(data, plan, 6, np.random.default_rng(1))
         table = pd.DataFrame(data.X)

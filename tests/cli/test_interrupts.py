@@ -11,11 +11,11 @@ import pytest
 from benchmarks.malformed import Malformed
 
 # Runs one command after the other, each in a process forked with all that it imports. A command says its
-# process's number when the study has come to a stage, and lingers there; then comes how it ended.
+# process's number when the study has come to a stage, and lingers there for Ctrl-C; then comes how it ended.
 SERVER = """
 import os, sys, time
 import joblib, matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style, sklearn.naive_bayes
-import collegium.study.stages
+import collegium.study.runner
 from collegium.cli import progress
 from collegium.cli.main import main
 from collegium.study.student_file import skops_io
@@ -29,7 +29,7 @@ for line in sys.stdin:
         def lingers(self, name, total=None):
             if name == said:
                 print(os.getpid(), flush=True)
-                time.sleep(0.05)
+                time.sleep(600)
         progress.LineObserver.stage = lingers
         sys.argv = ["collegium", *argv]
         main()

@@ -23,7 +23,7 @@ SERVER = """
 import os, signal, sys
 import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
 import collegium.cli.asking_studies, collegium.cli.progress, collegium.ledger.ledger
-import collegium.study.statistics_stages
+import collegium.study.runner
 from collegium.cli.main import _built, app, main
 from collegium.noise.sources import SecureNoise
 from collegium.study.answers_checkpoint import FolderAnswers
@@ -60,7 +60,7 @@ for line in sys.stdin:
                     file.write(f"{query} {purpose}\\n")
                 return whole(self, *given, query=query, purpose=purpose)
             setattr(SecureNoise, way, drawn)
-        for way in ("gaussian", "laplace", "words"):
+        for way in ("noised", "words"):
             told(way)
         sys.argv = ["collegium", *argv]
         main()

@@ -10,7 +10,7 @@ import pytest
 from collegium.data.column_types import ColumnTypes
 from collegium.errors import InputError
 from collegium.study.config import read_config
-from collegium.study.stages import plan_study
+from collegium.study.runner import plan_study
 
 STUDY = """
 [data]
@@ -91,7 +91,7 @@ def refused(collegium):
 
 
 def features(path):
-    records = plan_study(read_config(path)).records
+    records = plan_study(read_config(path), on_ledger=False).plan.run.records
     return [X.to_numpy().tolist() for X in (records.X, records.X_public, records.X_test)]
 
 
@@ -235,9 +235,13 @@ def test_a_public_column_that_is_almost_numbers_is_told_with_the_key(study, coll
     assert code == 0
     assert "1 of 60 public values are no numbers, first 'n/a' in record 6 (row 7" in errors
     assert 'data.types = { age = "number" }' in errors
-    types = plan_study(read_config(study('types = { age = "number" }', gap))).records.X.dtypes
+    types = plan_study(
+        read_config(study('types = { age = "number" }', gap)), on_ledger=False
+    ).plan.run.records.X.dtypes
     assert types["age"] == np.float64
-    text = plan_study(read_config(study('types = { age = "text" }'))).records.X
+    text = plan_study(
+        read_config(study('types = { age = "text" }')), on_ledger=False
+    ).plan.run.records.X
     assert text["age"].tolist() == [row["age"] for row in people(120, 0)]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from collegium import Schema
 from collegium.data.schema import Column
+from collegium.data.schema_arrays import n_rows, series_of, take_frame_rows
 from collegium.errors import ConfigError, InputError
 
 AGE = {"kind": "whole", "bounds": [17, 90]}
@@ -277,3 +278,14 @@ def test_bounds_whose_squares_are_no_floats_are_refused_before_anything_is_asked
     with pytest.raises(InputError, match="bounds must"):
         Schema({"x": {"kind": "number", "bounds": [0, 1e300]}})
     assert Schema({"x": {"kind": "number", "bounds": [0, 1e60]}})["x"].upper == 1e60
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, pa.table, pytest.importorskip("polars").DataFrame])
+@pytest.mark.parametrize("rows", [[0, 1, 2], [2, 1, 0], [1], []])
+def test_rows_are_taken_of_every_table_in_the_order_given(made: Any, rows: list[int]) -> None:
+    frame = made({"age": [30, 40, 50], "sex": ["F", "M", "F"], "who": [b"a", b"b", b"a"]})
+    taken = take_frame_rows(frame, np.array(rows, dtype=np.intp))
+    assert n_rows(taken) == len(rows)
+    assert series_of(taken, "age").tolist() == [[30, 40, 50][row] for row in rows]
+    assert series_of(taken, "sex").tolist() == [["F", "M", "F"][row] for row in rows]
+    assert series_of(taken, "who").tolist() == [[b"a", b"b", b"a"][row] for row in rows]

@@ -59,14 +59,11 @@ def release(signal, n=400, seed=0):
 # ---------------------------------------------------------------- losses
 
 
-def test_soft_loss_is_cross_entropy_and_bounded_when_robust():
+def test_soft_loss_is_cross_entropy():
     logits = torch.randn(20, 5, generator=torch.Generator().manual_seed(0)) * 30
     targets = torch.rand(20, 5, generator=torch.Generator().manual_seed(1)).softmax(dim=1)
     exact = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
     assert torch.allclose(soft_loss(logits, targets), exact, atol=1e-4)
-    assert (soft_loss(logits, targets, 0.5) <= 2).all()
-    small = logits / 30
-    assert torch.allclose(soft_loss(small, targets, 1e-4), soft_loss(small, targets), atol=1e-2)
 
 
 def test_evidence_loss_is_least_at_the_true_shares_and_not_at_the_posteriors():
@@ -166,6 +163,10 @@ def test_a_second_round_joins_what_the_network_finds_similar():
     assert seen.shape == (3, 128)
 
 
+def test_there_are_at_most_fifteen_parameters():
+    assert len(NeuralStudent().get_params()) <= 15
+
+
 def test_tables_and_plain_labels_work_too():
     generator = np.random.default_rng(0)
     X = generator.normal(size=(300, 6))
@@ -173,12 +174,6 @@ def test_tables_and_plain_labels_work_too():
     fitted = NeuralStudent(epochs=5, batch_size=50, device="cpu").fit(X, y)
     assert fitted.score(X, y) > 0.85
     assert fitted.classes_.tolist() == ["down", "up"]
-
-
-def test_training_ends_in_time():
-    queries, targets = release(signal=2.0)
-    fitted = student(epochs=10_000, max_seconds=0.2).fit_released(PUBLIC, queries, targets)
-    assert 0 < fitted.steps_ < 10_000
 
 
 @pytest.mark.parametrize(

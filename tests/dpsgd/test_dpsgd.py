@@ -22,6 +22,7 @@ from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import BudgetExceededError, InputError
 from collegium.models.features.principal import PublicComponents
 from collegium.noise.sources import SeededNoise
+from collegium.noise.sums import Noise
 from collegium.personalisation.rates import plan_dpsgd
 from collegium.runs.records import Records
 
@@ -52,9 +53,9 @@ class Listening:
     def __init__(self):
         self.asked = []
 
-    def gaussian(self, sigma, size, *, query, purpose):
-        self.asked.append((query, sigma))
-        return np.zeros(size)
+    def noised(self, total, noise, *, query, purpose):
+        self.asked.append((query, noise))
+        return total
 
 
 class Watched(DPSGDMemory):
@@ -85,10 +86,10 @@ def test_each_step_is_charged_before_its_noise_is_drawn():
     it = run(memory=memory)
 
     class Noise(SeededNoise):
-        def gaussian(self, sigma, size, *, query, purpose):
+        def noised(self, total, noise, *, query, purpose):
             assert memory.steps == query + 1
             memory.log.append(("drawn", query + 1))
-            return super().gaussian(sigma, size, query=query, purpose=purpose)
+            return super().noised(total, noise, query=query, purpose=purpose)
 
     learnt = it.descend(it.summands(), 65, Noise(0))
     expected = [(what, step) for step in range(1, 7) for what in ("charged", "drawn", "kept")]
@@ -106,13 +107,13 @@ def test_what_a_crash_took_is_not_taken_again_and_nothing_is_drawn_twice(falls, 
         pass
 
     class Noise(SeededNoise):
-        def gaussian(self, sigma, size, *, query, purpose):
+        def noised(self, total, noise, *, query, purpose):
             if falls == "noise" and query == 3 and 3 not in drawn:
                 drawn.append(query)
                 raise CrashError
             assert query not in drawn
             drawn.append(query)
-            return super().gaussian(sigma, size, query=query, purpose=purpose)
+            return super().noised(total, noise, query=query, purpose=purpose)
 
     def falling(name):
         real, done = getattr(memory, name), []
@@ -196,7 +197,7 @@ def test_the_sum_is_divided_by_a_public_constant_whoever_is_there():
     parts = [run(part, **settings) for part in (half, rest)]
     models = [it.descend(it.summands(), 65, Listening()).state.parameters for it in parts]
     assert np.allclose(model, models[0] + models[1], atol=1e-12)  # a mean would not add up
-    assert noise.asked == [(0, whole.plan.noise * 2.0**10)]
+    assert noise.asked == [(0, Noise("gaussian", whole.plan.noise * 2.0**30))]
 
 
 def test_same_seed_same_bits_and_other_noise_every_time_without_one():
@@ -215,7 +216,7 @@ def test_against_replacement_the_noise_is_twice_as_large_and_the_sentence_says_w
     blanked, replaced = run(), run(neighbours="replace-one")
     assert replaced.plan.noise == pytest.approx(2 * blanked.plan.noise, rel=1e-12)
     assert "there or blanked" in blanked.arrangement.sentence
-    assert "replace-one" not in blanked.arrangement.sentence
+    assert "replaced" not in blanked.arrangement.sentence
     assert "replaced or blanked" in replaced.arrangement.sentence
     assert blanked.arrangement.neighbours is Neighbours.ADD_OR_REMOVE
     assert blanked.plan.event().neighbours is Neighbours.ADD_OR_REMOVE

@@ -74,8 +74,10 @@ def test_same_bits_as_the_run_that_every_face_shares(public):
 def test_every_setting_of_a_dpsgd_is_a_parameter_with_its_one_default():
     for model in (cg.DPSGDClassifier, cg.DPSGDRegressor):
         parameters = inspect.signature(model).parameters
+        of_sampling = cg.Sampling().settings()
         for name, about in settings_of(DPSGDSettings).items():
-            assert parameters[name].default == about.default, name
+            own = parameters[name].default if name in parameters else of_sampling[name]
+            assert own == about.default == of_sampling.get(name, about.default), name
 
 
 def test_scikit_learns_manners():
@@ -208,9 +210,9 @@ def test_nothing_private_is_in_what_is_fitted(model):
     assert marked.tobytes() in pickle.dumps((fitted, marked))  # it would be found
 
 
-@pytest.mark.parametrize("sampling", [{}, {"sampling": "sample", "rate": 0.2, "accountant": "rdp"}])
+@pytest.mark.parametrize("sampling", ["full-batch", cg.Sampling("sample", 0.2, accountant="rdp")])
 def test_nobody_pays_more_than_granted_and_the_table_says_what(sampling):
-    model = fit(classifier(**sampling))
+    model = fit(classifier(sampling=sampling))
     table = model.privacy_.by_group()
     assert (table["epsilon_spent"] <= table["epsilon"]).all()
     assert (table["spent_share"] > 0.99).all()
@@ -401,8 +403,20 @@ def test_progress_is_written_with_the_time_left(capsys):
     ("settings", "given", "said"),
     [
         ({"steps": 0}, {}, "^steps must be at least 1"),
-        ({"rate": 0.1}, {}, "rate goes with sampling"),
-        ({"sampling": "sample", "rate": 1.5}, {}, "rate must be at least 0.0001 and below 1"),
+        ({"sampling__rate": 0.1}, {}, "rate goes with sampling"),
+        ({"sampling": "sample"}, {}, "^rate goes with sampling"),
+        (
+            {"sampling__kind": "sample", "sampling__rate": 1.5},
+            {},
+            "rate must be at least 0.0001 and below 1",
+        ),
+        (
+            {"sampling": "some"},
+            {},
+            "^sampling must be one of full-batch, sample, scale, got 'some'",
+        ),
+        ({"sampling": 3}, {}, "^sampling must be a word such as 'full-batch', or one such as"),
+        ({"sampling__rates": 0.1}, {}, "has no parameter 'rates': allowed are kind, rate"),
         ({"steps": 100_000}, {"budgets": 1e-6}, "lower steps"),
         ({}, {"y": np.full(N, 77)}, "not among the classes"),
         ({}, {"y": Y[:-1]}, "300 private records, but 299 labels"),
@@ -419,7 +433,7 @@ def test_progress_is_written_with_the_time_left(capsys):
         ({"verbose": "loud"}, {}, "verbose"),
         ({"clip_norm": 1e-9}, {}, "too small for exact sums"),
         (
-            {"sampling": "sample", "rate": 0.1, "neighbours": "replace-one"},
+            {"sampling": cg.Sampling("sample", rate=0.1), "neighbours": "replace-one"},
             {},
             "^neighbours = 'replace-one' was given with sampling = 'sample'.*use sampling 'full-batch'",
         ),
@@ -429,11 +443,22 @@ def test_progress_is_written_with_the_time_left(capsys):
 )
 def test_bad_input_is_told_in_one_line_before_anything_is_spent(settings, given, said):
     model = fit()
-    model.set_params(**settings)
     with pytest.raises(InputError, match=said) as caught:
-        fit(model, **given)
+        fit(model.set_params(**settings), **given)
     assert "\n" not in str(caught.value)
-    assert not hasattr(model, "model_") and not hasattr(model, "privacy_")
+    if not any("__" in name for name in settings):  # of which some are refused when they are set
+        assert not hasattr(model, "model_") and not hasattr(model, "privacy_")
+
+
+def test_what_belongs_to_sampling_can_be_searched_and_parameters_are_few():
+    model = cg.DPSGDClassifier(sampling=cg.Sampling("sample", rate=0.1))
+    assert model.get_params()["sampling__rate"] == 0.1
+    other = clone(model).set_params(sampling__rate=0.2)
+    assert (model.sampling.rate, other.sampling.rate) == (0.1, 0.2)
+    filtered = cg.DPSGDRegressor().set_params(sampling__individual_filter=1.5)
+    assert filtered.sampling == cg.Sampling("full-batch", individual_filter=1.5)
+    for estimator in (cg.DPSGDClassifier(), cg.DPSGDRegressor()):
+        assert len(estimator.get_params(deep=False)) <= 15
 
 
 def test_a_list_of_classes_read_off_private_labels_is_told_everywhere():

@@ -213,7 +213,7 @@ def test_a_ledger_that_promises_any_change_gets_twice_the_noise(tmp_path):
 
 
 def test_samples_take_the_whole_of_a_budget_or_are_refused(ledger):
-    sampled = {"sampling": "sample", "rate": 0.2, "steps": 5, "accountant": "rdp"}
+    sampled = {"sampling": cg.Sampling("sample", 0.2, accountant="rdp"), "steps": 5}
     fit(ledger, classifier(**sampled))
     assert spent(ledger) == {"high": 1.0, "low": 3.0}
     with pytest.raises(InputError, match="use sampling = 'full-batch'"):

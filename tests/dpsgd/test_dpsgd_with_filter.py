@@ -23,7 +23,7 @@ from collegium.errors import InputError
 from collegium.ledger import Ledger
 from collegium.noise.sources import SeededNoise
 from collegium.runs.records import Records
-from collegium.study.dpsgd_report import spending_by_step
+from collegium.study.dpsgd_page import spending_by_step
 
 LEVELS = {"high": 1.0, "average": 2.0, "low": 3.0}
 WHO = ["high"] * 54 + ["average"] * 37 + ["low"] * 9
@@ -134,9 +134,9 @@ def test_what_is_released_becomes_a_model_in_the_same_way_whoever_is_used_up():
     class Forced(SeededNoise):
         """What is added takes the secret sum away again: the released sum is the same for all."""
 
-        def gaussian(self, sigma, size, *, query, purpose):
-            released = super().gaussian(sigma, size, query=query, purpose=purpose)
-            return released - sums[query].ravel() * 2.0**-20
+        def noised(self, total, noise, *, query, purpose):
+            released = super().noised(total, noise, query=query, purpose=purpose)
+            return released - sums[query]
 
     models = []
     its = records()
@@ -184,12 +184,12 @@ def test_after_a_crash_nobody_has_more_left_than_if_all_that_was_drawn_was_count
         pass
 
     class Noise(SeededNoise):
-        def gaussian(self, sigma, size, *, query, purpose):
+        def noised(self, total, noise, *, query, purpose):
             assert query not in drawn
             drawn.append(query)
             if falls == "noise" and query == 3:
                 raise CrashError
-            return super().gaussian(sigma, size, query=query, purpose=purpose)
+            return super().noised(total, noise, query=query, purpose=purpose)
 
     def falling(value):
         if memory.steps >= 4:
@@ -245,7 +245,9 @@ def test_an_estimator_takes_more_steps_and_a_ledger_is_charged_for_the_planned_o
     budgets = Policy(LEVELS).assign(WHO, owners=[f"person {i}" for i in range(100)])
     told: list[Any] = []
     ledger = Ledger.create(tmp_path / "people.ledger")
-    model = cg.DPSGDClassifier(steps=4, individual_filter=1.5, classes=range(10))
+    model = cg.DPSGDClassifier(
+        sampling=cg.Sampling(individual_filter=1.5), steps=4, classes=range(10)
+    )
     model.fit(
         X[:100], y[:100], budgets=budgets, X_public=X[1000:1200], ledger=ledger, on_step=told.append
     )

@@ -45,7 +45,7 @@ def test_steps_that_jump_from_side_to_side_are_told(momentum):
 @pytest.mark.parametrize("sampled", [True, False])
 def test_samples_that_differ_are_no_jumps(sampled):
     """Gradients that are new in each step turn by twice their square: as those of fresh samples do."""
-    more = {"sampling": "sample", "rate": 0.02, "accountant": "rdp"} if sampled else {}
+    more = {"sampling": cg.Sampling("sample", 0.02, accountant="rdp")} if sampled else {}
     plan = cg.DPSGDClassifier(steps=40, **more).plan(5.0, n_records=N)
     steadiness, parameters = (
         Steadiness(DPSGDSettings(steps=40, momentum=0.0), plan, TWO),

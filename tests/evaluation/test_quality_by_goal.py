@@ -3,7 +3,7 @@
 import numpy as np
 
 from collegium.evaluation.quality import judge_by_answers, measure_quality
-from collegium.report.page import student_headlines
+from collegium.report.quality import quality_headlines
 
 CLASSES = ["no", "yes"]
 TRUTH = np.repeat([0, 1], [880, 120])
@@ -64,7 +64,7 @@ def test_the_measure_of_the_goal_comes_first_on_the_page():
     generator = np.random.default_rng(0)
     beliefs = generator.dirichlet([1, 1], 1000)
     first = {
-        goal: student_headlines(judge(named(0.8, 0.7), goal, beliefs))[0]["name"]
+        goal: quality_headlines(judge(named(0.8, 0.7), goal, beliefs))[0].name
         for goal in ("accuracy", "balanced", "auc")
     }
     assert first == {

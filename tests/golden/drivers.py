@@ -61,7 +61,7 @@ from collegium.pate.settings import Account, Queries
 from collegium.pate.voting.aggregators import aggregator_from
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 from collegium.study.terms import read_terms
 
 Entry = dict[str, Any]

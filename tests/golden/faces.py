@@ -20,6 +20,8 @@ from unittest import mock
 
 from drivers import Entry, call
 
+from collegium import Sampling
+
 #: Sections and keys of files, keywords of Python and keys of JSON: as recorded, and as they are called now.
 #: ``section.key`` where a name means something else elsewhere; the section may be another one, too.
 KEYS: dict[str, str] = {
@@ -33,6 +35,9 @@ KEYS: dict[str, str] = {
 OPTIONS: dict[str, str] = {"--left": "--remaining", "--newcomers": "--allow-new-people"}
 #: Values that are one word, such as the kind of a method.
 VALUES: dict[str, str] = {"sgd": "dpsgd", "blanked": "zero-out", "replaced": "replace-one"}
+
+
+_SAMPLING = ("rate", "individual_filter", "accountant")
 
 
 def of_today(content: Any) -> Any:
@@ -70,6 +75,17 @@ def key_of_today(key: str) -> str:
         return KEYS[key]
     section, _, name = key.partition(".")
     return f"{KEYS.get(section, section)}.{KEYS.get(name, name)}"
+
+
+def parameters_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Name the parameters of an estimator that is trained directly: who takes part is one of them."""
+    given = of_today(settings)
+    how = {name: given.pop(name) for name in list(given) if name in _SAMPLING}
+    return (
+        {**given, "sampling": Sampling(given.get("sampling", "full-batch"), **how)}
+        if how
+        else given
+    )
 
 
 def toml_of(sections: Mapping[str, Mapping[str, Any]]) -> str:

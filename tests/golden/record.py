@@ -17,8 +17,8 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   (``TypeError``) and keys that nobody knows.
 - What is shown of a configuration has ``student.goal``, ``method.kind`` and the release of a labelling job
   also where they are the defaults: files that do not have them are of no version that was released.
-- ``init`` leaves out classes that it can read off the public records, and its refusals name the option that is
-  missing (``--public FILE``) or to be added (``--from FILE``), not always the one that was given.
+- ``init`` leaves out classes that it can read off the public records, and its refusals name the option that
+  is missing (``--public FILE``) or to be added (``--from FILE``), not always the one that was given.
 """
 
 from __future__ import annotations

@@ -20,7 +20,16 @@ import pandas as pd
 import questions
 import training
 from drivers import Entry, write_votes
-from faces import KEYS, OPTIONS, command, key_of_today, ledgers_in, of_today, toml_of
+from faces import (
+    KEYS,
+    OPTIONS,
+    command,
+    key_of_today,
+    ledgers_in,
+    of_today,
+    parameters_of,
+    toml_of,
+)
 from few_people import (
     KINDS,
     LEVELS,
@@ -524,7 +533,7 @@ def _contents(folder: Path) -> list[Path]:
 def _fit(table: Any = None, labels: Any = None, budgets: Any = None, **how: Any) -> None:
     private, settings = private_animals(), {"steps": 2, "classes": KINDS}
     settings |= {name: how.pop(name) for name in list(how) if name in training_settings()}
-    cg.DPSGDClassifier(**of_today(settings), noise_seed=1).fit(
+    cg.DPSGDClassifier(**parameters_of(settings), noise_seed=1).fit(
         private[MEASURED] if table is None else table,
         private["kind"] if labels is None else labels,
         **of_today(
@@ -540,7 +549,8 @@ def _fit(table: Any = None, labels: Any = None, budgets: Any = None, **how: Any)
 def training_settings() -> set[str]:
     """Name the settings of the estimator, as recorded."""
     back = {now: before for before, now in KEYS.items()}
-    return {back.get(name, name) for name in cg.DPSGDClassifier().get_params()}
+    named = {*cg.DPSGDClassifier().get_params(), *cg.Sampling().get_params()}
+    return {back.get(name, name) for name in named}
 
 
 def _vote(**how: Any) -> None:

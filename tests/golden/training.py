@@ -21,6 +21,7 @@ from faces import (
     json_of,
     ledgers_in,
     of_today,
+    parameters_of,
     parted,
     plain,
     toml_of,
@@ -90,7 +91,7 @@ def _fitted_classifier(
 ) -> Entry:
     private, budgets = _budgets(levels)
     model = cg.DPSGDClassifier(
-        **of_today({"steps": 8, "noise_seed": NOISE_SEED, "classes": KINDS, **settings}),
+        **parameters_of({"steps": 8, "noise_seed": NOISE_SEED, "classes": KINDS, **settings}),
         random_state=SEED,
         n_jobs=1,
     )
@@ -337,7 +338,7 @@ def ledger(name: str, folder: Path) -> Entry:
             {key: share * value for key, value in LEVELS.items()} if not number else LEVELS
         )
         model = cg.DPSGDClassifier(
-            **of_today({"steps": 4, "classes": KINDS, **({"filter": 2.0} if number else {})}),
+            **parameters_of({"steps": 4, "classes": KINDS, **({"filter": 2.0} if number else {})}),
             n_jobs=1,
         )
         model.fit(

@@ -57,8 +57,10 @@ def test_programs_that_are_killed_paid_for_all_that_left(tmp_path):
     chance = random.Random(1)
     for _ in range(20):
         programs = [start(place, key, who, file) for who, file in zip("ab", files, strict=True)]
-        for program in programs:
-            time.sleep(chance.random() * 0.3)
+        for program, file in zip(programs, files, strict=True):
+            more = len(released_by([file])) + chance.randint(0, 2)
+            while len(released_by([file])) < more and program.is_alive():
+                time.sleep(chance.random() * 0.01)
             program.kill()
             program.join()
         for standing in ledger.standings():

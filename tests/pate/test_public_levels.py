@@ -18,9 +18,8 @@ from collegium.distillation.gaussian_process import GaussianProcessStudent
 from collegium.distillation.graph import GraphStudent
 from collegium.distillation.regression import RegressionStudent
 from collegium.errors import InputError
-from collegium.study import stages as running
 from collegium.study.config import config_from
-from collegium.study.stages import run_study
+from collegium.study.runner import plan_study, run_study
 
 POLICY = Policy({"some": 6.0, "gift": math.inf, "none": 0}, public=["gift"])
 X, Y = load_digits(return_X_y=True)
@@ -165,7 +164,7 @@ def table(records):
 
 
 def test_a_study_says_so_in_statement_and_card_and_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "render_report", lambda data: "a page")
+    monkeypatch.setattr("collegium.study.pages.render_page", lambda page: "a page")
     private = table(X[PRIVATE]).assign(digit=Y[PRIVATE], privacy=LEVELS)
     private.to_csv(tmp_path / "private.csv", index=False)
     table(X[PUBLIC]).to_csv(tmp_path / "public.csv", index=False)
@@ -209,4 +208,4 @@ def test_a_stream_refuses_them(tmp_path):
     data = {**STUDY["data"], "private": "private.parquet"}
     config = config_from({**STUDY, "data": data, "run": {"streaming": True}}, tmp_path)
     with pytest.raises(InputError, match="public levels need all records at once"):
-        running.plan_study(config)
+        plan_study(config, on_ledger=False)

@@ -27,7 +27,7 @@ from collegium.models.preprocessing.tabular_encoder import TabularEncoder
 from collegium.personalisation import PERSONALISATIONS
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 from collegium.study.terms import read_terms
 
 SEED, NOISE_SEED = 7, 11

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import Answers, GroupSpending, PrivacyStatement
 from collegium.budgets import Budget
 from collegium.evaluation.effects import (
@@ -25,13 +25,19 @@ from collegium.personalisation.plan import Plan
 from collegium.personalisation.upsampling import Upsampling
 from collegium.personalisation.vanishing import Vanishing
 from collegium.personalisation.weighting import Weighting
-from collegium.report.report_data import ReportData
+from collegium.report.page import render_page
+from collegium.study.votes_page import VotesReport, votes_page
 
 ADJACENCY = "all records of one owner are added, removed or replaced"
 CONFIDENT = {"name": "confident", "threshold": 200.0, "sigma_threshold": 150.0, "sigma": 40.0}
 DISTINCTIVE = 0.123454321
 THREE = {"high": Budget(math.log(2)), "average": Budget(2.0), "low": Budget(3.0)}
 SIZES = {"high": 5400, "average": 3700, "low": 900}
+
+
+def render_report(data: VotesReport) -> str:
+    """Write the page about votes."""
+    return render_page(votes_page(data))
 
 
 def make(
@@ -43,7 +49,7 @@ def make(
     points: int = 24,
     classes: tuple[str, ...] = ("benign", "malignant"),
     labels: tuple[int, ...] | None = None,
-) -> ReportData:
+) -> VotesReport:
     """Make a worst-case study that went well."""
     budgets = THREE if budgets is None else budgets
     sizes = sizes or {name: SIZES.get(name, 1000) for name in budgets}
@@ -64,10 +70,16 @@ def make(
         GroupSpending(name, sizes[name], budget, ends[name]) for name, budget in budgets.items()
     )
     labels = labels or tuple((60 + 37 * i % 91) * 5 // len(classes) for i in range(len(classes)))
-    return ReportData(
+    return VotesReport(
         title="Biopsies of the city hospital",
         privacy=PrivacyStatement(
-            "worst-case", ADJACENCY, True, groups, Answers.LABELS, Neighbours.ANY_CHANGE
+            "worst-case",
+            ADJACENCY,
+            True,
+            groups,
+            Answers.LABELS,
+            Neighbours.ANY_CHANGE,
+            in_short=Arrangement().in_short,
         ),
         plan=plan,
         aggregator=CONFIDENT,
@@ -140,13 +152,13 @@ def effects_of(plan: Plan, classes: tuple[str, ...], labels: tuple[int, ...]) ->
     )
 
 
-def seeded() -> ReportData:
+def seeded() -> VotesReport:
     """An experiment with seeded noise."""
     data = make()
     return replace(data, privacy=replace(data.privacy, noise_is_private=False))
 
 
-def data_dependent(epsilon_spent: float = DISTINCTIVE) -> ReportData:
+def data_dependent(epsilon_spent: float = DISTINCTIVE) -> VotesReport:
     """A data-dependent study; its history should be empty, but is not."""
     data = make()
     groups = tuple(replace(row, epsilon_spent=epsilon_spent) for row in data.privacy.groups)
@@ -158,17 +170,17 @@ def data_dependent(epsilon_spent: float = DISTINCTIVE) -> ReportData:
     return replace(data, privacy=statement, history=history)
 
 
-def unlimited() -> ReportData:
+def unlimited() -> VotesReport:
     """One group without any privacy."""
     return make({"strict": Budget(1.0), "volunteers": Budget(math.inf)})
 
 
-def all_unlimited() -> ReportData:
+def all_unlimited() -> VotesReport:
     """Nobody has any privacy."""
     return make({"volunteers": Budget(math.inf)})
 
 
-def ten_classes() -> ReportData:
+def ten_classes() -> VotesReport:
     """Ten classes, upsampling with rounding waste."""
     names = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker")
     return make(
@@ -176,7 +188,7 @@ def ten_classes() -> ReportData:
     )
 
 
-def eight_groups() -> ReportData:
+def eight_groups() -> VotesReport:
     """Eight groups, 100 classes, vanishing, budgets far apart."""
     budgets = {
         f"level {number} of 8": Budget(epsilon, delta)
@@ -202,12 +214,12 @@ def eight_groups() -> ReportData:
     return replace(data, scale=0.4312, stop_reason="queries")
 
 
-def close_groups() -> ReportData:
+def close_groups() -> VotesReport:
     """Eight groups on a linear axis, whose ends lie close together."""
     return make({f"ε={1 + number / 4:g}": Budget(1 + number / 4) for number in range(8)})
 
 
-def nothing_released() -> ReportData:
+def nothing_released() -> VotesReport:
     """Interrupted before the first label."""
     data = make(labels=(0, 0), points=1)
     effects = measure_effects(data.plan, data.class_names, [])
@@ -226,7 +238,7 @@ def nothing_released() -> ReportData:
     )
 
 
-def no_better() -> ReportData:
+def no_better() -> VotesReport:
     """A student that names the larger class for every record."""
     truth = np.array(["no"] * 880 + ["yes"] * 120)
     beliefs = np.tile([0.9, 0.1], (1000, 1))
@@ -234,7 +246,7 @@ def no_better() -> ReportData:
     return replace(make(classes=("no", "yes")), quality=found)
 
 
-def no_truth() -> ReportData:
+def no_truth() -> VotesReport:
     """No public record has a known class."""
     data = make(classes=("no", "yes"), labels=(60, 20))
     answers = np.repeat([0, 1], [60, 20])
@@ -244,7 +256,7 @@ def no_truth() -> ReportData:
     return replace(data, quality=found, effects=effects, label_accuracy=None, n_test=0)
 
 
-def histograms() -> ReportData:
+def histograms() -> VotesReport:
     """Noisy histograms were released, not labels alone."""
     data = make()
     released = replace(data.privacy, released=Answers.HISTOGRAM)

@@ -11,8 +11,7 @@ from matplotlib.image import imread
 
 from collegium.accounting.statement import Answers
 from collegium.budgets import Budget
-from collegium.report.page import render_report
-from examples import EXAMPLES, make
+from examples import EXAMPLES, make, render_report
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")

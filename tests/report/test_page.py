@@ -13,8 +13,7 @@ from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.personalisation.uniform import Uniform
 from collegium.personalisation.upsampling import Upsampling
 from collegium.personalisation.vanishing import Vanishing
-from collegium.report import words
-from collegium.report.page import render_report
+from collegium.study import votes_words as words
 from examples import (
     DISTINCTIVE,
     EXAMPLES,
@@ -24,6 +23,7 @@ from examples import (
     no_better,
     no_truth,
     nothing_released,
+    render_report,
     seeded,
     unlimited,
 )
@@ -56,11 +56,11 @@ def test_groups_are_shown_with_budgets_rounded_down_and_spending_rounded_up():
     )
     page = check(render_report(replace(data, privacy=replace(data.privacy, groups=groups))))
     first, second = row_of(page, "a"), row_of(page, "b")
-    assert first["Budget ε per owner"] == "0.6931"
-    assert first["Spent ε per owner"] == "0.5001 (72.2 %)"
+    assert first["Budget ε per person"] == "0.6931"
+    assert first["Spent ε per person"] == "0.5001 (72.2 %)"
     assert first["δ"] == "1e-5"
-    assert second["Budget ε per owner"] == "2.7725"
-    assert second["Spent ε per owner"].startswith("2.7701")
+    assert second["Budget ε per person"] == "2.7725"
+    assert second["Spent ε per person"].startswith("2.7701")
     # e^ε·α + δ at ε = ln 2, α = 0.05, rounded up
     assert "at most 10.1 of 100 people" in first["What the budget means"]
 
@@ -101,9 +101,9 @@ def test_seeded_noise_is_shouted():
 def test_unlimited_budgets_are_shouted():
     page = check(render_report(unlimited()))
     alerts = [e for e in page.elements if e.attributes.get("role") == "alert"]
-    assert "NO PRIVACY for group volunteers" in alerts[0].text
-    assert "1,000 owner(s)" in alerts[0].text
-    assert row_of(page, "volunteers")["Budget ε per owner"] == "∞"
+    assert "NO PRIVACY for level volunteers" in alerts[0].text
+    assert "1,000 people granted" in alerts[0].text
+    assert row_of(page, "volunteers")["Budget ε per person"] == "∞"
     assert not [e for e in page.elements if "good" in e.attributes.get("class", "").split()]
 
 
@@ -149,7 +149,7 @@ def test_stop_by_budget_names_the_group_nearest_to_its_limit():
         for row, share in zip(data.privacy.groups, (0.5, 0.999, 0.7), strict=True)
     )
     page = check(render_report(replace(data, privacy=replace(data.privacy, groups=groups))))
-    assert "Closest to its limit is group average" in page.text
+    assert "Closest to its limit is level average" in page.text
 
 
 def test_headline_numbers():
@@ -342,5 +342,5 @@ def test_terminal_and_page_write_the_same_share_of_a_budget(part):
     rows = tuple(replace(row, epsilon_spent=2.0 * part) for row in data.privacy.groups)
     data = replace(data, privacy=replace(data.privacy, groups=rows))
     told = percent_spent(rows[0].share)
-    assert f"({told})" in row_of(check(render_report(data)), "a")["Spent ε per owner"]
+    assert f"({told})" in row_of(check(render_report(data)), "a")["Spent ε per person"]
     assert 100 * part - 1e-6 <= float(told.split()[0]) < 100 * part + 0.1

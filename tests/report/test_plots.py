@@ -15,9 +15,20 @@ import collegium.report
 from collegium.budgets import Budget
 from collegium.errors import InputError
 from collegium.pate.voting.history import SpendingPoint
-from collegium.report.plots import classes_figure, history_figure, spread
+from collegium.report import plots
+from collegium.report.plots import spread
 from collegium.report.svg import SERIES, inline_svg
 from examples import EXAMPLES, data_dependent, eight_groups, make, nothing_released, unlimited
+
+
+def history_figure(data) -> Figure:
+    return plots.history_figure(data.privacy, data.history)
+
+
+def classes_figure(data) -> Figure:
+    return plots.classes_figure(
+        data.class_names, data.labels_per_class, "labels released, by class"
+    )
 
 
 def texts(figure: Figure) -> list[str]:

@@ -95,7 +95,7 @@ def test_what_a_study_of_direct_training_promises(tmp_path):
         file.write_text(study.replace("[aggregation]", method + dpsgd))
         assert read_policy(file).arrangement.neighbours.name == neighbours
     file.write_text(study.replace("[aggregation]", method + 'noise = "seeded"'))
-    with pytest.raises(InputError, match=r"nothing is promised .* descent\.noise = 'secure'"):
+    with pytest.raises(InputError, match=r"nothing is promised .* dpsgd\.noise = 'secure'"):
         read_policy(file)
 
 

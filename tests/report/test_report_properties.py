@@ -18,8 +18,7 @@ from collegium.evaluation.quality import PUBLIC, RELEASED, TEST
 from collegium.pate.voting.history import SpendingPoint
 from collegium.personalisation.uniform import Uniform
 from collegium.report.numbers import clean, display_width, down, interval, shorten, up
-from collegium.report.page import render_report
-from examples import make
+from examples import make, render_report
 
 names = st.text(min_size=1, max_size=30).filter(str.strip)
 epsilons = st.one_of(st.floats(1e-6, 1e6), st.just(math.inf))

@@ -8,10 +8,10 @@ from test_browser import CHROMIUM, chromium
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Gaussian
-from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import statement
 from collegium.budgets import Budget
-from collegium.report.statistics_page import StatisticsReport, render_statistics
+from collegium.report.page import render_page
+from collegium.study.statistics_page import StatisticsReport, statistics_page
 
 GROUPS = {"high": Budget(1.0, 1e-5), "low <b>": Budget(3.0, 1e-5)}
 
@@ -53,24 +53,18 @@ def page(private=True, lost=()):
             ("sex", "job"),
         ),
     )
-    return render_statistics(
-        StatisticsReport(
-            title="People & others",
-            privacy=statement(
-                account,
-                dict.fromkeys(GROUPS, 45),
-                GROUPS,
-                Arrangement(blanked_only=True),
-                private,
-                "the noisy answers to 2 questions",
-            ),
-            answers=answers,
-            lost=lost,
-            noise="gaussian",
-            settings={"statistics.spend": "1.0"},
-            versions={"python": "3"},
-        )
+    report = StatisticsReport(
+        title="People & others",
+        privacy=statement(
+            account, dict.fromkeys(GROUPS, 45), GROUPS, "somebody's rows are blank", private
+        ),
+        answers=answers,
+        lost=lost,
+        noise="gaussian",
+        settings={"statistics.spend": "1.0"},
+        versions={"python": "3"},
     )
+    return render_page(statistics_page(report))
 
 
 @pytest.mark.parametrize("private", [True, False])
@@ -78,7 +72,7 @@ def test_a_page_is_whole_and_says_everything(private):
     html = page(private, lost=("median age",))
     check(html)
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
-    assert "41.23 ± 0.51 (standard error); 95% interval 40.20 to 42.20" in text
+    assert "41.23 ± 0.51 (standard error); 95 % interval 40.20 to 42.20" in text
     assert "12.0" in text and "too few people to say" in text
     assert "81 of 90" in text and "25.0 %" in text and "0.5" in text and "1.5" in text
     assert "median age. It is not drawn again" in text and "2 of 3 are answered" in text

@@ -22,7 +22,7 @@ from collegium.pate.recipe import Recipe
 from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import Upsampling, Vanishing, Weighting
 from collegium.study.config import config_from
-from collegium.study.stages import plan_study
+from collegium.study.runner import plan_study
 from collegium.study.streaming import load_streamed_data
 
 LEVELS = {"high": 40.0, "low": 80.0}
@@ -50,10 +50,10 @@ def table(seed=5) -> pd.DataFrame:
 #: Names of what may be done with one owner's rows; each returns another table.
 CHANGES = {
     "removed": lambda frame, rows: frame.drop(index=np.flatnonzero(rows)),
-    "replace-one": lambda frame, rows: frame.assign(age=frame["age"].where(~rows, 17)),
+    "replaced": lambda frame, rows: frame.assign(age=frame["age"].where(~rows, 17)),
     "fewer": lambda frame, rows: frame.drop(index=np.flatnonzero(rows)[1:]),
     "more": lambda frame, rows: pd.concat([frame, frame[rows]], ignore_index=True),
-    "zero-out": lambda frame, rows: frame.assign(city=frame["city"].where(~rows, "?")),
+    "blanked": lambda frame, rows: frame.assign(city=frame["city"].where(~rows, "?")),
 }
 
 OWNERS = {"data": {"owner": "patient"}}
@@ -65,18 +65,18 @@ DECLARED = {"privacy": {"sizes": SIZES}}
 
 #: Settings, and which changes the sentence allows. A plan is fixed where sizes are not declared.
 CASES = {
-    "owners, sizes declared": (OWNERS, DECLARED, {"removed", "replace-one", "fewer", "more", "zero-out"}),
-    "owners": (OWNERS, {"removed", "replace-one", "fewer", "more", "zero-out"}),
-    "rows": ({"replace-one", "zero-out"},),
-    "rows, sizes declared": (DECLARED, {"replace-one", "zero-out"}),
-    "balanced": (OWNERS, BALANCED, {"replace-one", "fewer", "more"}),
-    "balanced rows": (BALANCED, {"replace-one"}),
-    "split with spare records": (OWNERS, SPLIT, {"replace-one"}),
-    "split": (OWNERS, REST, {"replace-one"}),
-    "split of rows": (SPLIT, {"replace-one"}),
-    "levels by lot": (OWNERS, LOT, {"replace-one"}),
-    "levels by lot, rows": (LOT, {"replace-one"}),
-    "all of it": (OWNERS, BALANCED, SPLIT, LOT, {"replace-one"}),
+    "owners, sizes declared": (OWNERS, DECLARED, {"removed", "replaced", "fewer", "more", "blanked"}),
+    "owners": (OWNERS, {"removed", "replaced", "fewer", "more", "blanked"}),
+    "rows": ({"replaced", "blanked"},),
+    "rows, sizes declared": (DECLARED, {"replaced", "blanked"}),
+    "balanced": (OWNERS, BALANCED, {"replaced", "fewer", "more"}),
+    "balanced rows": (BALANCED, {"replaced"}),
+    "split with spare records": (OWNERS, SPLIT, {"replaced"}),
+    "split": (OWNERS, REST, {"replaced"}),
+    "split of rows": (SPLIT, {"replaced"}),
+    "levels by lot": (OWNERS, LOT, {"replaced"}),
+    "levels by lot, rows": (LOT, {"replaced"}),
+    "all of it": (OWNERS, BALANCED, SPLIT, LOT, {"replaced"}),
 }  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def planned(folder, frame: pd.DataFrame, *parts) -> PateRun:
     table(9).drop(columns=["sick", "patient", "privacy"]).to_csv(folder / "public.csv", index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        return plan_study(config_from(given, folder))
+        return plan_study(config_from(given, folder), on_ledger=False).plan.run
 
 
 def places(run: PateRun, plan) -> dict[int, list]:
@@ -174,11 +174,11 @@ def test_everybody_else_stays_where_they_are_in_just_the_ways_that_the_sentence_
     never = set(CHANGES) - allowed
     moved = {c for c in never if not all(attempts(tmp_path, frame, run, parts, c))}
     assert moved or not never, (name, "the sentence could say more", never)
-    assert ("zero-out" in sentence or "left blank" in sentence or "removed" in sentence) == (
-        "zero-out" in allowed
+    assert ("blanked" in sentence or "left blank" in sentence or "removed" in sentence) == (
+        "blanked" in allowed
     )
     assert ("removed" in sentence) == (name == "owners, sizes declared")
-    assert (run.arrangement.neighbours is Neighbours.REPLACE) == ("zero-out" not in allowed)
+    assert (run.arrangement.neighbours is Neighbours.REPLACE) == ("blanked" not in allowed)
 
 
 def test_a_first_row_that_is_taken_out_moves_nearly_every_teacher_without_owners(tmp_path):
@@ -216,7 +216,7 @@ def test_plans_from_counted_sizes_change_when_somebody_leaves_and_declared_ones_
 
 def neighbours_in(sentence):
     """Which change a reader takes the sentence to be about."""
-    if "replace-one" not in sentence:
+    if "replaced" not in sentence:
         return Neighbours.ADD_OR_REMOVE
     may_go = "removed" in sentence or "blank" in sentence
     return Neighbours.ANY_CHANGE if may_go else Neighbours.REPLACE

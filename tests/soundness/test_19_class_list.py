@@ -12,7 +12,7 @@ from collegium import GNMax, PATEClassifier
 from collegium.data.tables import classes_of_public
 from collegium.errors import InputError, PrivacyWarning
 from collegium.study.config import config_from
-from collegium.study.stages import plan_study, run_study
+from collegium.study.runner import plan_study, run_study
 
 NOT_COVERED = (
     "Not covered: the list of class names, which was read off private labels (a class that only one person "
@@ -97,7 +97,7 @@ def test_a_list_that_was_given_or_is_that_of_public_labels_is_covered(tmp_path, 
 def test_a_private_class_that_no_public_label_has_is_refused_and_not_named(tmp_path, streamed):
     study = config(tmp_path, public_labels=True, streamed=streamed)
     with pytest.raises(InputError, match="the list is that of the public labels") as refused:
-        plan_study(study)
+        plan_study(study, on_ledger=False)
     assert RARE not in str(refused.value)
 
 

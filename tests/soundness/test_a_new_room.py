@@ -18,6 +18,7 @@ from collegium.budgets import Budget
 from collegium.errors import BudgetExceededError, InputError
 from collegium.noise.grid import GRID, to_grid
 from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sums import Noise
 from collegium.personalisation.rules import relative_influence
 
 # --------------------------------------------------------------------------------------- the room
@@ -46,8 +47,9 @@ class WeightedCount:
         account.charge(self.event(groups))
         weights = self.weights(groups)
         sensitive_sum = sum(weights[group_of[i]] for i in np.flatnonzero(has_it))
-        drawn = noise.gaussian(self.sigma, 1, query=query, purpose="count")
-        return float(sensitive_sum + drawn[0])
+        steps = np.array([round(sensitive_sum / GRID)])
+        its = Noise.in_votes("gaussian", self.sigma)
+        return float(noise.noised(steps, its, query=query, purpose="count")[0] * GRID)
 
 
 def open_account(groups):
@@ -107,7 +109,7 @@ def test_all_groups_run_out_together_and_one_more_changes_nothing():
     before = account.state()
 
     class Silent:
-        def gaussian(self, *arguments, **options):
+        def noised(self, *arguments, **options):
             raise AssertionError("nothing may be drawn")
 
     with pytest.raises(BudgetExceededError, match="Gaussian noise would overspend group"):
@@ -117,8 +119,8 @@ def test_all_groups_run_out_together_and_one_more_changes_nothing():
 
 def test_neighbours_move_the_sum_by_no_more_than_was_charged():
     class NoNoise:
-        def gaussian(self, sigma, size, **options):
-            return np.zeros(size)
+        def noised(self, total, noise, **options):
+            return total
 
     free = {name: Budget(np.inf, budget.delta) for name, budget in GROUPS.items()}
     event = ROOM.event(GROUPS)

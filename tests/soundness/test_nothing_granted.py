@@ -15,9 +15,8 @@ from collegium import GNMax, PATEClassifier, Policy, PrivacyWarning
 from collegium.budgets import NOTHING, Budgets
 from collegium.errors import InputError
 from collegium.personalisation import PERSONALISATIONS, Weighting
-from collegium.study import stages as running
 from collegium.study.config import config_from, read_config
-from collegium.study.stages import run_study
+from collegium.study.runner import plan_study, run_study
 from collegium.study.study_data import load_study_data
 from collegium.zero_and_public_budgets import has_budget, require_budgets
 
@@ -194,7 +193,7 @@ def published(config):
 def test_a_study_publishes_the_same_bytes_whatever_they_say_or_without_them(
     tmp_path, monkeypatch, options, kinds
 ):
-    monkeypatch.setattr(running, "render_report", lambda data: repr(data.privacy))
+    monkeypatch.setattr("collegium.study.pages.render_page", lambda page: repr(page.privacy))
     without = published(study(tmp_path / "without", people(), **options))
     for kind in kinds:
         with_them = published(study(tmp_path / kind, mixed(people(), kind), **options))
@@ -242,7 +241,7 @@ def test_who_says_none_and_something_else_is_refused(tmp_path, streaming):
     table.loc[np.flatnonzero(table["privacy"] == "none")[-1], "person"] = who
     config = study(tmp_path / "torn", table, streaming=streaming)
     with pytest.raises(InputError, match=r"^1 owner\(s\) with two budgets"):
-        running.plan_study(config)
+        plan_study(config, on_ledger=False)
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -252,14 +251,14 @@ def test_they_must_not_be_among_the_public_records_either(tmp_path, streaming):
     public["person"] = [f"silent {number}" for number in range(9)] + ["somebody else"] * 51
     public.to_parquet(config.folder / "public.parquet")
     with pytest.raises(InputError, match="public record"):
-        running.plan_study(config)
+        plan_study(config, on_ledger=False)
 
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_if_everybody_granted_nothing_it_is_said_in_one_line(tmp_path, streaming):
     table = people().assign(privacy="none")
     config = study(tmp_path / "all", table, streaming=streaming)
-    for run in (lambda: running.plan_study(config), lambda: fitted(table)):
+    for run in (lambda: plan_study(config, on_ledger=False), lambda: fitted(table)):
         with pytest.raises(InputError, match=r"^everybody granted nothing \(ε = 0\)") as error:
             run()
         assert "\n" not in str(error.value)
@@ -273,8 +272,8 @@ def test_how_many_they_are_is_told_on_the_screen_alone(tmp_path):
     table = mixed(people(), "odd")
     for run in (
         lambda: fitted(table),
-        lambda: running.plan_study(study(tmp_path / "memory", table)),
-        lambda: running.plan_study(study(tmp_path / "stream", table, streaming=True)),
+        lambda: plan_study(study(tmp_path / "memory", table), on_ledger=False),
+        lambda: plan_study(study(tmp_path / "stream", table, streaming=True), on_ledger=False),
     ):
         with pytest.warns(
             PrivacyWarning, match=r"^10 owner\(s\) granted nothing .* 25 record\(s\)"

@@ -24,7 +24,7 @@ from collegium.personalisation.partition import owner_hashes
 from collegium.runs.fit_inputs import given_records
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
-from collegium.study.stages import plan_study
+from collegium.study.runner import plan_study
 from collegium.study.streaming import PrivateStream, _Shown
 from collegium.study.votes_checkpoint import FolderMemory
 
@@ -174,10 +174,12 @@ def study_of(folder, rows, text=STUDY, private="private.csv"):
 def run_of(face, folder, rows):
     """Everything up to the plan, through a file."""
     if face == "memory":
-        return plan_study(study_of(folder, rows))
+        return plan_study(study_of(folder, rows), on_ledger=False).plan.run
     if face == "streamed":
         streamed = STUDY.replace("n_jobs = 1", "n_jobs = 1\nstreaming = true")
-        run = plan_study(study_of(folder, rows, streamed, "private.parquet"))
+        run = plan_study(
+            study_of(folder, rows, streamed, "private.parquet"), on_ledger=False
+        ).plan.run
         out = StudyFolder(folder / "study")
         out.open()
         out.claim({}, {})
@@ -303,7 +305,7 @@ SPLIT = STUDY.replace(
 def sides(folder, rows, text=SPLIT):
     """Owners on each side of a split, and the run."""
     folder.mkdir()
-    run = plan_study(study_of(folder, rows, text))
+    run = plan_study(study_of(folder, rows, text), on_ledger=False).plan.run
     owner = {float(row["weight"]): row["patient"] for row in rows}
     parts = (run.records.X, run.records.X_public, run.records.X_test)
     return [{owner[weight] for weight in part["weight"]} for part in parts], run
@@ -338,7 +340,7 @@ def test_in_a_split_a_newcomer_moves_only_who_stands_at_its_borders(tmp_path, na
 def shards_of(folder, rows, text, plan=None):
     """Who is in each teacher's shard, by the weights of their records."""
     folder.mkdir()
-    run = plan_study(study_of(folder, rows, text))
+    run = plan_study(study_of(folder, rows, text), on_ledger=False).plan.run
     made = run.plan if plan is None else plan
     assignment = made.assign(run.records.budgets, run.recipe.key, run.recipe.assignment)
     weights = run.records.X["weight"].to_numpy()
@@ -381,7 +383,9 @@ def test_a_level_that_makes_text_of_the_column_renames_no_other_level(tmp_path):
     assert after == before
     (tmp_path / "streamed").mkdir()
     streamed = uniform.replace("n_jobs = 1", "n_jobs = 1\nstreaming = true")
-    run = plan_study(study_of(tmp_path / "streamed", rows, streamed, "private.parquet"))
+    run = plan_study(
+        study_of(tmp_path / "streamed", rows, streamed, "private.parquet"), on_ledger=False
+    ).plan.run
     assert run.records.budgets.group_sizes() == {"1": 79, "2": 80, "high": 1}
 
 

@@ -17,7 +17,7 @@ from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 from collegium.study.terms import read_terms
 
 SETTINGS = """
@@ -181,9 +181,9 @@ def test_persistence_after_a_crash_at_any_moment_nothing_is_released_or_asked_tw
         "reserve": (FileJournal, "reserve"),
         "settle": (FileJournal, "settle"),
         "draw": ("collegium.noise.sources.SecureNoise", "gaussian"),
-        "release": ("collegium.study.stages", "write_release"),
+        "release": ("collegium.study.methods.votes", "write_release"),
         "student": ("collegium.pate.pipeline", "fit_released"),
-        "report": ("collegium.study.stages", "render_report"),
+        "report": ("collegium.study.pages", "render_page"),
     }[moment]
     calls = []
 

@@ -6,6 +6,7 @@ Details are tested where the module is; here each promise is tested from outside
 import inspect
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -406,7 +407,7 @@ def test_07_noise_of_check_and_answer_is_drawn_apart(house, source):
     assert len(set(requests)) == len(requests) == 60 + labels.n_answered
     for query in range(20):
         draws = [
-            recorded.gaussian(8.0, 1, query=query, purpose=purpose)[0]
+            source.gaussian(8.0, 1, query=query, purpose=purpose)[0]
             for purpose in ("check", "answer")
         ]
         assert draws[0] != draws[1]
@@ -549,12 +550,12 @@ def test_11_persistence_charges_before_it_draws_and_never_releases_twice(
         """Nothing is done after it, as after a power failure."""
 
     class Mortal(house.RecordingNoise):
-        def gaussian(self, sigma, size, *, query, purpose):
+        def noised(self, total, noise, *, query, purpose):
             waiting = [o.query for o in FileJournal(path).settled() if o.verdict == LOST]
             assert query in waiting, "what is drawn now is durable as perhaps drawn"
             if len(self.events) == crash_after:
                 raise PowerFailsError
-            return super().gaussian(sigma, size, query=query, purpose=purpose)
+            return super().noised(total, noise, query=query, purpose=purpose)
 
     path = tmp_path / "journal"
     votes = house.predictions(12, K)
@@ -692,8 +693,9 @@ class HalfNoise:
     is_private = False
     description = "broken"
 
-    def gaussian(self, sigma, size, *, query, purpose):
-        return SecureNoise().gaussian(sigma / 2, size, query=query, purpose=purpose)
+    def noised(self, total, noise, *, query, purpose):
+        half = replace(noise, scale=noise.scale / 2)
+        return SecureNoise().noised(total, half, query=query, purpose=purpose)
 
 
 # Aggregator, votes, the votes when one owner's teacher flips, and the event that tells them apart.

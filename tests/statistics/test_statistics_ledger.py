@@ -127,7 +127,7 @@ def test_who_has_nothing_left_takes_no_part(ledger: Ledger) -> None:
 def test_neighbours_are_what_the_ledger_promises(tmp_path: Path) -> None:
     strict = Ledger.create(tmp_path / "strict.ledger", neighbours=Neighbours.ANY_CHANGE)
     with session(strict) as ask:
-        assert "replace-one" in str(ask.privacy_)
+        assert "replaced" in str(ask.privacy_)
     with pytest.raises(InputError, match="less"):
         session(strict, neighbours="zero-out", name="two")
     with pytest.raises(InputError, match="seed"):

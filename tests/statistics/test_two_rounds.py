@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from collegium import Schema
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
-from collegium.noise.sources import NoiseSource
+from collegium.noise.sums import NoisySum
 from collegium.statistics.answering import Question
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.language import parse_question
@@ -239,7 +239,7 @@ def test_a_question_interrupted_between_rounds_pays_for_what_was_drawn_and_noise
 ) -> None:
     ask, drawn, noisy = session((1, 2, 3), 3), [], Sums.noisy
 
-    def interrupted(self: Sums, noise: NoiseSource, query: int, purpose: str) -> np.ndarray:
+    def interrupted(self: Sums, noise: NoisySum, query: int, purpose: str) -> np.ndarray:
         drawn.append((query, purpose))
         if len(drawn) == 1:
             monkeypatch.setattr(Rounds, "second", stop)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -28,12 +29,12 @@ from collegium.errors import (
 from collegium.ledger.ledger import Ledger
 from collegium.study import dpsgd_student
 from collegium.study.config import config_from, read_config
-from collegium.study.dpsgd_stages import plan_dpsgd, run_dpsgd_study
 from collegium.study.example import example_config
+from collegium.study.from_settings import recipe_of
 from collegium.study.json_schema import study_schema
 from collegium.study.on_ledger import StudyLedger
 from collegium.study.registry import record_of
-from collegium.study.stages import plan_study
+from collegium.study.runner import plan_study, run_study
 from collegium.study.statement_json import statement_and_terms
 from collegium.study.terms import read_terms
 from collegium.study.votes_checkpoint import StudyInterrupted
@@ -103,9 +104,9 @@ def weights(path):
 
 def test_the_same_bits_come_from_a_file_a_run_and_the_estimator(folder):
     config = study(folder, dpsgd={**SEEDED, "start": "public-labels"})
-    run_dpsgd_study(config, folder / "out")
+    run_study(config, folder / "out")
     published = weights(folder / "out")
-    planned = plan_dpsgd(config)
+    planned = plan_study(config).plan
     run = DPSGDRun(planned.run.recipe, planned.data)
     learnt = run.learn()
     by_hand = run.model(learnt)[-1]
@@ -118,11 +119,11 @@ def test_the_same_bits_come_from_a_file_a_run_and_the_estimator(folder):
               y_public=public["kind"])  # fmt: skip
     linear = model.model_[-1][-1]
     assert np.array_equal(published, np.vstack([linear.coef_.T, linear.intercept_]))
-    assert plan_dpsgd(study(folder)).run.recipe.start is None
+    assert plan_study(study(folder)).plan.run.recipe.start is None
 
 
 def test_what_is_published_says_what_was_done(folder, collegium):
-    result = run_dpsgd_study(study(folder), folder / "out")
+    result = run_study(study(folder), folder / "out")
     assert result.quality.better and result.accuracy > 0.6 and result.lost == 0
     spent = {row.group: row.epsilon_spent for row in result.privacy.groups}
     assert spent == pytest.approx(LEVELS) and all(spent[name] <= LEVELS[name] for name in spent)
@@ -164,7 +165,7 @@ def test_what_is_published_says_what_was_done(folder, collegium):
 
 
 def test_a_model_becomes_an_onnx_file(folder, collegium):
-    run_dpsgd_study(study(folder, preprocessing={"kind": "none"}), folder / "out")
+    run_study(study(folder, preprocessing={"kind": "none"}), folder / "out")
     table = folder / "records.csv"
     pd.read_csv(folder / "test.csv")[list("abc")].to_csv(table, index=False)
     code, output, errors = collegium("onnx", folder / "out", table, "--out", folder / "m.onnx")
@@ -223,7 +224,7 @@ def test_the_example_names_every_key_and_teachers_need_none_of_them(folder):
     pate = config_from({**rest, "teachers": {"n_teachers": 9}}, folder)
     assert pate.public()["method"] == {"kind": "pate"} and "dpsgd" not in pate.public()
     with pytest.raises(InputError, match="has no teachers"):
-        plan_study(config)
+        recipe_of(config)
 
 
 def test_an_example_becomes_one_of_direct_training_by_what_one_message_says(folder):
@@ -251,9 +252,8 @@ def test_a_student_that_cannot_be_made_is_told_by_the_plan(folder, student, said
     if kind == "pate":
         given = {**given, "teachers": {"n_teachers": 10}, "method": {"kind": "pate"}}
         del given["dpsgd"]
-    plan = plan_dpsgd if kind == "dpsgd" else plan_study
     with pytest.raises(InputError, match=said) as refusal:
-        plan(config_from(given, folder))
+        plan_study(config_from(given, folder))
     assert "\n" not in str(refusal.value)
 
 
@@ -265,14 +265,14 @@ def test_numbers_are_no_classes(folder):
     given = settings(data={"target": "amount", "exclude": ["kind"]})
     del given["data"]["classes"]
     with pytest.raises(InputError, match=r"public labels are continuous numbers.*DPSGDRegressor"):
-        plan_dpsgd(config_from(given, folder))
+        plan_study(config_from(given, folder))
 
 
 def test_records_given_to_everybody_are_the_models_where_there_is_no_student(folder, collegium):
     levels = {"high": math.inf, "low": 6.0}
     config = study(folder, privacy={"levels": levels, "public": ["high"]})
     with pytest.warns(PrivacyWarning, match=r"the model learns from these \d+ record.s. as they"):
-        result = run_dpsgd_study(config, folder / "out")
+        result = run_study(config, folder / "out")
     (proviso,) = result.privacy.provisos
     assert "no noisy step is taken over them" in proviso
     for path in (folder / "out" / "release").iterdir():
@@ -295,30 +295,30 @@ def test_budgets_that_buy_noise_are_told_before_anything_is_spent(folder, colleg
 def test_no_steps_are_affordable(folder):
     config = study(folder, privacy={"levels": {"high": 1e-7, "low": 1e-7}}, dpsgd={"steps": 10_000})
     with pytest.raises(InputError, match="lower steps"):
-        plan_dpsgd(config)
+        plan_study(config)
 
 
 def test_what_was_begun_cannot_be_changed_but_the_student_may(folder, monkeypatch):
-    run_dpsgd_study(study(folder), folder / "out")
+    run_study(study(folder), folder / "out")
     first = (folder / "out" / "release" / "student.skops").read_bytes()
     monkeypatch.setattr(sgd_run, "noisy", None)  # nothing may be drawn any more
     for changed in ({"steps": 9}, {"clip_norm": 0.4}, {"sampling": "sample", "rate": 0.5, **RDP}):
         with pytest.raises(StudyMismatchError, match="holds another study"):
-            run_dpsgd_study(study(folder, dpsgd=changed), folder / "out")
+            run_study(study(folder, dpsgd=changed), folder / "out")
     own = {"student": {"model": "sklearn.naive_bayes.GaussianNB"}}
     monkeypatch.setattr(dpsgd_student, "choose", lambda *_: Choice(differ=0.0, by_noise=1.0))
-    result = run_dpsgd_study(study(folder, **own), folder / "out")
+    result = run_study(study(folder, **own), folder / "out")
     assert type(cg.load_student(folder / "out")[-1]).__name__ != "Pipeline"
     assert result.quality.verdict.startswith("The student") and result.accuracy > 0.5
     assert "What is published is a student" in result.report.read_text("utf-8")
     published = json.loads((folder / "out/release/privacy.json").read_text("utf-8"))
     assert published["config"]["student"]["model"] == own["student"]["model"]
-    run_dpsgd_study(study(folder), folder / "out")
+    run_study(study(folder), folder / "out")
     assert (folder / "out" / "release" / "student.skops").read_bytes() == first
     published = json.loads((folder / "out/release/privacy.json").read_text("utf-8"))
     assert "student" not in published["config"]
     monkeypatch.setattr(dpsgd_student, "choose", lambda *_: Choice(differ=1.0, by_noise=0.0))
-    result = run_dpsgd_study(study(folder, **own), folder / "out")
+    result = run_study(study(folder, **own), folder / "out")
     assert (folder / "out" / "release" / "student.skops").read_bytes() == first
     assert result.quality.verdict.startswith("The model")
     assert "What is published is a student" not in result.report.read_text("utf-8")
@@ -328,7 +328,7 @@ def test_what_was_begun_cannot_be_changed_but_the_student_may(folder, monkeypatc
 def test_another_plan_than_the_one_it_was_begun_with_is_refused(folder, monkeypatch):
     kill_after(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt):
-        run_dpsgd_study(study(folder), folder / "out")
+        run_study(study(folder), folder / "out")
     monkeypatch.undo()
     real = sgd_run.plan_dpsgd
 
@@ -339,7 +339,7 @@ def test_another_plan_than_the_one_it_was_begun_with_is_refused(folder, monkeypa
 
     monkeypatch.setattr(sgd_run, "plan_dpsgd", other)
     with pytest.raises(StudyMismatchError, match="begun with another plan"):
-        run_dpsgd_study(study(folder), folder / "out")
+        run_study(study(folder), folder / "out")
     assert read_terms(folder / "out")[1].steps == 3
 
 
@@ -365,15 +365,15 @@ def test_interrupted_and_killed_it_goes_on_and_says_what_was_lost(folder, monkey
 
     with monkeypatch.context() as patch, pytest.raises(StudyInterrupted):
         patch.setattr(sgd_run, "noisy", press)
-        run_dpsgd_study(study(folder), folder / "out")
+        run_study(study(folder), folder / "out")
     assert read_terms(folder / "out")[1].steps == 3
     _, output, _ = collegium("account", "--remaining", folder / "out")
     assert "3 of 8 steps are charged" in output and "takes 5 more steps" in output
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         kill_after(patch, 6)
-        run_dpsgd_study(study(folder), folder / "out")
+        run_study(study(folder), folder / "out")
     assert not list((folder / "out" / "release").iterdir())
-    result = run_dpsgd_study(study(folder), folder / "out")
+    result = run_study(study(folder), folder / "out")
     assert (result.steps, result.lost) == (8, 1)
     page = (folder / "out" / "release" / "report.html").read_text("utf-8")
     assert "1 of them" in page and "not taken again" in page
@@ -387,7 +387,7 @@ def test_another_process_is_kept_out(folder, monkeypatch):
 
             def other():
                 try:
-                    run_dpsgd_study(study(folder), folder / "out")
+                    run_study(study(folder), folder / "out")
                 except InputError as error:
                     found.append(str(error))
 
@@ -397,7 +397,7 @@ def test_another_process_is_kept_out(folder, monkeypatch):
         return real(*given, **more)
 
     monkeypatch.setattr(sgd_run, "noisy", meanwhile)
-    run_dpsgd_study(study(folder), folder / "out")
+    run_study(study(folder), folder / "out")
     assert "another process is running the study" in found[0]
 
 
@@ -405,12 +405,12 @@ def test_with_a_filter_the_accounts_stay_in_the_vault(folder, monkeypatch):
     config = study(folder, dpsgd={"individual_filter": 1.5})
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         kill_after(patch, 7)
-        run_dpsgd_study(config, folder / "out")
-    result = run_dpsgd_study(config, folder / "out")
+        run_study(config, folder / "out")
+    result = run_study(config, folder / "out")
     assert (result.steps, result.lost) == (12, 1)
     assert all(row.epsilon_spent <= LEVELS[row.group] for row in result.privacy.groups)
     assert (folder / "out" / "vault" / "sensitive-accounts.npz").stat().st_mode & 0o077 == 0
-    again = run_dpsgd_study(config, folder / "out")
+    again = run_study(config, folder / "out")
     assert again.accuracy == result.accuracy
 
 
@@ -442,34 +442,34 @@ def test_a_ledger_is_charged_before_the_first_step_and_for_what_was_drawn(folder
 
     monkeypatch.setattr(StudyLedger, "settle", unreachable)
     with pytest.raises(LedgerError, match="gone"):
-        run_dpsgd_study(on_ledger(folder), folder / "out")
+        run_study(on_ledger(folder), folder / "out")
     assert not list((folder / "out" / "release").iterdir())
     monkeypatch.setattr(StudyLedger, "settle", stop)
     monkeypatch.setattr(sgd_run, "noisy", None)
-    result = run_dpsgd_study(on_ledger(folder), folder / "out")
+    result = run_study(on_ledger(folder), folder / "out")
     assert result.ledger and result.accuracy > 0.5
     entries = len(Ledger(folder / "people.ledger").history())
     assert left(folder) == pytest.approx(
         {row.group: row.epsilon_spent for row in result.privacy.groups}
     )
-    run_dpsgd_study(on_ledger(folder), folder / "out")
+    run_study(on_ledger(folder), folder / "out")
     assert len(Ledger(folder / "people.ledger").history()) == entries
     with pytest.raises(BudgetExceededError, match="nobody"):
-        run_dpsgd_study(on_ledger(folder), folder / "again")
+        run_study(on_ledger(folder), folder / "again")
 
 
 def test_a_ledger_of_replacement_gets_twice_the_noise(folder):
     from collegium.accounting.neighbours import Neighbours
 
-    blanked = plan_dpsgd(on_ledger(folder)).run.plan
+    blanked = plan_study(on_ledger(folder)).plan.run.plan
     Ledger.create(folder / "people.ledger", neighbours=Neighbours.REPLACE)
-    replaced = plan_dpsgd(on_ledger(folder)).run
+    replaced = plan_study(on_ledger(folder)).plan.run
     assert replaced.plan.neighbours is Neighbours.ANY_CHANGE
     assert replaced.plan.noise == pytest.approx(2 * blanked.noise, rel=1e-9)
     with pytest.raises(InputError, match="neighbours"):
-        plan_dpsgd(on_ledger(folder, dpsgd={"neighbours": "zero-out"}))
+        plan_study(on_ledger(folder, dpsgd={"neighbours": "zero-out"}))
     with pytest.raises(InputError, match="seeded"):
-        plan_dpsgd(study(folder, dpsgd=SEEDED, ledger={"url": "people.ledger"}))
+        plan_study(study(folder, dpsgd=SEEDED, ledger={"url": "people.ledger"}))
 
 
 def write(path, sections):
@@ -509,10 +509,10 @@ def test_the_audit_finds_most_of_a_large_claim_and_notices_half_of_the_noise(fol
     from collegium.noise.sources import SeededNoise
 
     class Half(SeededNoise):
-        def gaussian(self, sigma, size, **more):
-            return super().gaussian(sigma / 2, size, **more)
+        def noised(self, total, noise, **more):
+            return super().noised(total, replace(noise, scale=noise.scale / 2), **more)
 
-    run = plan_dpsgd(study(folder, dpsgd={"steps": 2}, privacy={"delta": 1e-2})).run
+    run = plan_study(study(folder, dpsgd={"steps": 2}, privacy={"delta": 1e-2})).plan.run
     for finding in play_dpsgd(run, runs=6000, confidence=1 - 1e-6, noise=SeededNoise(1)):
         assert finding.holds
         assert finding.lower_mu > 0.6 * finding.claim_mu and finding.lower_epsilon > 0.3

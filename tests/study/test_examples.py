@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from collegium.errors import PrivacyWarning
-from collegium.study import stages
+from collegium.study import runner
 from collegium.study.config import read_config
 
 ROOT = Path(__file__).parents[2]
@@ -39,14 +39,14 @@ def data_folder(example):
 def test_every_example_can_be_planned_at_full_size(example, monkeypatch, collegium):
     folder = data_folder(example)
     path = ROOT / "examples" / f"{example}.toml"
-    plan_on_ledger, planned = stages.plan_on_ledger, []
+    plan_study, planned = runner.plan_study, []
 
     def kept(*given, **more):
-        made = plan_on_ledger(*given, **more)
-        planned.append(made[0])
+        made = plan_study(*given, **more)
+        planned.append(made.plan.run)
         return made
 
-    monkeypatch.setattr(stages, "plan_on_ledger", kept)
+    monkeypatch.setattr(runner, "plan_study", kept)
     code, output, errors = collegium("plan", path, "--data-dir", folder, "--json")
     assert not code and not re.search("error|warning", errors)
     plan = json.loads(output)
@@ -120,6 +120,6 @@ def test_the_hospital_example_learns_something(tmp_path):
     config = replace(config, run=replace(config.run, data_dir=str(folder), n_jobs=1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
-        found = stages.run_study(config, tmp_path / "out").quality
+        found = runner.run_study(config, tmp_path / "out").quality
     assert found.better and found.accuracy > found.majority_share
     assert found.balanced_accuracy > 0.55 and found.auc > 0.6

@@ -7,7 +7,7 @@ from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.from_settings import settled
 from collegium.study.identity import claim
-from collegium.study.stages import plan_study
+from collegium.study.runner import plan_study
 
 SETTINGS = {
     "data": {"dataset": "digits", "private_records": 400, "public_records": 100},
@@ -22,11 +22,13 @@ def test_only_a_folder_of_this_very_study_is_lent_to_its_memory(tmp_path):
     config = config_from({"study": {"seed": 1}, **SETTINGS}, tmp_path)
     other = config_from({"study": {"seed": 2}, **SETTINGS}, tmp_path)
     folder = StudyFolder(tmp_path / "study")
-    data = plan_study(config, folder).records
+    data = plan_study(config, folder, on_ledger=False).plan.run.records
     assert not folder.path.exists()
     folder.open()
-    assert plan_study(config, folder).memory.folder is None  # nobody's yet
+    assert (
+        plan_study(config, folder, on_ledger=False).plan.run.memory.folder is None
+    )  # nobody's yet
     claim(folder, settled(config, data.X_public), data)
-    assert plan_study(config, folder).memory.folder == folder.vault
+    assert plan_study(config, folder, on_ledger=False).plan.run.memory.folder == folder.vault
     with pytest.raises(StudyMismatchError, match="now 2"):
-        plan_study(other, folder)
+        plan_study(other, folder, on_ledger=False)

@@ -15,12 +15,12 @@ from collegium.errors import CollegiumError, InputError, PrivacyWarning
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 from collegium.pate.teachers import ensemble
-from collegium.study import stages
+from collegium.study import runner
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.forgetting import forget
+from collegium.study.runner import run_study
 from collegium.study.sealing import sealed_content
-from collegium.study.stages import run_study
 from collegium.study.verifying import examine
 from collegium.study.withdrawals import Leavers
 from tests.study.test_on_ledger import table
@@ -286,7 +286,7 @@ def test_what_was_trained_again_before_a_crash_is_not_trained_once_more(at, monk
 
 def test_a_run_that_read_the_records_before_somebody_left_is_refused(at, monkeypatch):
     config, out = at(trained)
-    real = stages.plan_on_ledger
+    real = runner.plan_study
 
     def slow(*arguments, **options):
         planned = real(*arguments, **options)
@@ -296,7 +296,7 @@ def test_a_run_that_read_the_records_before_somebody_left_is_refused(at, monkeyp
         restore()
         return planned
 
-    monkeypatch.setattr(stages, "plan_on_ledger", slow)
+    monkeypatch.setattr(runner, "plan_study", slow)
     with pytest.raises(InputError, match="forget` was cut off"):
         run(config, out)
 

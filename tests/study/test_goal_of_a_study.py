@@ -10,8 +10,7 @@ import collegium as cg
 from collegium.distillation.goal import BalancedAnswers
 from collegium.errors import StudyMismatchError
 from collegium.study.config import config_from
-from collegium.study.dpsgd_stages import run_dpsgd_study
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 
 CLASSES = ["no", "yes"]
 
@@ -61,10 +60,10 @@ def answers(folder):
 
 
 def test_the_goal_of_a_direct_study_changes_what_is_published_and_costs_nothing(folder):
-    plain = run_dpsgd_study(direct(folder), folder / "out")
+    plain = run_study(direct(folder), folder / "out")
     few, before = (answers(folder) == "yes").sum(), judged(folder)
     paid = json.loads((folder / "out" / "release" / "privacy.json").read_text())["groups"]
-    goal = run_dpsgd_study(direct(folder, goal="balanced"), folder / "out")
+    goal = run_study(direct(folder, goal="balanced"), folder / "out")
     student, after = cg.load_student(folder / "out"), judged(folder)
     assert isinstance(student[-1], BalancedAnswers) and not goal.is_student
     assert (answers(folder) == "yes").sum() > few
@@ -78,7 +77,7 @@ def test_the_goal_of_a_direct_study_changes_what_is_published_and_costs_nothing(
 
 
 def test_a_student_of_a_direct_study_answers_for_the_goal_as_well(folder):
-    run_dpsgd_study(direct(folder, model="logistic-regression", goal="balanced"), folder / "out")
+    run_study(direct(folder, model="logistic-regression", goal="balanced"), folder / "out")
     assert isinstance(cg.load_student(folder / "out")[-1], BalancedAnswers)
     assert judged(folder)["goal"] == "balanced"
 

@@ -588,10 +588,10 @@ def note(name, line):
     os.close(descriptor)
 
 class PermittedNoise(SecureNoise):
-    def gaussian(self, sigma, size, *, query, purpose):
+    def noised(self, total, noise, *, query, purpose):
         os.read(permits, 1)  # nothing, at once, when the parent has closed its end
         note("drawn", f"{query} {purpose}")
-        return super().gaussian(sigma, size, query=query, purpose=purpose)
+        return super().noised(total, noise, query=query, purpose=purpose)
 
 class Publisher(FileJournal):
     def settle(self, outcomes):

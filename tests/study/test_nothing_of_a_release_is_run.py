@@ -33,7 +33,7 @@ from collegium.errors import InputError, PrivacyWarning
 from collegium.models.catalogue import SHORT_NAMES, build_model, build_preprocessing
 from collegium.runs.views import fitted_view
 from collegium.study.config import read_config
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 from collegium.study.student_file import read_student, student_bytes
 
 STUDY = """

@@ -22,7 +22,7 @@ from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.on_ledger import StudyLedger
-from collegium.study.stages import plan_on_ledger, run_study
+from collegium.study.runner import plan_study, run_study
 
 LEVELS = {"high": 1.0, "low": 3.0}
 N, PUBLIC = 300, 60
@@ -149,22 +149,22 @@ def test_what_no_ledger_can_remember_is_said_or_refused_where_one_was_named(
     folder, sections, reason
 ):
     heard = Heard()
-    plan_on_ledger(study(folder, **sections), observer=heard)
+    plan_study(study(folder, **sections), observer=heard)
     assert any("no ledger remembers" in line and reason in line for line in heard.notes)
     Ledger.create(folder / "mine.ledger")
     with pytest.raises(InputError, match=reason):
-        plan_on_ledger(study(folder, **sections, ledger={"url": "mine.ledger"}))
-    plan_on_ledger(study(folder, **sections, ledger={"url": "none"}), observer=(quiet := Heard()))
+        plan_study(study(folder, **sections, ledger={"url": "mine.ledger"}))
+    plan_study(study(folder, **sections, ledger={"url": "none"}), observer=(quiet := Heard()))
     assert not quiet.notes and not (folder / "people.ledger").exists()
 
 
 def test_a_plan_shows_what_is_left_and_makes_nothing(folder):
-    plan_on_ledger(study(folder, **MU))
+    plan_study(study(folder, **MU))
     assert not (folder / "people.ledger").exists()
     run(study(folder, **MU), folder / "first")
-    planned, ledger = plan_on_ledger(study(folder))
-    assert "may use what people have left" in ledger.in_words
-    assert all("/10 left" in name for name in planned.plan.groups)
+    planned = plan_study(study(folder))
+    assert "may use what people have left" in planned.ledger.in_words
+    assert all("/10 left" in name for name in planned.plan.run.plan.groups)
 
 
 def test_other_people_are_asked_about(folder):
@@ -214,7 +214,7 @@ def test_a_ledger_that_was_there_and_is_gone_is_missed(folder):
     for path in folder.glob("people.ledger*"):
         path.unlink()
     with pytest.raises(LedgerError, match=r"there was a ledger at .* and it is gone"):
-        plan_on_ledger(study(folder, **MU))
+        plan_study(study(folder, **MU))
 
 
 def test_newcomers_are_counted(folder):
@@ -223,7 +223,7 @@ def test_newcomers_are_counted(folder):
     rows.loc[:9, "who"] = " " + rows.loc[:9, "who"].str.upper()
     rows.to_csv(folder / "private.csv", index=False)
     heard = Heard()
-    plan_on_ledger(study(folder, **MU), observer=heard)
+    plan_study(study(folder, **MU), observer=heard)
     assert any("5 of 150 people are new to the ledger" in line for line in heard.notes)
 
 

@@ -14,7 +14,6 @@ from collegium.planner import recommend
 from collegium.planner.rehearsal import Rehearsed
 from collegium.runs.observer import Observer
 from collegium.study.config import config_from, read_config
-from collegium.study.dpsgd_stages import run_dpsgd_study
 from collegium.study.folder import StudyFolder
 from collegium.study.planned_settings import (
     CHOSEN,
@@ -24,6 +23,7 @@ from collegium.study.planned_settings import (
     settled_method,
     with_sections,
 )
+from collegium.study.runner import run_study
 from collegium.study.study_data import load_study_data
 
 TEXT = """\
@@ -84,7 +84,7 @@ def test_ten_lines_become_a_model_that_does_what_was_predicted(folder):
     kept = StudyFolder(folder / "study")
     made = settled_method(config, kept, Observer(), keep=True)
     assert made.is_direct and made.preprocessing.kind == "binned"
-    result = run_dpsgd_study(made, folder / "study")
+    result = run_study(made, folder / "study")
     assert found.expected.low - 0.02 <= result.accuracy <= found.expected.high + 0.02
     assert result.quality.better
     low, high = (f"{100 * end:.1f}" for end in (found.expected.low, found.expected.high))
@@ -110,7 +110,7 @@ def test_the_plan_is_the_same_whatever_private_records_hold(folder):
 def test_what_was_chosen_is_kept_and_not_chosen_again(folder, monkeypatch):
     config, kept = read_config(folder / "study.toml"), StudyFolder(folder / "study")
     made = settled_method(config, kept, Observer(), keep=True)
-    run_dpsgd_study(made, kept.path)
+    run_study(made, kept.path)
     text = (kept.path / CHOSEN).read_text(encoding="utf-8")
     assert 'kind = "dpsgd"' in text and "# every record takes part" in text
     monkeypatch.setattr(
@@ -118,7 +118,7 @@ def test_what_was_chosen_is_kept_and_not_chosen_again(folder, monkeypatch):
     )
     again = settled_method(config, kept, Observer(), keep=True)
     assert again.public() == made.public()
-    assert run_dpsgd_study(again, kept.path).accuracy is not None  # goes on where it was
+    assert run_study(again, kept.path).accuracy is not None  # goes on where it was
 
 
 @pytest.mark.parametrize(
@@ -144,11 +144,11 @@ def test_what_was_chosen_and_is_damaged_is_told_in_one_line(folder, text, why):
 )
 def test_what_was_chosen_and_is_changed_is_another_study(folder, change):
     config, kept = read_config(folder / "study.toml"), StudyFolder(folder / "study")
-    run_dpsgd_study(settled_method(config, kept, Observer(), keep=True), kept.path)
+    run_study(settled_method(config, kept, Observer(), keep=True), kept.path)
     path = kept.path / CHOSEN
     path.write_text(path.read_text(encoding="utf-8").replace(*change), encoding="utf-8")
     with pytest.raises(StudyMismatchError):
-        run_dpsgd_study(settled_method(config, kept, Observer(), keep=True), kept.path)
+        run_study(settled_method(config, kept, Observer(), keep=True), kept.path)
 
 
 def test_what_was_chosen_before_anything_began_is_chosen_again(folder):
@@ -284,10 +284,10 @@ def test_a_goal_that_is_none_is_refused(folder, collegium):
 
 def test_other_facts_after_the_beginning_are_another_study(folder):
     config, kept = read_config(folder / "study.toml"), StudyFolder(folder / "study")
-    run_dpsgd_study(settled_method(config, kept, Observer(), keep=True), kept.path)
+    run_study(settled_method(config, kept, Observer(), keep=True), kept.path)
     shutil.copy(folder / "test.csv", folder / "public.csv")
     with pytest.raises(StudyMismatchError, match="public records are not the same"):
-        run_dpsgd_study(settled_method(config, kept, Observer(), keep=True), kept.path)
+        run_study(settled_method(config, kept, Observer(), keep=True), kept.path)
 
 
 def test_on_a_ledger_it_plans_with_what_people_have_left(folder):
@@ -296,7 +296,7 @@ def test_on_a_ledger_it_plans_with_what_people_have_left(folder):
     config, kept = read_config(study), StudyFolder(folder / "study")
     ledger = Ledger.create(folder / "people.ledger")
     fresh = plan(study)
-    run_dpsgd_study(settled_method(config, kept, Observer(), keep=True), kept.path)
+    run_study(settled_method(config, kept, Observer(), keep=True), kept.path)
     everybody = Policy({"high": 2.0, "low": 20.0}).assign(
         np.where(np.arange(600) % 3, "high", "low"), owners=np.arange(600)
     )

@@ -9,7 +9,7 @@ import pytest
 
 from collegium.errors import InputError, PrivacyWarning
 from collegium.study.config import read_config
-from collegium.study.stages import plan_study, run_study
+from collegium.study.runner import plan_study, run_study
 
 TOML = """
 [study]
@@ -71,7 +71,7 @@ def write(folder, streamed=False, more="", **tables):
 @pytest.mark.parametrize("role", ["public", "test"])
 def test_private_records_given_once_more_are_refused(tmp_path, streamed, role):
     private = table(600, 0)
-    plan_study(read_config(write(tmp_path, streamed)))
+    plan_study(read_config(write(tmp_path, streamed)), on_ledger=False)
     for given, words in (
         (private, "are the private ones|600 of 600"),
         (
@@ -81,9 +81,11 @@ def test_private_records_given_once_more_are_refused(tmp_path, streamed, role):
     ):
         path = write(tmp_path, streamed, **{role: given.drop(columns="level")})
         with pytest.raises(InputError, match=words) as refusal:
-            plan_study(read_config(path))
+            plan_study(read_config(path), on_ledger=False)
         assert "data.public_may_overlap = true" in str(refusal.value)
-        plan_study(read_config(write(tmp_path, streamed, "public_may_overlap = true")))
+        plan_study(
+            read_config(write(tmp_path, streamed, "public_may_overlap = true")), on_ledger=False
+        )
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -103,7 +105,7 @@ def test_other_records_of_private_people_are_refused_or_told(tmp_path, streamed)
         )
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            plan_study(read_config(path))
+            plan_study(read_config(path), on_ledger=False)
         return [str(one.message) for one in told if "private ones, too" in str(one.message)]
 
     assert not planned() and not planned(first=595, first_test=595)  # a handful
@@ -136,14 +138,17 @@ def test_private_records_in_another_unit_are_refused(tmp_path):
     with pytest.raises(
         InputError, match=r"1 of 2 numeric .*column weight.*scales_may_differ = true"
     ):
-        plan_study(read_config(write(tmp_path, private=private)))
-    plan_study(read_config(write(tmp_path, more="scales_may_differ = true", private=private)))
+        plan_study(read_config(write(tmp_path, private=private)), on_ledger=False)
+    plan_study(
+        read_config(write(tmp_path, more="scales_may_differ = true", private=private)),
+        on_ledger=False,
+    )
 
 
 def warned(path):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        plan_study(read_config(path))
+        plan_study(read_config(path), on_ledger=False)
     return [
         str(w.message) for w in told if w.category is PrivacyWarning and "person" in str(w.message)
     ]
@@ -159,7 +164,7 @@ def test_a_repeated_id_that_is_not_the_owner_is_asked_about(tmp_path, spelt):
     assert question.startswith("3,000 records, 1,000 different values of 'client': is it a person?")
     assert "data.owner = 'client'" in question and "data.not_identifiers = ['client']" in question
     assert not warned(write(tmp_path, more='owner = "client"', private=private))
-    silent = 'exclude = ["client"]\nnot_people = ["client"]'
+    silent = 'exclude = ["client"]\nnot_identifiers = ["client"]'
     assert not warned(write(tmp_path, more=silent, private=private))
     # Who said whose records they are need not be asked: about no other column, either.
     private["doctor"] = [f"doctor {number // 7}" for number in range(3000)]

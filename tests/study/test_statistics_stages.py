@@ -17,12 +17,13 @@ from collegium.ledger.limits import Limit
 from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.sums import Sums
 from collegium.study import folder as folder_module
-from collegium.study import statistics_data, statistics_stages
+from collegium.study import statistics_data
 from collegium.study.answers_checkpoint import FolderAnswers, KeptSession
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
-from collegium.study.statistics_stages import run_statistics_study
+from collegium.study.methods.statistics import StatisticsDraws
+from collegium.study.runner import run_study
 from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
 
@@ -121,7 +122,7 @@ def cut_off(monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(FolderAnswers, "keep", kill)
             with pytest.raises(Killed):
-                run_statistics_study(config, out)
+                run_study(config, out)
 
     return run
 
@@ -208,16 +209,16 @@ def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(tmp_p
         return config, folder / "out", place
 
     config, out, _ = begin("whole")
-    run_statistics_study(config, out)
+    run_study(config, out)
     total = listener.done
     assert total > 40
     for at in range(2, total + 1, 7):
         config, out, place = begin(f"at {at}")
         listener.at = at
         with pytest.raises(Killed):
-            run_statistics_study(config, out)
+            run_study(config, out)
         listener.at, listener.run = None, 2
-        result = run_statistics_study(config, out)
+        result = run_study(config, out)
         terms, journal = read_terms(out)
         charged = journal.steps
         assert charged == len(questions) == len(result.answers) + len(result.lost)
@@ -248,12 +249,12 @@ def test_nothing_is_published_before_the_ledger_knows_what_it_cost(tmp_path, mon
     with monkeypatch.context() as patched:
         patched.setattr(Ledger, "_settle", kill)
         with pytest.raises(Killed):
-            run_statistics_study(config, out)
+            run_study(config, out)
     assert not list((out / "release").iterdir())
     people = table().iloc[:1]
     strict = Policy(dict.fromkeys(LEVELS, 0.1)).assign(people["level"], people["person"])
     assert Ledger(place).change(strict)["overdrawn"] == 1
-    result = run_statistics_study(config, out)
+    result = run_study(config, out)
     assert len(result.answers) == len(QUESTIONS) and not result.lost
 
 
@@ -275,7 +276,7 @@ def test_who_changes_their_mind_between_two_questions_stops_it(
         ledger.end(release.id, "somebody said so", nothing_was_drawn=True)
     nothing_is_drawn()
     with pytest.raises(CollegiumError):
-        run_statistics_study(config, out)
+        run_study(config, out)
     (known,) = Ledger(place).contents().releases.values()
     # Not given back: two questions were charged.
     assert all(cost.mu_squared > 0 for cost in known.costs)
@@ -288,7 +289,7 @@ def test_who_leaves_after_the_last_charge_changes_nothing_any_more(tmp_path, cut
     config, out = study(tmp_path, table(), ledger=place), tmp_path / "out"
     cut_off(config, out, at=len(QUESTIONS))
     Ledger(place).forget("p0")
-    result = run_statistics_study(config, out)
+    result = run_study(config, out)
     assert result.lost == QUESTIONS[-1:] and len(result.answers) == len(QUESTIONS) - 1
     assert not Ledger(place).reservations()
 
@@ -304,7 +305,7 @@ def test_a_table_that_is_changed_while_it_is_read_is_not_asked(tmp_path, monkeyp
 
     monkeypatch.setattr(statistics_data, "fingerprint_of", changed)
     with pytest.raises(InputError, match="changed while it was read"):
-        run_statistics_study(config, tmp_path / "out")
+        run_study(config, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -320,7 +321,7 @@ def test_a_full_disk_costs_no_answer(tmp_path, monkeypatch):
         write(folder, path, content)
 
     monkeypatch.setattr(StudyFolder, "write_bytes", full)
-    assert not run_statistics_study(config, out).lost
+    assert not run_study(config, out).lost
     assert len(rooms) == 3 and min(rooms) > 2**20
 
 
@@ -356,7 +357,7 @@ def test_what_is_changed_between_two_questions_makes_it_another_study(
     for what, changed in CHANGES.items():
         config = study(tmp_path, file=file, **changed)
         with pytest.raises(StudyMismatchError):
-            run_statistics_study(config, out)
+            run_study(config, out)
             pytest.fail(what)
         (tmp_path / file).write_bytes(before)
     assert read_terms(out)[1].steps == 2
@@ -371,7 +372,7 @@ def test_other_prices_than_it_was_begun_with_are_refused(
     nothing_is_drawn()
     monkeypatch.setattr(KeptSession, "events_of", lambda *given: [*events(*given), *events(*given)])
     with pytest.raises(StudyMismatchError, match="begun with other prices"):
-        run_statistics_study(config, out)
+        run_study(config, out)
 
 
 @pytest.mark.parametrize("name", ["answers.json", "terms.json", "manifest.json", "journal.jsonl"])
@@ -394,7 +395,7 @@ def test_a_vault_that_was_edited_is_refused_and_told_of(
         path.write_bytes((other / "vault" / name).read_bytes())
     assert [one for one in examine(StudyFolder(out)) if one.trouble]
     with pytest.raises(CollegiumError):
-        run_statistics_study(config, out)
+        run_study(config, out)
     assert path.exists() == (how != "gone")
 
 
@@ -404,12 +405,12 @@ def test_two_programs_do_not_ask_in_one_folder_at_once(tmp_path, monkeypatch):
 
     def meanwhile(memory, number, answer):
         with pytest.raises(InputError, match="another process is running"):
-            run_statistics_study(config, out)
+            run_study(config, out)
         refused.append(number)
         return keep(memory, number, answer)
 
     monkeypatch.setattr(FolderAnswers, "keep", meanwhile)
-    run_statistics_study(config, out)
+    run_study(config, out)
     assert refused == [1, 2, 3]
 
 
@@ -418,13 +419,13 @@ def test_of_copies_that_went_on_one_publishes(tmp_path, cut_off):
     config, out, copy = study(tmp_path, table(), ledger=place), tmp_path / "out", tmp_path / "copy"
     cut_off(config, out)
     shutil.copytree(out, copy)
-    run_statistics_study(config, copy)
+    run_study(config, copy)
     with pytest.raises(StudyMismatchError, match="older copy"):
-        run_statistics_study(config, out)
+        run_study(config, out)
     shutil.rmtree(out)
     config = study(tmp_path, ledger=place, more="spend = 0.5")
     with pytest.raises(CollegiumError, match="left"):
-        run_statistics_study(config, out)
+        run_study(config, out)
 
 
 # --------------------------------------------------------------------------------- what is published
@@ -521,13 +522,11 @@ def test_who_granted_nothing_is_in_nothing(tmp_path, file):
     for name, rows in (("all", people), ("some", people[people["level"] != "none"])):
         (tmp_path / name).mkdir()
         config = study(tmp_path / name, rows, "noise_seed = 1", file=file, levels=levels)
-        run_statistics_study(config, tmp_path / name / "out")
+        run_study(config, tmp_path / name / "out")
         found.append(released(tmp_path / name / "out" / "release"))
     assert found[0] == found[1]
     place = new_ledger(tmp_path)
-    run_statistics_study(
-        study(tmp_path, people, file=file, levels=levels, ledger=place), tmp_path / "out"
-    )
+    run_study(study(tmp_path, people, file=file, levels=levels, ledger=place), tmp_path / "out")
     assert Ledger(place).contents().n_owners == (people["level"] != "none").sum()
 
 
@@ -535,7 +534,7 @@ def test_a_release_says_where_nothing_lies_and_that_seeded_noise_protects_nobody
     tmp_path, collegium
 ):
     out = tmp_path / "out"
-    run_statistics_study(study(tmp_path, table(), "noise_seed = 1"), out)
+    run_study(study(tmp_path, table(), "noise_seed = 1"), out)
     told = released(out / "release")
     assert '"private": "people.csv"' in told["privacy.json"]
     assert not any("data/people.csv" in str(one) for one in told.values())
@@ -545,7 +544,7 @@ def test_a_release_says_where_nothing_lies_and_that_seeded_noise_protects_nobody
 
 def test_all_that_may_be_spent_is_shared_out(tmp_path):
     """Whoever is heard most pays, over all questions, what the session may use, and no more."""
-    result = run_statistics_study(study(tmp_path, table(), 'noise = "gaussian"'), tmp_path / "out")
+    result = run_study(study(tmp_path, table(), 'noise = "gaussian"'), tmp_path / "out")
     strictest = min(result.privacy.groups, key=lambda row: row.budget.epsilon)
     assert 0.999 < strictest.epsilon_spent / strictest.budget.epsilon <= 1
 
@@ -556,7 +555,7 @@ def test_all_that_may_be_spent_is_shared_out(tmp_path):
 @pytest.mark.parametrize("neighbours", [Neighbours.ADD_OR_REMOVE, Neighbours.ANY_CHANGE])
 def test_a_ledger_decides_what_is_promised(tmp_path, neighbours):
     place, out = new_ledger(tmp_path, neighbours), tmp_path / "out"
-    result = run_statistics_study(study(tmp_path, table(), ledger=place), out)
+    result = run_study(study(tmp_path, table(), ledger=place), out)
     terms, _ = read_terms(out)
     assert terms.neighbours is neighbours and terms.noise == "gaussian"
     assert "what a ledger has left of their budgets" in terms.adjacency
@@ -572,23 +571,21 @@ def test_a_named_ledger_that_cannot_remember_it_is_refused(tmp_path):
     ):
         config = study(tmp_path, table(), ledger=place, **more)
         with pytest.raises(InputError, match="no ledger can remember this"):
-            run_statistics_study(config, tmp_path / "out")
+            run_study(config, tmp_path / "out")
     assert not (tmp_path / "out").exists() and not Ledger(place).contents().releases
 
 
 def test_nothing_is_asked_before_it_is_reserved(tmp_path, monkeypatch):
     place = new_ledger(tmp_path)
-    ask, seen = statistics_stages._ask, []
+    ask, seen = StatisticsDraws.draw, []
 
     def asked(*given):
         (release,) = Ledger(place).reservations()
         seen.append(release.costs)
         return ask(*given)
 
-    monkeypatch.setattr(statistics_stages, "_ask", asked)
-    run_statistics_study(
-        study(tmp_path, table(), ledger=place, more="spend = 0.5"), tmp_path / "out"
-    )
+    monkeypatch.setattr(StatisticsDraws, "draw", asked)
+    run_study(study(tmp_path, table(), ledger=place, more="spend = 0.5"), tmp_path / "out")
     ((*reserved,),) = seen
     (release,) = Ledger(place).contents().releases.values()
     levels = Policy(LEVELS).levels.values()
@@ -623,7 +620,7 @@ def test_rows_in_several_files_are_rows_of_one_table(tmp_path, on_ledger):
         if on_ledger:  # read by name, and drawn by chance
             place = new_ledger(tmp_path / name)
             config = study(tmp_path / name, file="people", ledger=place)
-        result = run_statistics_study(config, tmp_path / name / "out")
+        result = run_study(config, tmp_path / name / "out")
         assert not result.lost
         found.append([one["cells"] for one in result.answers])
     assert on_ledger or found[0] == found[1] == found[2]
@@ -647,6 +644,6 @@ def test_files_of_other_types_or_columns_are_refused_and_no_cell_is_told_of(tmp_
     ):
         in_files(tmp_path, first, second)
         with pytest.raises(InputError, match=message) as told:
-            run_statistics_study(study(tmp_path, file="people", ledger=place), tmp_path / "out")
+            run_study(study(tmp_path, file="people", ledger=place), tmp_path / "out")
         assert "secret" not in str(told.value) and str(2**60 + 1) not in str(told.value)
     assert not (tmp_path / "out").exists() or not read_terms(tmp_path / "out")[1].steps

@@ -19,8 +19,8 @@ from collegium.study.answers_checkpoint import FolderAnswers
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.json_schema import study_schema
+from collegium.study.runner import plan_study, run_study
 from collegium.study.statement_json import statement_of
-from collegium.study.statistics_stages import plan_statistics, run_statistics_study
 from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
 from collegium.study.votes_checkpoint import StudyInterrupted
@@ -89,7 +89,7 @@ def released(out, name):
 
 def test_questions_are_answered_published_and_paid_for(study, tmp_path):
     out = tmp_path / "out"
-    result = run_statistics_study(study(), out)
+    result = run_study(study(), out)
     assert [one["question"] for one in result.answers] == QUESTIONS
     assert result.answers[0]["cells"][0]["value"] == 400 and not result.lost
     people = pd.read_csv(tmp_path / "people.csv")
@@ -124,10 +124,10 @@ def test_questions_are_answered_published_and_paid_for(study, tmp_path):
 
 def test_a_finished_study_answers_the_same_again_and_asks_nothing(study, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    first = run_statistics_study(study(), out)
+    first = run_study(study(), out)
     monkeypatch.setattr(Statistics, "_sums", None)
     monkeypatch.setattr(Statistics, "_quantile", None)
-    again = run_statistics_study(study(), out)
+    again = run_study(study(), out)
     assert again.answers == first.answers and again.privacy == first.privacy
 
 
@@ -141,10 +141,10 @@ def test_ctrl_c_stops_between_two_questions_and_nothing_is_lost(study, tmp_path,
     with monkeypatch.context() as patched:
         patched.setattr(FolderAnswers, "keep", pressed)
         with pytest.raises(StudyInterrupted):
-            run_statistics_study(study(), out)
+            run_study(study(), out)
     assert read_terms(out)[1].steps == 1
     assert not list((out / "vault").glob(".*.room"))
-    assert not run_statistics_study(study(), out).lost
+    assert not run_study(study(), out).lost
 
 
 @pytest.mark.parametrize("on_ledger", [False, True])
@@ -167,7 +167,7 @@ def test_what_is_cut_off_is_charged_once_and_never_drawn_twice(
     with monkeypatch.context() as patched:
         patched.setattr(FolderAnswers, where, kill)
         with pytest.raises(Killed):
-            run_statistics_study(config, out)
+            run_study(config, out)
     terms, journal = read_terms(out)
     charged = journal.steps
     assert charged == (1 if where == "charge" else 2)
@@ -181,7 +181,7 @@ def test_what_is_cut_off_is_charged_once_and_never_drawn_twice(
             return _way(self, question, *rest)
 
         monkeypatch.setattr(Statistics, name, listened)
-    result = run_statistics_study(config, out)
+    result = run_study(config, out)
     lost = ["median income"] if where == "keep" else []
     assert list(result.lost) == lost
     assert drawn == [one for one in QUESTIONS[2:] if one not in lost]
@@ -222,14 +222,14 @@ def test_who_looked_at_a_folder_before_another_began_it_changes_nothing(
         with monkeypatch.context() as patched:
             patched.setattr(FolderAnswers, "keep", kill)
             with contextlib.suppress(Killed):
-                run_statistics_study(config, out)
+                run_study(config, out)
         opened(folder)
 
     monkeypatch.setattr(StudyFolder, "open", other_first)
     with pytest.raises(StudyMismatchError, match="another process has begun"):
-        run_statistics_study(config, out)
+        run_study(config, out)
     assert len(Ledger(place).contents().releases) == 1
-    result = run_statistics_study(config, out)
+    result = run_study(config, out)
     assert len(result.lost) == (0 if stop is None else 1)
     (release,) = Ledger(place).contents().releases.values()
     assert release.is_settled
@@ -253,12 +253,12 @@ def test_parquet_that_was_begun_on_a_ledger_goes_on_with_it_only(study, tmp_path
     with monkeypatch.context() as patched:
         patched.setattr(FolderAnswers, "keep", kill)
         with pytest.raises(Killed):
-            run_statistics_study(begun, out)
+            run_study(begun, out)
     with pytest.raises(InputError, match="goes on with it only"):
-        run_statistics_study(study('[ledger]\nurl = "none"', text=text), out)
-    first = run_statistics_study(begun, out)
+        run_study(study('[ledger]\nurl = "none"', text=text), out)
+    first = run_study(begun, out)
     # All is settled: what was published is shown again, whatever ledger is named.
-    again = run_statistics_study(study('[ledger]\nurl = "none"', text=text), out)
+    again = run_study(study('[ledger]\nurl = "none"', text=text), out)
     assert again.answers == first.answers
 
 
@@ -273,18 +273,18 @@ def test_where_all_answers_are_lost_the_table_is_empty_and_can_be_read(
     with monkeypatch.context() as patched:
         patched.setattr(FolderAnswers, "keep", kill)
         with pytest.raises(Killed):
-            run_statistics_study(config, out)
-    assert run_statistics_study(config, out).lost == ("mean age",)
+            run_study(config, out)
+    assert run_study(config, out).lost == ("mean age",)
     table = pd.read_csv(out / "release" / "answers.csv")
     assert table.empty and "standard_error" in table.columns
 
 
 def test_other_questions_prices_or_people_are_another_study(study, tmp_path):
     out = tmp_path / "out"
-    run_statistics_study(study(), out)
+    run_study(study(), out)
     for config in (study("spend = 0.5"), study(questions=[*QUESTIONS, "mean age"])):
         with pytest.raises(StudyMismatchError, match="holds another study"):
-            run_statistics_study(config, out)
+            run_study(config, out)
 
 
 def test_calibrated_questions_hear_everybody_alike_and_show_what_each_group_says(
@@ -304,7 +304,7 @@ def test_calibrated_questions_hear_everybody_alike_and_show_what_each_group_says
     with monkeypatch.context() as patched:
         patched.setattr(FolderAnswers, "keep", kill)
         with pytest.raises(Killed):
-            run_statistics_study(config, out)
+            run_study(config, out)
     terms, _ = read_terms(out)
     assert [len(uses["low"]) > len(uses["high"]) for uses in terms.uses] == [
         True,
@@ -312,10 +312,10 @@ def test_calibrated_questions_hear_everybody_alike_and_show_what_each_group_says
         False,
         True,
     ]
-    result = run_statistics_study(config, out)
+    result = run_study(config, out)
     for row in result.privacy.groups:
         assert row.epsilon_spent == pytest.approx(terms.spent_on(4).epsilon[row.group], rel=1e-9)
-    whole = run_statistics_study(config, tmp_path / "whole")
+    whole = run_study(config, tmp_path / "whole")
     assert [one for one in whole.answers if one["question"] != "median age"] == list(result.answers)
     mean, plain, counts = released(out, "answers.json")["answers"]
     people = pd.read_csv(tmp_path / "people.csv")
@@ -334,11 +334,11 @@ def test_calibrated_questions_hear_everybody_alike_and_show_what_each_group_says
         "uniform",
     ]
     with pytest.raises(StudyMismatchError, match="holds another study"):
-        run_statistics_study(study('noise = "gaussian"\nnoise_seed = 1', questions), out)
+        run_study(study('noise = "gaussian"\nnoise_seed = 1', questions), out)
 
 
 def _plans(config):
-    planned = plan_statistics(config)
+    planned = plan_study(config).plan
     return [planned.session.plan(str(one), **planned.data.how(one)) for one in planned.data.asked]
 
 
@@ -353,12 +353,12 @@ def _plans(config):
 )
 def test_calibrated_names_questions_that_can_be(study, tmp_path, calibrated, message):
     with pytest.raises(InputError, match=message):
-        run_statistics_study(study(f'calibrated = ["{calibrated}"]'), tmp_path / "out")
+        run_study(study(f'calibrated = ["{calibrated}"]'), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_plan_spends_nothing_and_says_what_is_free(study, tmp_path):
-    planned = plan_statistics(study())
+    planned = plan_study(study()).plan
     assert [str(one) for one in planned.data.charged] == QUESTIONS[1:]
     assert planned.session.left()["share_left"].tolist() == [1.0, 1.0]
     assert not (tmp_path / "people.ledger").exists()
@@ -366,10 +366,10 @@ def test_a_plan_spends_nothing_and_says_what_is_free(study, tmp_path):
 
 def test_parquet_files_are_asked_in_batches_and_answer_alike(study, tmp_path):
     seeded = "noise_seed = 3"
-    first = run_statistics_study(study(seeded), tmp_path / "csv")
+    first = run_study(study(seeded), tmp_path / "csv")
     pd.read_csv(tmp_path / "people.csv").to_parquet(tmp_path / "people.parquet")
     text = STUDY.replace("people.csv", "people.parquet")
-    again = run_statistics_study(study(seeded, text=text), tmp_path / "parquet")
+    again = run_study(study(seeded, text=text), tmp_path / "parquet")
     assert not again.privacy.noise_is_private
     for one, other in zip(first.answers, again.answers, strict=True):
         assert one["cells"] == other["cells"]
@@ -413,7 +413,7 @@ def test_questions_that_cannot_be_asked_are_refused_before_anything_is_spent(
     study, tmp_path, questions, message
 ):
     with pytest.raises(InputError, match=message):
-        run_statistics_study(study(questions=questions), tmp_path / "out")
+        run_study(study(questions=questions), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

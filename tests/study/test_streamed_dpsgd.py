@@ -10,7 +10,7 @@ from collegium.dpsgd import streamed
 from collegium.dpsgd.shards import ShardSums
 from collegium.errors import ConfigError
 from collegium.study.config import read_config
-from collegium.study.dpsgd_stages import run_dpsgd_study
+from collegium.study.runner import run_study
 
 STUDY = """
 [data]
@@ -69,9 +69,9 @@ def study(tmp_path):
 
 
 def test_a_streamed_dpsgd_publishes_what_the_one_in_memory_does(study, tmp_path):
-    memory = run_dpsgd_study(study(), tmp_path / "memory")
-    stream = run_dpsgd_study(study(streaming=True), tmp_path / "stream")
-    threads = run_dpsgd_study(study(streaming=True, engine="threading"), tmp_path / "threads")
+    memory = run_study(study(), tmp_path / "memory")
+    stream = run_study(study(streaming=True), tmp_path / "stream")
+    threads = run_study(study(streaming=True, engine="threading"), tmp_path / "threads")
     for result in (stream, threads):
         assert result.plan == memory.plan
         for name in ("quality.json", "privacy.json"):
@@ -87,7 +87,7 @@ def test_a_filter_needs_memory_and_says_so(study, tmp_path):
     study(streaming=True)
     path.write_text(path.read_text().replace("steps = 12", "steps = 12\nindividual_filter = 1.5"))
     with pytest.raises(ConfigError, match="account of everybody in memory"):
-        run_dpsgd_study(read_config(path), tmp_path / "filtered")
+        run_study(read_config(path), tmp_path / "filtered")
 
 
 def test_a_dpsgd_that_is_cut_off_goes_on_with_its_shards_and_leaves_none(study, tmp_path):
@@ -96,14 +96,14 @@ def test_a_dpsgd_that_is_cut_off_goes_on_with_its_shards_and_leaves_none(study, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ShardSums, "clipped_sum", _cut_off)
         with pytest.raises(KeyboardInterrupt):
-            run_dpsgd_study(config, out)
+            run_study(config, out)
     before = {file.name: file.stat().st_mtime_ns for file in shards.glob("*.records")}
     assert before
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streamed, "remove_feature_shards", lambda folder: None)  # as a crash would
-        run_dpsgd_study(config, out)
+        run_study(config, out)
     assert {file.name: file.stat().st_mtime_ns for file in shards.glob("*.records")} == before
-    run_dpsgd_study(config, out)
+    run_study(config, out)
     assert not shards.exists()
 
 

@@ -18,11 +18,10 @@ from collegium.noise.sources import SeededNoise
 from collegium.pate.queries.active_choice import ActiveChooser
 from collegium.pate.queries.selection import query_order
 from collegium.personalisation.plan import Plan
-from collegium.study import stages as running
 from collegium.study.config import config_from, read_config
 from collegium.study.folder import StudyFolder
 from collegium.study.frozen import frozen_settings
-from collegium.study.stages import plan_study, run_study
+from collegium.study.runner import plan_study, run_study
 from collegium.study.terms import read_terms
 
 IMAGES, DIGITS = load_digits(return_X_y=True)
@@ -79,7 +78,7 @@ def config_of(folder, **sections):
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch):
     monkeypatch.setattr(
-        running, "render_report", lambda data: "a page, which is not the subject here"
+        "collegium.study.pages.render_page", lambda page: "a page, which is not the subject here"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
@@ -160,12 +159,12 @@ class PerQueryNoise(SeededNoise):
 
     left = -1
 
-    def gaussian(self, sigma, size, *, query, purpose):
+    def noised(self, total, noise, *, query, purpose):
         if PerQueryNoise.left == 0:
             raise KeyboardInterrupt
         PerQueryNoise.left -= 1
-        drawn = sigma * np.random.default_rng(query).standard_normal(size)
-        return np.rint(drawn * 2**20) / 2**20
+        drawn = noise.scale * np.random.default_rng(query).standard_normal(total.shape)
+        return total + np.rint(drawn).astype(np.int64)
 
 
 @pytest.mark.parametrize("draws", [5, 16, 21, 37])
@@ -310,7 +309,7 @@ def test_coverage_is_allowed_under_a_data_dependent_guarantee(folder, tmp_path):
         aggregation={"query_order": "coverage"},
         privacy={"guarantee": "data-dependent"},
     )
-    assert plan_study(config).plan.n_teachers == 20
+    assert plan_study(config, on_ledger=False).plan.run.plan.n_teachers == 20
     result = run_study(config, tmp_path / "study")
     assert (
         asked(result) == np.load(tmp_path / "study/vault/order.npy")[: len(asked(result))].tolist()
@@ -428,7 +427,9 @@ def test_the_students_view_may_change_later_and_costs_nothing(folder, tmp_path):
 
 
 def test_the_students_own_kind_is_made_once_if_it_is_the_teachers(folder):
-    run = plan_study(config_of(folder, student={"preprocessing": "pixels"}))
+    run = plan_study(
+        config_of(folder, student={"preprocessing": "pixels"}), on_ledger=False
+    ).plan.run
     assert run.student_view is run.teachers_view
 
 

@@ -9,7 +9,7 @@ import pytest
 from collegium import load_student
 from collegium.errors import InputError, StudyMismatchError
 from collegium.study.config import read_config
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 from collegium.study.stored_teachers import fetch_teacher
 from collegium.study.terms import read_terms
 

@@ -11,7 +11,7 @@ from collegium import load_student
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.features import ScatteringTransform
 from collegium.study.config import read_config
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 
 TOML = """
 [data]

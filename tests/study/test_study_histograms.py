@@ -13,7 +13,7 @@ from collegium.errors import ConfigError, PrivacyWarning, StudyMismatchError
 from collegium.runs.observer import Observer
 from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
-from collegium.study.stages import run_study
+from collegium.study.runner import run_study
 from collegium.study.terms import read_terms
 
 CLASSES = ["cat", "dog", "owl"]

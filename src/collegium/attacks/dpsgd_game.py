@@ -20,13 +20,14 @@ from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_fro
 from collegium.attacks.distinguishers import choose_events
 from collegium.attacks.game import FEWEST_RUNS, GameFinding
 from collegium.checks import check_number
-from collegium.dpsgd.grid import UNIT, Integers, noisy
+from collegium.dpsgd.grid import UNIT, noisy
 from collegium.dpsgd.linear_sums import InMemory, blocks_of, to_features
 from collegium.dpsgd.losses import CrossEntropy
 from collegium.dpsgd.run import DPSGDRun
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import InputError
-from collegium.noise.sources import NoiseSource, SecureNoise
+from collegium.noise.sources import SecureNoise
+from collegium.noise.sums import Integers, NoisySum
 from collegium.personalisation.dpsgd_plan import reach
 
 Floats = NDArray[np.float64]
@@ -38,7 +39,7 @@ def play_dpsgd(
     *,
     runs: int = 20_000,
     confidence: float = 0.95,
-    noise: NoiseSource | None = None,
+    noise: NoisySum | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[GameFinding]:
     """Play the game for one owner of each group.
@@ -123,7 +124,7 @@ def _seen(
     owner: _Owner,
     side: bool,
     runs: int,
-    noise: NoiseSource,
+    noise: NoisySum,
     progress: Callable[[int], None],
 ) -> Floats:
     """Sums over all steps of many descents, shape (runs, 3): of both coordinates, and of log likelihoods."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.noise.sources import NoiseSource, SecureNoise
+from collegium.noise.sources import SecureNoise
+from collegium.noise.sums import NoisySum
 from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.pate.voting.pricing import Pricing, WorstCasePricing
 from collegium.pate.voting.release import LABELS
@@ -30,7 +31,7 @@ class AuditedMechanism:
     aggregator: Aggregator
     pricing: Pricing
     owner_teachers: Mapping[str, NDArray[np.intp]]
-    noise: NoiseSource = field(default_factory=SecureNoise)
+    noise: NoisySum = field(default_factory=SecureNoise)
     release: str = LABELS
 
     def cohort(self, group: str) -> int:

@@ -1,41 +1,27 @@
-"""Noise that hears what it is added to: how an auditor sees every noised value of the real job.
+"""Noise that remembers what it was added to: how an auditor sees every noised value of the real job.
 
 Nothing of the mechanism is replaced or guessed at: the labelling job runs as it is, its noise comes from
-the source that is audited, and what is written down is the very sum that the job computes.
+the source that is audited, and what is written down is the very sum that the job uses.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.noise.sources import NoiseSource
+from collegium.noise.grid import GRID
+from collegium.noise.sums import Integers, Noise, NoisySum
 
 Floats = NDArray[np.float64]
 
 
-class _Overheard(np.ndarray):
-    """An array of noise; whoever adds something to it is overheard, and gets a plain array."""
-
-    tell: Callable[[Floats], None]
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **options: Any) -> Any:
-        plain = [np.asarray(value) if isinstance(value, _Overheard) else value for value in given]
-        result = getattr(ufunc, method)(*plain, **options)
-        if ufunc is np.add and method == "__call__":
-            self.tell(np.atleast_1d(result))
-        return result
-
-
 class ListeningNoise:
-    """The noise of another source; remembers every value after that noise was added to it.
+    """The noise of another source; remembers every noisy sum for which the account pays.
 
-    This is what the account pays for: the strongest adversary is shown the noisy counts and the noisy
-    maximum, and not only the label or the refusal that follows from them.
+    The strongest adversary is shown the noisy counts and the noisy maximum, and not only the label or the
+    refusal that follows from them. Of noise whose account pays for the winner only, nothing is remembered.
 
     ``source``: where the noise comes from.
 
@@ -43,12 +29,13 @@ class ListeningNoise:
     --------
     >>> from collegium.noise.sources import SeededNoise
     >>> ear = ListeningNoise(SeededNoise(1))
-    >>> noisy = np.array([5.0, 2.0]) + ear.gaussian(1.0, 2, query=0, purpose="answer")
-    >>> bool((ear.heard(1, 2)[1][0] == noisy).all())
+    >>> its = Noise.in_votes("gaussian", 1.0)
+    >>> noisy = ear.noised(np.array([5, 2]), its, query=0, purpose="answer")
+    >>> bool((ear.heard(1, 2)[1][0] == noisy * GRID).all())
     True
     """
 
-    def __init__(self, source: NoiseSource) -> None:
+    def __init__(self, source: NoisySum) -> None:
         self._source = source
         self._checks: dict[int, float] = {}
         self._answers: dict[int, Floats] = {}
@@ -63,34 +50,18 @@ class ListeningNoise:
         """What to print beside every guarantee."""
         return "not private: an auditor listens"
 
-    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> Floats:
-        """Pass Gaussian noise on."""
-        noise = self._source.gaussian(sigma, size, query=query, purpose=purpose)
-        return self._listening(noise, query, purpose)
-
-    def laplace(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
-        """Pass Laplace noise on."""
-        noise = self._source.laplace(scale, size, query=query, purpose=purpose)
-        return self._listening(noise, query, purpose)
-
-    def exponential(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
-        """Pass exponential noise on unheard: its account pays for the winner only."""
-        return self._source.exponential(scale, size, query=query, purpose=purpose)
-
-    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> Floats:
-        """Pass Gumbel noise on unheard: its account pays for the winner only."""
-        return self._source.gumbel(scale, size, query=query, purpose=purpose)
-
-    def _listening(self, noise: Floats, query: int, purpose: str) -> Floats:
-        def tell(noisy: Floats) -> None:
+    def noised(
+        self, sensitive_sum: Integers, noise: Noise, *, query: int, purpose: str
+    ) -> Integers:
+        """Let the source add its noise, and remember the result."""
+        noisy = self._source.noised(sensitive_sum, noise, query=query, purpose=purpose)
+        if noise.protects_sums:
+            values: Floats = noisy * np.float64(GRID)
             if purpose == "check":
-                self._checks[query] = float(noisy[0])
+                self._checks[query] = float(values[0])
             else:
-                self._answers[query] = noisy
-
-        array = noise.view(_Overheard)
-        array.tell = tell
-        return array
+                self._answers[query] = values
+        return noisy
 
     def heard(self, queries: int, n_classes: int) -> tuple[Floats, Floats]:
         """All noised values by query, NaN where there is none; then forget them.

@@ -37,7 +37,8 @@ from collegium.checks import check_choice, check_number, check_whole
 from collegium.data.tables import one_hot
 from collegium.distillation.supervised import RefittedStudent
 from collegium.errors import InputError
-from collegium.noise.sources import NoiseSource, SecureNoise
+from collegium.noise.sources import SecureNoise
+from collegium.noise.sums import NoisySum
 from collegium.pate.memory import Memory
 from collegium.pate.pipeline import PateRun
 from collegium.pate.voting.release import HISTOGRAM
@@ -104,7 +105,7 @@ def audit_run(
     run: PateRun,
     settings: OneRunSettings | None = None,
     *,
-    noise: NoiseSource | None = None,
+    noise: NoisySum | None = None,
     generator: np.random.Generator | None = None,
     stage: Callable[[str], None] = lambda name: None,
 ) -> list[OneRunFinding]:

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 def show_plan(config: StudyConfig, as_json: bool) -> None:
     """Show what each question would cost, and how far off its answer would be. Spends nothing."""
     from collegium.cli.progress import NoteObserver
-    from collegium.study.statistics_stages import plan_statistics
+    from collegium.study.methods.statistics import StatisticsPlan
+    from collegium.study.runner import plan_study
 
-    planned = plan_statistics(config, observer=NoteObserver())
-    session, ledger = planned.session, planned.ledger
+    study = plan_study(config, observer=NoteObserver())
+    planned, ledger = study.plan, study.ledger
+    assert isinstance(planned, StatisticsPlan)
+    session = planned.session
     plans = [session.plan(one, **planned.data.how(one)) for one in planned.data.charged]
     free = [str(one) for one in planned.data.asked if one not in planned.data.charged]
     if as_json:
@@ -53,10 +56,10 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
 def run_and_show(config: StudyConfig, folder: Path, as_json: bool) -> None:
     """Run the study, and show its answers."""
     from collegium.cli.progress import watching
-    from collegium.study.statistics_stages import run_statistics_study
+    from collegium.study.runner import run_study
 
     with watching(not as_json) as observer:
-        result = run_statistics_study(config, folder, observer)
+        result = run_study(config, folder, observer)
     if as_json:
         print_json(
             {
@@ -73,7 +76,7 @@ def run_and_show(config: StudyConfig, folder: Path, as_json: bool) -> None:
     print_answers(result.answers)
     for question in result.lost:
         out.print(f"{question}: paid for, and lost in a crash; it is not drawn again.")
-    out.print(privacy_table(result.privacy))
+    out.print(privacy_table(result.privacy, result.chosen))
     if result.ledger is not None:
         out.print(
             f"Ledger:    {result.ledger} (`collegium ledger show`, `collegium receipt`)",

@@ -122,10 +122,11 @@ def audit(
     from collegium.personalisation import as_personalisation
     from collegium.report.audit_plots import audit_figure
     from collegium.study.config import read_config
-    from collegium.study.dpsgd_stages import plan_dpsgd
     from collegium.study.folder import StudyFolder
+    from collegium.study.methods.dpsgd import DPSGDStudyPlan
+    from collegium.study.methods.votes import VotesPlan
     from collegium.study.planned_settings import settled_method
-    from collegium.study.stages import plan_study
+    from collegium.study.runner import plan_study
 
     if out_folder is not None:
         _open(out_folder)
@@ -166,7 +167,9 @@ def audit(
         folder = out_folder or path.with_name(f"{path.stem}-audit")
         _open(folder)
     if config is not None and config.is_direct:
-        dpsgd = plan_dpsgd(config).run
+        direct = plan_study(config).plan
+        assert isinstance(direct, DPSGDStudyPlan)
+        dpsgd = direct.run
         arrangement = dpsgd.arrangement
         findings = play_dpsgd(dpsgd, runs=runs, confidence=confidence, progress=_progress)
         title = f"{dpsgd.plan.steps:,} steps of {path.name}: {runs:,} descents a side"
@@ -175,7 +178,9 @@ def audit(
         settings = OneRunSettings(canaries, copies, guess_share, confidence, observe or "noisy")
         assert folder is not None
         (folder / "DO-NOT-RELEASE.txt").write_text(DO_NOT_RELEASE, encoding="utf-8")
-        planned = plan_study(config)
+        votes = plan_study(config, on_ledger=False).plan
+        assert isinstance(votes, VotesPlan)
+        planned = votes.run
         arrangement = planned.arrangement
         findings = audit_run(planned, settings, stage=lambda name: err.print(f"{name} …"))
         title = f"one run of {path.name} with {sum(f.guesses.canaries for f in findings)} canaries"

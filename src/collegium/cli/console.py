@@ -10,7 +10,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -24,6 +24,7 @@ from collegium.plain_text import among_others, harmless
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
+    from collegium.budgets import Budget
     from collegium.personalisation.plan import Plan
 
 
@@ -176,34 +177,29 @@ def print_statement(sentences: Iterable[str]) -> None:
         out.print(f"• {sentence}", soft_wrap=True)
 
 
-def privacy_table(privacy: PrivacyStatement) -> Table:
-    """Tabulate level, people, budget, spent and guarantee."""
-    from collegium.accounting.statement import left_out, percent_spent
+def privacy_table(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None = None) -> Table:
+    """Tabulate level, people, budget, spent and guarantee: the rows of the card and the page.
+
+    ``chosen``: budgets as people chose them, by level, where they are on a ledger.
+    """
+    from collegium.report.promise import footnotes, promise_rows
 
     one, many, unit = MEMBERS[privacy.unit]
-    table = Table(title=f"What each {one} granted, and paid", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(
+        title=f"What each {one} was promised, and spent", title_justify="left", box=SIMPLE_HEAD
+    )
     table.add_column("level")
-    table.add_column(many, justify="right")
-    table.add_column("budget ε", justify="right")
-    table.add_column("δ", justify="right")
-    table.add_column("spent ε", justify="right")
-    table.add_column("of budget", justify="right")
+    for name in (many, "budget ε", "δ", "spent ε", "of budget"):
+        table.add_column(name, justify="right")
     table.add_column("guarantee")
-    for row in privacy.shown:
-        hidden = not privacy.may_publish_spending
-        granted, spent = privacy.in_digits(row)
+    for row in promise_rows(privacy, chosen):
         table.add_row(
-            row.group,
-            f"{row.owners:,}",
-            granted,
-            f"{row.budget.delta:g}",
-            spent,
-            "in vault" if hidden else percent_spent(row.share),
-            "none: ε = ∞" if row.budget.is_unlimited else privacy.title,
+            row.level, row.people, row.budget, row.delta, row.spent, row.share, row.guarantee
         )
-    table.caption = f"ε and δ per {unit}. {privacy.in_short or privacy.adjacency}"
-    if left_out(len(privacy.groups)):
-        table.caption += f" {left_out(len(privacy.groups))}."
+    defined = "The full definition stands in the statement (`collegium statement`)."
+    table.caption = " ".join(
+        [f"ε and δ per {unit}. {privacy.in_short} {defined}", *footnotes(privacy, chosen)]
+    )
     table.caption_justify = "left"
     return table
 

@@ -26,12 +26,15 @@ def show_plan(
     """
     from collegium.cli.progress import NoteObserver
     from collegium.dpsgd.by_rule import mostly_noise
-    from collegium.report.dpsgd_page import signal_to_noise
-    from collegium.study.dpsgd_stages import plan_dpsgd
+    from collegium.study.dpsgd_page import signal_to_noise
+    from collegium.study.methods.dpsgd import DPSGDStudyPlan
+    from collegium.study.runner import plan_study
     from collegium.study.step_time import seconds_of
 
-    planned = plan_dpsgd(config, observer=NoteObserver())
-    run, data, ledger = planned.run, planned.data, planned.ledger
+    study = plan_study(config, observer=NoteObserver())
+    planned, ledger = study.plan, study.ledger
+    assert isinstance(planned, DPSGDStudyPlan)
+    run, data = planned.run, planned.data
     too_little = mostly_noise(run.plan, run.loss)
     if too_little:
         run.observer.note(too_little)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
+from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
 from collegium.ledger.places import Place, find_place
 from collegium.runs.observer import Observer
 from collegium.statistics.ledgered import begin
 from collegium.statistics.query import Query
 from collegium.statistics.session import Statistics
-from collegium.study.query_table import Rows, take_frame_rows
+from collegium.study.query_table import Rows
 from collegium.zero_and_public_budgets import has_budget, subset
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from collegium.cli.console import (
 from collegium.cli.options import PATH_OPTION, Quiet, complete_study
 from collegium.cli.outputs import refuse_among_a_studys_files
 from collegium.errors import InputError
-from collegium.study.stop_reasons import stopped
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
@@ -116,7 +115,8 @@ def plan(
     from collegium.cli.progress import NoteObserver
     from collegium.pate.voting.affordable import MOST
     from collegium.study.config import read_config
-    from collegium.study.stages import plan_on_ledger
+    from collegium.study.methods.votes import VotesPlan
+    from collegium.study.runner import plan_study
     from collegium.study.study_data import StudyData
 
     hush(quiet)
@@ -136,7 +136,9 @@ def plan(
     if config.only_asks:
         asking.show_plan(config, as_json)
         return
-    planned, ledger = plan_on_ledger(config, observer=observer)
+    made_plan = plan_study(config, observer=observer)
+    assert isinstance(made_plan.plan, VotesPlan)
+    planned, ledger = made_plan.plan.run, made_plan.ledger
     made, aggregator, data = planned.plan, planned.aggregator, planned.records
     assert isinstance(data, StudyData)
     columns = data.inputs.get("columns", [])
@@ -173,6 +175,7 @@ def plan(
                     }
                     for name, group in made.groups.items()
                 },
+                **({} if choice is None else {"chosen": choice}),
             }
         )
         return
@@ -333,6 +336,7 @@ def report(
     """
     from collegium.json_files import parse_json
     from collegium.study.released_files import released_content
+    from collegium.study.stop_reasons import stopped
 
     if folder.is_file():  # the study's own, whose folder is beside it
         folder = folder.with_suffix("")
@@ -449,20 +453,22 @@ def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:
 
 def _run(config: StudyConfig, folder: Path, as_json: bool) -> StudyResult:
     from collegium.cli.progress import watching
-    from collegium.study.stages import run_study
+    from collegium.study.runner import run_study
 
     refuse_among_a_studys_files(folder)
     with watching(not as_json) as observer:
-        return run_study(config, folder, observer)
+        result: StudyResult = run_study(config, folder, observer)
+    return result
 
 
 def _run_dpsgd(config: StudyConfig, folder: Path, as_json: bool) -> DPSGDResult:
     from collegium.cli.progress import watching
-    from collegium.study.dpsgd_stages import run_dpsgd_study
+    from collegium.study.runner import run_study
 
     refuse_among_a_studys_files(folder)
     with watching(not as_json) as observer:
-        return run_dpsgd_study(config, folder, observer)
+        result: DPSGDResult = run_study(config, folder, observer)
+    return result
 
 
 def _show_dpsgd(
@@ -490,7 +496,7 @@ def _show_dpsgd(
     print_cautions(result.privacy)
     if quality is not None:
         _print_quality(result.privacy, quality, result.foretold)
-    out.print(privacy_table(result.privacy))
+    out.print(privacy_table(result.privacy, result.chosen))
     lost = f", {result.lost:,} of them lost in a crash" if result.lost else ""
     out.print(f"{result.steps:,} steps taken{lost}.")
     if comparison is not None:
@@ -520,6 +526,8 @@ def _print_places(result: StudyResult | DPSGDResult) -> None:
 
 
 def _show(result: StudyResult, as_json: bool) -> None:
+    from collegium.study.stop_reasons import stopped
+
     labels, quality = result.labels, result.quality
     if as_json:
         content: dict[str, Any] = {
@@ -541,7 +549,7 @@ def _show(result: StudyResult, as_json: bool) -> None:
         return
     print_cautions(result.privacy)
     _print_quality(result.privacy, quality, result.foretold)
-    out.print(privacy_table(result.privacy))
+    out.print(privacy_table(result.privacy, result.chosen))
     out.print(f"{_answers_in_words(result)}; {stopped(labels.stop_reason)}.", soft_wrap=True)
     _print_places(result)
 

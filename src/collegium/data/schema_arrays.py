@@ -51,6 +51,25 @@ def series_of(frame: Any, name: str) -> pd.Series:
     return table.column(name).to_pandas()
 
 
+def take_frame_rows(frame: Any, rows: NDArray[np.intp]) -> Any:
+    """Take some rows of a table, of any library that :func:`series_of` reads: pandas stays pandas."""
+    if len(rows) == n_rows(frame) and bool((np.diff(rows) == 1).all()):  # all of them, in order
+        return frame
+    if isinstance(frame, pd.DataFrame):
+        return frame.iloc[rows]
+    import pyarrow as pa
+
+    table = _as_arrow(frame)
+    for place, name in enumerate(
+        table.column_names
+    ):  # pyarrow takes no rows of Polars' text and bytes
+        kind = table.schema.types[place]
+        if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+            wide = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+            table = table.set_column(place, name, table.column(place).cast(wide))
+    return table.take(pa.array(rows))
+
+
 def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
     """Read a private column as the schema says.
 

@@ -57,20 +57,10 @@ class NeuralStudent(SemiSupervisedStudent):
         Records per step.
     learning_rate : float, default=0.003
         AdamW's at the height of its one cycle.
-    weight_decay : float, default=0.001
-        AdamW's.
-    robustness : float, default=0.0
-        0: cross-entropy. Up to 1: bounded losses, see :func:`~collegium.distillation.losses.soft_loss`.
     confidence : float, default=0.95
         From which probability on FixMatch trusts a weak view.
-    consistency : float, default=1.0
-        Weight of what ``fixmatch`` and ``vat`` add.
-    radius : float, default=1.5
-        Of VAT, in units of the records (pixels in [0, 1]).
-    rotation, shift, erased : float
-        See :class:`~collegium.distillation.augmented_views.Views`.
-    max_seconds : float, optional
-        End training then. Results depend on the machine's speed, so by default there is no limit.
+    rotation, shift : float
+        How far images may be moved: see :class:`~collegium.distillation.augmented_views.Views`.
     device : {"auto", "cpu", "cuda"}
         Where to train.
     random_state : int, optional
@@ -121,15 +111,9 @@ class NeuralStudent(SemiSupervisedStudent):
         epochs: int = 20,
         batch_size: int = 128,
         learning_rate: float = 3e-3,
-        weight_decay: float = 1e-3,
-        robustness: float = 0.0,
         confidence: float = 0.95,
-        consistency: float = 1.0,
-        radius: float = 1.5,
         rotation: float = 10.0,
         shift: float = 0.08,
-        erased: float = 0.3,
-        max_seconds: float | None = None,
         device: str = "auto",
         random_state: int | None = None,
     ) -> None:
@@ -143,15 +127,9 @@ class NeuralStudent(SemiSupervisedStudent):
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.robustness = robustness
         self.confidence = confidence
-        self.consistency = consistency
-        self.radius = radius
         self.rotation = rotation
         self.shift = shift
-        self.erased = erased
-        self.max_seconds = max_seconds
         self.device = device
         self.random_state = random_state
 
@@ -160,7 +138,7 @@ class NeuralStudent(SemiSupervisedStudent):
         require_torch()
         from collegium.distillation.neural_training import Lesson, hidden_values, train
 
-        device = find_machine(self.device, None).device
+        device = find_machine(self.device).device
         self._shape = self._record_shape(released.X)
         records = self._scaled(released.X, fit=True)
         self.guide_ = self._fitted_guide(released)
@@ -266,13 +244,8 @@ class NeuralStudent(SemiSupervisedStudent):
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            robustness=self.robustness,
             confidence=self.confidence,
-            consistency=self.consistency,
-            radius=self.radius,
-            views=Views(self.rotation, self.shift, self.erased),
-            max_seconds=self.max_seconds,
+            views=Views(self.rotation, self.shift),
         )
 
     def _check_parameters(self) -> None:
@@ -287,10 +260,9 @@ class NeuralStudent(SemiSupervisedStudent):
             )
         for name, least in (("rounds", 1), ("epochs", 1), ("batch_size", 2)):
             check_whole(name, getattr(self, name), least)
-        for name in ("guide_share", "robustness", "confidence", "erased"):
+        for name in ("guide_share", "confidence"):
             check_share(name, getattr(self, name))
-        for name in ("learning_rate", "radius"):
-            check_positive(name, getattr(self, name))
+        check_positive("learning_rate", self.learning_rate)
 
 
 def _beliefs(guide: Any, X: Any) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +22,8 @@ from collegium.distillation.losses import (
 
 Floats = NDArray[np.float64]
 _ASKED_AT_ONCE = 512
+_WEIGHT_DECAY = 1e-3  # AdamW's
+_RADIUS = 1.5  # of VAT, in units of the records (pixels in [0, 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +51,8 @@ class Course:
     epochs: int
     batch_size: int
     learning_rate: float
-    weight_decay: float
-    robustness: float
     confidence: float
-    consistency: float
-    radius: float
     views: Views
-    max_seconds: float | None
 
 
 def train(
@@ -68,7 +64,7 @@ def train(
     """
     batches = _Batches(lesson, course, device, seed)
     optimiser = torch.optim.AdamW(
-        network.parameters(), lr=course.learning_rate, weight_decay=course.weight_decay
+        network.parameters(), lr=course.learning_rate, weight_decay=_WEIGHT_DECAY
     )
     total = course.epochs * batches.per_epoch
     schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -77,21 +73,16 @@ def train(
     # The channels of a pixel lie together: convolutions on a CPU take two thirds of the time.
     network.to(device, memory_format=torch.channels_last).train()  # type: ignore[call-overload]
     step_loss = _STEPS[course.method]
-    until = None if course.max_seconds is None else time.monotonic() + course.max_seconds
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        steps = 0
-        while steps < total:
+        for _ in range(total):
             loss = step_loss(network, batches, course)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
-            steps += 1
-            if until is not None and time.monotonic() > until:
-                break
     network.eval()
-    return steps
+    return total
 
 
 class _Batches:
@@ -144,14 +135,14 @@ def _self_training_step(network: nn.Module, batches: _Batches, course: Course) -
     assert batches.pseudo is not None
     seen = batches.there(course.views.weak(batches.take(rows), batches.generator))
     targets = batches.pseudo[rows].to(batches.device)
-    return soft_loss(network(seen), targets, course.robustness).mean()
+    return soft_loss(network(seen), targets).mean()
 
 
-def _answers_loss(logits: Tensor, rows: Tensor, batches: _Batches, course: Course) -> Tensor:
+def _answers_loss(logits: Tensor, rows: Tensor, batches: _Batches) -> Tensor:
     """Loss of what is known: a guide's beliefs where there is one, else the released evidence."""
     if batches.pseudo is not None:
         targets = batches.pseudo[rows].to(batches.device)
-        return soft_loss(logits, targets, course.robustness).mean()
+        return soft_loss(logits, targets).mean()
     return evidence_loss(logits, batches.evidence[rows].to(batches.device)).mean()
 
 
@@ -167,9 +158,9 @@ def _fixmatch_step(network: nn.Module, batches: _Batches, course: Course) -> Ten
     logits = network(batches.there(torch.cat(parts)))
     of_weak, of_strong = logits[: len(rows)], logits[len(rows) : 2 * len(rows)]
     of_known = of_weak if known is rows else logits[2 * len(rows) :]
-    loss = _answers_loss(of_known, known, batches, course)
+    loss = _answers_loss(of_known, known, batches)
     agree = consistency_loss(of_weak, of_strong, course.confidence).mean()
-    total: Tensor = loss + course.consistency * agree
+    total: Tensor = loss + agree
     return total
 
 
@@ -198,12 +189,12 @@ def _vat_step(network: nn.Module, batches: _Batches, course: Course) -> Tensor:
             lambda records: ask(records)[: len(rows)],
             seen,
             of_rows,
-            course.radius,
+            _RADIUS,
             batches.generator,
         ).mean()
     of_known = of_rows if known is rows else logits[len(rows) :]
-    loss = _answers_loss(of_known, known, batches, course)
-    total: Tensor = loss + course.consistency * (smooth + entropy(of_rows).mean())
+    loss = _answers_loss(of_known, known, batches)
+    total: Tensor = loss + (smooth + entropy(of_rows).mean())
     return total
 
 

@@ -25,7 +25,7 @@ from collegium.dpsgd.estimator_base import AUTO, Answering, DPSGDEstimator
 from collegium.dpsgd.linear_model import as_rows
 from collegium.dpsgd.progress import OnStep
 from collegium.dpsgd.run import DPSGDRun
-from collegium.dpsgd.settings import DPSGDSettings
+from collegium.dpsgd.settings import DPSGDSettings, Sampling
 from collegium.errors import InputError
 from collegium.evaluation.quality import (
     STARTED,
@@ -56,16 +56,13 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
 
     Parameters
     ----------
-    sampling : {"full-batch", "sample", "scale"}
-        Who takes part in a step: everybody, with a say in proportion to what they grant; or a random sample,
-        in which generous people are more often, or have more say.
+    sampling : "full-batch" or Sampling
+        Who takes part in a step: everybody, with a say in proportion to what they grant; or, as
+        ``Sampling("sample", rate=0.1)`` or ``Sampling("scale", rate=0.1)`` says, a random sample, in which
+        generous people are more often, or have more say. Its ``accountant`` (``"pld"``, or ``"rdp"``) and,
+        of full batches, its ``individual_filter`` are described there (:class:`~collegium.Sampling`).
     steps : int
         How many; fixed beforehand, and paid for.
-    individual_filter : float, optional
-        Of ``full-batch``: take so many times the steps, at the same price and noise. Everybody pays for the
-        norm that was really used, and gives nothing more once that is used up. Default: no filter.
-    rate : float, optional
-        Mean probability with which somebody takes part in a step, of ``sample`` and ``scale``.
     clip_norm : float
         Norm to which the gradient of all of a person's records together is clipped.
     learning_rate : float, optional
@@ -79,8 +76,6 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     neighbours : {"zero-out", "replace-one"}, optional
         Whom the guarantee compares: a person's records are there or blank; or are others, which takes twice
         the noise. Default: as the ledger promises, or else blanked.
-    accountant : {"pld", "rdp"}
-        Of ``sample`` and ``scale``.
     delta : float
         δ of budgets that are given as numbers.
     preprocessing : "auto", None or transformer
@@ -160,16 +155,13 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     def __init__(
         self,
         *,
-        sampling: str = _DEFAULT.sampling,
+        sampling: str | Sampling = _DEFAULT.sampling,
         steps: int = _DEFAULT.steps,
-        individual_filter: float | None = _DEFAULT.individual_filter,
-        rate: float | None = _DEFAULT.rate,
         clip_norm: float = _DEFAULT.clip_norm,
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
         neighbours: str | None = _DEFAULT.neighbours,
-        accountant: str = _DEFAULT.accountant,
         delta: float = DEFAULT_DELTA,
         preprocessing: Any = AUTO,
         classes: ArrayLike | None = None,
@@ -181,14 +173,11 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
     ) -> None:
         self.sampling = sampling
         self.steps = steps
-        self.individual_filter = individual_filter
-        self.rate = rate
         self.clip_norm = clip_norm
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
         self.neighbours = neighbours
-        self.accountant = accountant
         self.delta = delta
         self.preprocessing = preprocessing
         self.classes = classes

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,9 +29,9 @@ from collegium.dpsgd.optimiser import State
 from collegium.dpsgd.progress import Lines, OnStep, Watch
 from collegium.dpsgd.public_start import public_start
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun, planned
-from collegium.dpsgd.settings import MOST_COMPONENTS, DPSGDSettings
+from collegium.dpsgd.settings import FULL_BATCH, MOST_COMPONENTS, SAMPLE, DPSGDSettings, Sampling
 from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
-from collegium.errors import InputError, LedgerError, LedgerWarning, StudentWarning
+from collegium.errors import InputError, StudentWarning, frames_to_user
 from collegium.models.catalogue import build_preprocessing
 from collegium.parameters import settings_of
 from collegium.personalisation.bins import few_budgets
@@ -44,12 +44,12 @@ from collegium.runs.estimator_base import (
     tell_of_fits_before,
 )
 from collegium.runs.fit_inputs import FitInputs
-from collegium.runs.user_warnings import frames_to_user
 from collegium.runs.views import View
 from collegium.zero_and_public_budgets import has_budget, split_by_level, subset
 
 if TYPE_CHECKING:
     from collegium.dpsgd.ledgered import DPSGDSpending
+    from collegium.ledger.allowance import Entry
     from collegium.ledger.balances import Balance
     from collegium.ledger.ledger import Ledger
 
@@ -62,6 +62,7 @@ class DPSGDEstimator(Face):
     """An estimator that is trained directly; a base for those of this package."""
 
     _fitted = "model_"
+    sampling: str | Sampling
     preprocessing: Any
     noise_seed: int | None
     random_state: Any
@@ -112,11 +113,23 @@ class DPSGDEstimator(Face):
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
+    def _setting(self, name: str, given: Any = None) -> Any:
+        found = super()._setting(name, given)
+        return Sampling(found) if name == "sampling" and isinstance(found, str) else found
+
     def _descent(self) -> DPSGDSettings:
         """Check the settings of a descent, which are parameters of the same names."""
         names = [name for name in settings_of(DPSGDSettings) if hasattr(self, name)]
+        given = {name: getattr(self, name) for name in names}
+        if isinstance(self.sampling, Sampling):
+            given |= self.sampling.settings()
+        elif not isinstance(self.sampling, str):
+            raise InputError(
+                f"sampling must be a word such as {FULL_BATCH!r}, or one such as "
+                f"Sampling({SAMPLE!r}, rate=0.1), got {shown(self.sampling)}"
+            )
         try:
-            return DPSGDSettings(**{name: getattr(self, name) for name in names})
+            return DPSGDSettings(**given)
         except InputError as error:
             raise InputError(str(error).removeprefix(f"{DPSGDSettings.section}.")) from None
 
@@ -182,35 +195,32 @@ class DPSGDEstimator(Face):
         # Whoever keeps a told progress keeps this, too: of the run, only what is published is in it.
         answering = self._answering(run)
         published = partial(_published, run.view, records.classes, recipe.bounds, answering)
+
+        def drawn() -> tuple[DPSGDAccount]:
+            account = DPSGDAccount(run.plan, recipe.dpsgd.n_steps_taken)
+            account.charge(memory.steps)
+            return (account,)
+
+        remembered: AbstractContextManager[Entry | None] = nullcontext()
         if spending is not None and ledger is not None:
-            spending.reserve(
+            remembered = spending.reserved(
                 ledger,
                 release_name,
                 spending.at_most(run.plan),
                 run.arrangement,
                 # Judged with those who have nothing left: who takes part may be new people for the most part.
                 allow_new_people=bool((left.cohort > 0).mean() >= 0.5),
+                drawn=drawn,
             )
-        try:
+        with remembered as entry:
             steadiness = Steadiness(recipe.dpsgd, run.plan, run.loss)
             watch = Watch(run.plan, published, on_step, steadiness, recipe.dpsgd.n_steps_taken)
-            learnt = run.descend(run.summands(), run.n_parameters, stop=watch)
-        except BaseException:
-            if spending is not None:  # what was not drawn is given back
-                drawn = DPSGDAccount(run.plan, recipe.dpsgd.n_steps_taken)
-                drawn.charge(memory.steps)
-                with contextlib.suppress(LedgerError):  # it then keeps all that was reserved
-                    spending.settle(drawn)
-            raise
-        if spending is not None:
-            try:
-                spending.settle(learnt.account)
-            except LedgerError as error:
-                warnings.warn(
-                    f"the ledger keeps all that was reserved, which is more than was spent: {error}",
-                    LedgerWarning,
-                    stacklevel=frames_to_user(),
-                )
+            summands = run.summands()
+            if entry is not None:
+                entry.draws()
+            learnt = run.descend(summands, run.n_parameters, stop=watch)
+            if entry is not None:
+                entry.settle(learnt.account)
         _warn(steadiness.complaint(run.learning_rate))
         self.privacy_: PrivacyStatement = learnt.privacy
         self.steps_taken_: int = learnt.account.steps

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.dpsgd.grid import UNIT_BITS, Integers
+from collegium.dpsgd.grid import UNIT_BITS
 from collegium.dpsgd.linear_sums import Block, Floats, Terms, bounded, exact_scores, exact_sum
 from collegium.dpsgd.losses import Loss
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import InputError
 from collegium.models.threads import in_threads
+from collegium.noise.sums import Integers
 
 CENT_BITS = 40
 """Accounts are whole numbers of 2^-40 squared clip norms, so that what was paid adds up exactly."""

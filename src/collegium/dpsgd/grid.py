@@ -2,7 +2,7 @@
 
 A sum of clipped contributions is a vector of whole numbers in units of :data:`UNIT` times the clip norm.
 Sums of whole numbers are exact, in whatever order, on however many machines; noise is a continuous Gaussian
-rounded to the same grid (:mod:`collegium.noise.sources`), so what is released is the continuous mechanism,
+rounded to the same grid (:mod:`collegium.noise.sums`), so what is released is the continuous mechanism,
 rounded: its account holds to the last bit.
 """
 
@@ -12,22 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.errors import InputError
-from collegium.noise.grid import GRID
-from collegium.noise.sources import MAX_SCALE, NoiseSource
-
-Integers = NDArray[np.int64]
+from collegium.noise.exact_sampling import MAX_SCALE_STEPS
+from collegium.noise.sums import Integers, Noise, NoisySum
 
 FACTOR_BITS = 15
 """Errors and features of a linear model are multiples of 2^-15, so that their products lie on the grid."""
 UNIT_BITS = 2 * FACTOR_BITS
 UNIT: float = 2.0**-UNIT_BITS
 """Step of the grid, in units of the clip norm: about 1e-9 of what one owner moves."""
-MAX_NOISE: float = MAX_SCALE * UNIT / GRID
+MAX_NOISE: float = MAX_SCALE_STEPS * UNIT
 """Largest standard deviation of the noise, in units of the clip norm: 2^14."""
-MOST_UNITS = 2**62
 
 
-def noisy(total: Integers, sigma: float, noise: NoiseSource, *, step: int) -> NDArray[np.float64]:
+def noisy(total: Integers, sigma: float, noise: NoisySum, *, step: int) -> NDArray[np.float64]:
     """Add noise to a sum on the grid: what may be released of it.
 
     Parameters
@@ -36,7 +33,7 @@ def noisy(total: Integers, sigma: float, noise: NoiseSource, *, step: int) -> ND
         **Sensitive.** Sum of clipped contributions.
     sigma : float
         Standard deviation, in units of the clip norm.
-    noise : NoiseSource
+    noise : NoisySum
         Draws for this step.
     step : int
         Its number, for seeded noise.
@@ -56,7 +53,6 @@ def noisy(total: Integers, sigma: float, noise: NoiseSource, *, step: int) -> ND
             f"noise of {sigma:g} clip norms was asked for, allowed is up to {MAX_NOISE:,.0f}: budgets are "
             "too small for so many steps, take fewer"
         )
-    stretched = sigma * (GRID / UNIT)
-    drawn = noise.gaussian(stretched, total.size, query=step, purpose="gradient 0")
-    units = (drawn / GRID).astype(np.int64).reshape(total.shape)  # exact: whole numbers below 2^53
-    return (total + units).astype(np.float64) * UNIT
+    its = Noise("gaussian", sigma / UNIT)
+    units = noise.noised(total, its, query=step, purpose="gradient 0")
+    return units.astype(np.float64) * UNIT

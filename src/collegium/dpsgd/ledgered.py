@@ -8,7 +8,6 @@ release takes all that people grant, as the first one about them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from collegium.accounting.events import Event
 from collegium.accounting.neighbours import Neighbours
@@ -99,26 +98,26 @@ class DPSGDSpending(Spending):
         groups = self.allowance.groups
         if self.allowance.whole:
             return [_whole(one) for one in groups.values()]
-        return _in_order(groups, plan, plan.event())
+        return self._in_order(plan, plan.event())
 
     def settle(self, account: DPSGDAccount) -> None:
         """Enter what the steps that were charged cost; nothing, if there was none."""
         assert self._reservation is not None
         if not account.steps:
             return self.give_back()
-        groups, uses = self.allowance.groups, account.composition()
-        events = [[use.to_json() for use in uses.get(name, [])] for name in groups]
+        uses = account.composition()
+        events = self.of_each_group(
+            {name: [use.to_json() for use in some] for name, some in uses.items()}, []
+        )
         costs = list(self._reservation.costs)
         if not self.allowance.whole:
-            costs = _in_order(groups, account.plan, account.event)
+            costs = self._in_order(account.plan, account.event)
         self._reservation.settle(costs, events)
+
+    def _in_order(self, plan: DPSGDPlan, event: Event) -> list[Cost]:
+        costs = dict(zip(plan.groups, Cost.of_event(event), strict=True))
+        return self.of_each_group(costs, Cost(0.0))
 
 
 def _whole(budget: Budget) -> Cost:
     return Cost(math.inf, alone=None if budget.is_unlimited else budget)
-
-
-def _in_order(groups: Mapping[str, Budget], plan: DPSGDPlan, event: Event) -> list[Cost]:
-    """Costs by name: of a group without owners there is none."""
-    known = dict(zip(plan.groups, Cost.of_event(event), strict=True))
-    return [known.get(name, Cost(0.0)) for name in groups]

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.dpsgd.grid import FACTOR_BITS, MOST_UNITS, UNIT_BITS, Integers
+from collegium.dpsgd.grid import FACTOR_BITS, UNIT_BITS
 from collegium.dpsgd.losses import MOST_ERROR, Loss
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import InputError
 from collegium.models.threads import in_threads
+from collegium.noise.sums import MOST_TOTAL, Integers
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 
 Floats = NDArray[np.float64]
@@ -286,7 +287,7 @@ def require_exact(terms: Terms, sizes: Sequence[int]) -> None:
     # An entry of one owner's contribution is at most its clip; of one record's, error · feature.
     largest = float(terms.weights.max() / terms.clip_norm) * MOST_ERROR * _ROWS
     total = float(np.dot(terms.clips, sizes)) * 2.0**UNIT_BITS
-    if largest * 2.0**UNIT_BITS >= _EXACT or total >= MOST_UNITS:
+    if largest * 2.0**UNIT_BITS >= _EXACT or total >= MOST_TOTAL:
         raise InputError(
             f"a clip norm of {terms.clip_norm:g} is too small for exact sums over {sum(sizes):,} owners: "
             "give a larger one, such as 0.5"

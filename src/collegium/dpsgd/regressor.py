@@ -19,12 +19,11 @@ from collegium.budgets import DEFAULT_DELTA, Budget, Budgets
 from collegium.checks import check_truth, is_number, shown
 from collegium.dpsgd.estimator_base import AUTO, DPSGDEstimator
 from collegium.dpsgd.progress import OnStep
-from collegium.dpsgd.settings import DPSGDSettings
-from collegium.errors import WHERE, InputError, RecordError
+from collegium.dpsgd.settings import DPSGDSettings, Sampling
+from collegium.errors import WHERE, InputError, RecordError, frames_to_user
 from collegium.index_alignment import refuse_other_order
 from collegium.runs.estimator_base import checked_weights, one_each
 from collegium.runs.fit_inputs import given_records
-from collegium.runs.user_warnings import frames_to_user
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -44,9 +43,9 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
     bounds : (float, float), optional
         Public: between which targets lie. Those beyond are cut, and so are predictions. Default: the least
         and largest of ``y_public``. Never take them from private records.
-    sampling, steps, filter, rate, clip_norm, learning_rate, components, momentum
+    sampling, steps, clip_norm, learning_rate, components, momentum
         As of :class:`~collegium.DPSGDClassifier`.
-    neighbours, accountant, delta, preprocessing, noise_seed, random_state
+    neighbours, delta, preprocessing, noise_seed, random_state
         As of :class:`~collegium.DPSGDClassifier`.
     n_jobs, verbose
         As of :class:`~collegium.DPSGDClassifier`.
@@ -81,16 +80,13 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         self,
         *,
         bounds: tuple[float, float] | None = None,
-        sampling: str = _DEFAULT.sampling,
+        sampling: str | Sampling = _DEFAULT.sampling,
         steps: int = _DEFAULT.steps,
-        individual_filter: float | None = _DEFAULT.individual_filter,
-        rate: float | None = _DEFAULT.rate,
         clip_norm: float = _DEFAULT.clip_norm,
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
         neighbours: str | None = _DEFAULT.neighbours,
-        accountant: str = _DEFAULT.accountant,
         delta: float = DEFAULT_DELTA,
         preprocessing: Any = AUTO,
         noise_seed: int | None = None,
@@ -101,14 +97,11 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         self.bounds = bounds
         self.sampling = sampling
         self.steps = steps
-        self.individual_filter = individual_filter
-        self.rate = rate
         self.clip_norm = clip_norm
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
         self.neighbours = neighbours
-        self.accountant = accountant
         self.delta = delta
         self.preprocessing = preprocessing
         self.noise_seed = noise_seed

@@ -24,7 +24,7 @@ from collegium.budgets import Budgets
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.by_rule import curvature, learning_rate, with_components
 from collegium.dpsgd.filtered import Filtered
-from collegium.dpsgd.grid import MAX_NOISE, Integers, noisy
+from collegium.dpsgd.grid import MAX_NOISE, noisy
 from collegium.dpsgd.linear_model import as_features, as_rows, linear_model
 from collegium.dpsgd.linear_sums import InMemory, Terms, blocks_of, require_exact
 from collegium.dpsgd.losses import CrossEntropy, Loss, SquaredError
@@ -32,15 +32,15 @@ from collegium.dpsgd.memory import DPSGDMemory
 from collegium.dpsgd.optimiser import State, stepped
 from collegium.dpsgd.sampling import Sample
 from collegium.dpsgd.settings import FULL_BATCH, DPSGDSettings
-from collegium.errors import InputError, PrivacyWarning
+from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.trial import one_line_about
-from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
+from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sums import Integers, NoisySum
 from collegium.personalisation.bins import few_budgets, said_of
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.personalisation.rates import plan_dpsgd
 from collegium.runs.observer import Observer
 from collegium.runs.records import Records
-from collegium.runs.user_warnings import frames_to_user
 from collegium.runs.views import View, fitted_view
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ class DPSGDRecipe:
     start: Floats | None = None
     bounds: tuple[float, float] | None = None
 
-    def noise(self) -> NoiseSource:
+    def noise(self) -> NoisySum:
         """Make the source of privacy noise."""
         return SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
 
@@ -266,7 +266,7 @@ class DPSGDRun:
         self,
         summands: Summands,
         n_features: int,
-        noise: NoiseSource | None = None,
+        noise: NoisySum | None = None,
         stop: Callable[[State], bool] = lambda state: False,
     ) -> Learnt:
         """Take all steps: each is charged before it is drawn; a step that a crash took is not taken again.
@@ -277,7 +277,7 @@ class DPSGDRun:
             **Sensitive.** Of the private records.
         n_features : int
             Of the model, with the constant.
-        noise : NoiseSource, optional
+        noise : NoisySum, optional
             Default: the recipe's.
         stop : callable, optional
             Whether to stop early, from released and public things alone. Saves nothing that was reserved.

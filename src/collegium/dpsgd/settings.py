@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from collegium.errors import InputError
-from collegium.parameters import Settings, setting
+from collegium.parameters import Settings, same_as, setting
 
 MOST_SIZE = 1e6
 """Of steps and norms: what is larger is a slip of the pen."""
@@ -119,3 +119,38 @@ class DPSGDSettings(Settings):
             if self.individual_filter is None
             else math.ceil(self.steps * self.individual_filter)
         )
+
+
+@dataclass(frozen=True)
+class Sampling(Settings):
+    """Who takes part in a step of direct training, and how that is accounted for.
+
+    Parameters
+    ----------
+    kind : {"full-batch", "sample", "scale"}
+        Everybody, with a say in proportion to what they grant; or a random sample, in which generous people
+        are more often (``sample``), or have more say (``scale``).
+    rate : float, optional
+        Mean probability with which somebody takes part in a step, of ``sample`` and ``scale``.
+    individual_filter : float, optional
+        Of ``full-batch``: take so many times the steps, at the same price and noise. Everybody pays for the
+        norm that was really used, and gives nothing more once that is used up. Default: no filter.
+    accountant : {"pld", "rdp"}
+        Of ``sample`` and ``scale``: from loss distributions, or the moments accountant (looser).
+
+    Examples
+    --------
+    >>> Sampling("sample", rate=0.1)
+    Sampling(kind='sample', rate=0.1, individual_filter=None, accountant='pld')
+    """
+
+    kind: str = same_as(DPSGDSettings, "sampling")
+    rate: float | None = same_as(DPSGDSettings, "rate")
+    individual_filter: float | None = same_as(DPSGDSettings, "individual_filter")
+    accountant: str = same_as(DPSGDSettings, "accountant")
+    section: ClassVar[str] = "sampling"
+
+    def settings(self) -> dict[str, Any]:
+        """Say it as the settings of :class:`DPSGDSettings`."""
+        given = self.get_params()
+        return {"sampling": given.pop("kind"), **given}

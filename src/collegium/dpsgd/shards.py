@@ -17,12 +17,12 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.dpsgd.grid import Integers
 from collegium.dpsgd.linear_sums import Block, Terms, lengths_of, owners_together
 from collegium.dpsgd.losses import Loss
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import CollegiumError, InputError
 from collegium.models.threads import in_threads
+from collegium.noise.sums import Integers
 from collegium.workers.engines import Workers
 from collegium.workers.opaque_payload import LentPayload, OpaquePayload
 from collegium.workers.rounds import run_in_rounds

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -16,12 +17,20 @@ from numpy.typing import NDArray
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budget, Budgets
-from collegium.errors import BudgetExceededError, InputError, PrivacyWarning
+from collegium.errors import (
+    BudgetExceededError,
+    InputError,
+    LedgerError,
+    LedgerWarning,
+    PrivacyWarning,
+    frames_to_user,
+)
 from collegium.ledger.ledger import Balance, Ledger, Reservation
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
 from collegium.personalisation.bins import MOST_BUDGETS, few_groups
 
 SEEDED = "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
+V = TypeVar("V")
 _ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
 _STEPS = 10  # what is left is rounded down to tenths, so that groups do not become too small
 
@@ -111,6 +120,30 @@ class Allowance:
         return cls(uuid4().hex, False, groups, granted.owner_group)
 
 
+class Entry:
+    """A release that is reserved, and not settled: nothing is drawn before, or published without.
+
+    ``settle``: enters what was drawn, as the release's spending takes it.
+
+    Attributes
+    ----------
+    may_have_drawn : bool
+        Whether noise may have been drawn.
+    """
+
+    def __init__(self, settle: Callable[..., None]) -> None:
+        self._settle = settle
+        self.may_have_drawn = False
+
+    def draws(self) -> None:
+        """Say that noise may be drawn from now on."""
+        self.may_have_drawn = True
+
+    def settle(self, *drawn: Any) -> None:
+        """Enter what the release did cost; raises LedgerError if that fails."""
+        self._settle(*drawn)
+
+
 class Spending:
     """What a run does about a ledger: a base for each method's.
 
@@ -160,6 +193,22 @@ class Spending:
             )
         self._reservation: Reservation | None = None
 
+    def of_each_group(self, found: Mapping[str, V], nobody: V) -> list[V]:
+        """What an account found for each group of the ledger, in their order.
+
+        ``nobody``: for a group that it does not know, and in which nobody takes part.
+        Raises LedgerError for a group that the account does not know: it is not one that cost nothing.
+        """
+        codes, groups = self.allowance.codes, self.allowance.groups
+        sizes = np.bincount(codes[codes >= 0], minlength=len(groups)).tolist()
+        for name, size in zip(groups, sizes, strict=True):
+            if size and name not in found:
+                raise LedgerError(
+                    f"what {size:,} people of {name!r} pay is not known, since the account has no group of "
+                    "that name: nothing more was asked"
+                )
+        return [found.get(name, nobody) for name in groups]
+
     def reserve(
         self,
         ledger: Ledger,
@@ -187,6 +236,46 @@ class Spending:
             held=held,
         )
         return self._reservation
+
+    @contextlib.contextmanager
+    def reserved(
+        self,
+        ledger: Ledger,
+        name: str,
+        costs: list[Cost],
+        arrangement: Arrangement,
+        *,
+        allow_new_people: bool = False,
+        drawn: Callable[[], tuple[Any, ...]] | None = None,
+    ) -> Iterator[Entry]:
+        """Set aside what a run in this process may cost, and lend what settles it.
+
+        If the block is cut off, what was not drawn is given back where that is known: all, unless the entry
+        says that noise may have been drawn; and then what ``drawn``, as :meth:`settle` takes it, leaves.
+        Otherwise the ledger keeps all that was reserved. It keeps that, too, with a warning, if settling
+        fails: what was drawn is paid for, and is the user's.
+        """
+        self.reserve(ledger, name, costs, arrangement, allow_new_people=allow_new_people)
+        entry = Entry(self._settle_or_warn)
+        try:
+            yield entry
+        except BaseException:
+            with contextlib.suppress(LedgerError):
+                if not entry.may_have_drawn:
+                    self.give_back()
+                elif drawn is not None:
+                    self.settle(*drawn())
+            raise
+
+    def _settle_or_warn(self, *drawn: Any) -> None:
+        try:
+            self.settle(*drawn)
+        except LedgerError as error:
+            warnings.warn(
+                f"the ledger keeps all that was reserved, which is more than was spent: {error}",
+                LedgerWarning,
+                stacklevel=frames_to_user(),
+            )
 
     def go_on(
         self, ledger: Ledger, *, all_is_drawn: bool, token: str, held: Collection[str]

@@ -17,7 +17,8 @@ from collegium.mechanisms.on_grid import as_rounded, noised, per_cohort, to_step
 from collegium.mechanisms.people import as_column, refuse_other_lengths
 from collegium.mechanisms.released import Released, charge
 from collegium.mechanisms.selection import choose
-from collegium.noise.sources import NoiseSource, SecureNoise, WordSource
+from collegium.noise.sources import WordSource
+from collegium.noise.sums import Noise, NoisySum
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ def laplace(
     *,
     exact: bool = False,
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
-    noise: NoiseSource | None = None,
+    noise: NoisySum | None = None,
     query: int = 0,
     account: Accountant | None = None,
 ) -> Released[Floats]:
@@ -89,10 +90,9 @@ def laplace(
     check_positive("scale", scale)
     moved = as_rounded(per_cohort("sensitivity", sensitivity), steps.size, 1, exact=exact)
     event = Laplace(moved, math.nextafter(1 / scale, math.inf), neighbours=neighbours)
+    its = Noise.in_votes("laplace", scale)
     charge(account, event)
-    source = SecureNoise() if noise is None else noise
-    drawn = source.laplace(scale, steps.size, query=query, purpose="laplace")
-    return Released(noised(steps, drawn)[()], event)
+    return Released(noised(steps, its, noise, query=query, purpose="laplace")[()], event)
 
 
 def gaussian(
@@ -102,7 +102,7 @@ def gaussian(
     *,
     exact: bool = False,
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
-    noise: NoiseSource | None = None,
+    noise: NoisySum | None = None,
     query: int = 0,
     account: Accountant | None = None,
 ) -> Released[Floats]:
@@ -150,10 +150,9 @@ def gaussian(
     check_positive("sigma", sigma)
     moved = as_rounded(per_cohort("sensitivity", sensitivity), steps.size, 2, exact=exact)
     event = Gaussian(moved, float(sigma), neighbours=neighbours)
+    its = Noise.in_votes("gaussian", sigma)
     charge(account, event)
-    source = SecureNoise() if noise is None else noise
-    drawn = source.gaussian(sigma, steps.size, query=query, purpose="gaussian")
-    return Released(noised(steps, drawn)[()], event)
+    return Released(noised(steps, its, noise, query=query, purpose="gaussian")[()], event)
 
 
 def gaussian_sigma(
@@ -213,7 +212,7 @@ def above_threshold(
     monotone: bool = False,
     exact: bool = False,
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
-    noise: NoiseSource | None = None,
+    noise: NoisySum | None = None,
     query: int = 0,
     account: Accountant | None = None,
 ) -> Released[NDArray[np.bool_]]:
@@ -287,13 +286,13 @@ def above_threshold(
     event = PureNoise(
         rounded_up(moved / threshold_scale + times * moved / value_scale), neighbours=neighbours
     )
-    charge(account, event)
-    source = SecureNoise() if noise is None else noise
-    line = to_steps("threshold", float(threshold), exact=False)
-    noisy_line = noised(line, source.laplace(threshold_scale, 1, query=query, purpose="threshold"))
-    noisy_values = noised(
-        steps, source.laplace(value_scale, steps.size, query=query, purpose="above threshold")
+    of_line, of_values = (
+        Noise.in_votes("laplace", scale) for scale in (threshold_scale, value_scale)
     )
+    charge(account, event)
+    line = to_steps("threshold", float(threshold), exact=False)
+    noisy_line = noised(line, of_line, noise, query=query, purpose="threshold")
+    noisy_values = noised(steps, of_values, noise, query=query, purpose="above threshold")
     above = noisy_values >= noisy_line
     reached = np.flatnonzero(np.cumsum(above) >= most)
     return Released(above[: int(reached[0]) + 1] if reached.size else above, event)

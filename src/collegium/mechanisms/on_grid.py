@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from collegium.accounting.events import rounded_up
 from collegium.errors import InputError
 from collegium.noise.grid import GRID, MAX_GRID_VALUE
+from collegium.noise.sources import SecureNoise
+from collegium.noise.sums import Integers, Noise, NoisySum
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def to_steps(name: str, values: ArrayLike, *, exact: bool) -> Integers:
@@ -57,7 +58,12 @@ def as_rounded(sensitivity: Floats, coordinates: int, norm: int, *, exact: bool)
     return rounded_up(np.where(sensitivity > 0, sensitivity + more, 0.0))
 
 
-def noised(steps: Integers, noise: Floats) -> Floats:
-    """Add noise that is on the grid, exactly; what is then rounded to a float costs nothing."""
-    drawn = np.rint(noise / GRID).astype(np.int64).reshape(steps.shape)
-    return np.asarray((steps + drawn) * GRID)
+def noised(
+    steps: Integers, its: Noise, noise: NoisySum | None, *, query: int, purpose: str
+) -> Floats:
+    """Add noise; what is then rounded to a float costs nothing.
+
+    ``noise``: default: from the operating system's randomness.
+    """
+    source = SecureNoise() if noise is None else noise
+    return np.asarray(source.noised(steps, its, query=query, purpose=purpose) * GRID)

@@ -15,7 +15,8 @@ from collegium.mechanisms.people import as_column, in_steps, refuse_other_length
 from collegium.mechanisms.released import Released, charge
 from collegium.mechanisms.selection import choose
 from collegium.noise.grid import GRID
-from collegium.noise.sources import NoiseSource, SecureNoise, WordSource
+from collegium.noise.sources import WordSource
+from collegium.noise.sums import Noise, NoisySum
 
 STEP: float = 2.0**-30
 """Step of distances; those of a data set are below 2**22."""
@@ -34,7 +35,7 @@ def stretching(
     *,
     unbias: bool = False,
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
-    noise: NoiseSource | None = None,
+    noise: NoisySum | None = None,
     query: int = 0,
     account: Accountant | None = None,
 ) -> Released[float]:
@@ -115,12 +116,12 @@ def stretching(
     steps = np.rint((np.clip(given, lower, upper) - offset) * share[cohort] / GRID)
     total = int(np.clip(steps, -most[cohort], most[cohort]).astype(np.int64).sum())
     event = Laplace(most * GRID, float(np.nextafter(1 / scale, np.inf)), neighbours=neighbours)
+    its = Noise.in_votes("laplace", scale)
     charge(account, event)
-    source = SecureNoise() if noise is None else noise
-    drawn = source.laplace(scale, 1, query=query, purpose="stretching")
+    noisy = noised(np.array([total]), its, noise, query=query, purpose="stretching")
     public = offset * float(share[cohort].sum())
     factor = len(given) / float(share[cohort].sum()) if unbias else 1.0
-    return Released(factor * (float(noised(np.array([total]), drawn)[0]) + public), event)
+    return Released(factor * (float(noisy[0]) + public), event)
 
 
 def personalised_exponential(

@@ -22,7 +22,8 @@ from collegium.mechanisms.on_grid import noised
 from collegium.mechanisms.people import as_column, refuse_other_lengths
 from collegium.mechanisms.released import Released, charge
 from collegium.noise.grid import GRID
-from collegium.noise.sources import NoiseSource, SecureNoise, WordSource
+from collegium.noise.sources import SecureNoise, WordSource
+from collegium.noise.sums import Noise, NoisySum
 
 Floats = NDArray[np.float64]
 _GROUP = "sampled"
@@ -263,7 +264,7 @@ def sampled_count(
     threshold: float,
     *,
     rescale: bool = True,
-    noise: NoiseSource | None = None,
+    noise: NoisySum | None = None,
     coins: WordSource | None = None,
     query: int = 0,
     account: Accountant | None = None,
@@ -328,14 +329,13 @@ def sampled_count(
     rates = np.array([keeping_rate(epsilon, threshold) for epsilon in kinds.tolist()])
     losses = [sampled_epsilon(rate, threshold) for rate in rates.tolist()]
     event = PureNoise(np.array(losses), neighbours=Neighbours.ADD_OR_REMOVE)
+    its = Noise.in_votes("laplace", float(rounded_up(np.array(1 / threshold))))
     charge(account, event)
     kept = _tossed(rates[cohort], SecureNoise() if coins is None else coins, query)
-    source = SecureNoise() if noise is None else noise
-    scale = float(rounded_up(np.array(1 / threshold)))
-    drawn = source.laplace(scale, 1, query=query, purpose="sampled count")
     count = np.array([int((having & kept).sum()) * round(1 / GRID)])
     factor = 1 / float(rates[cohort].mean()) if rescale else 1.0
-    return Released(factor * float(noised(count, drawn)[0]), event)
+    noisy = noised(count, its, noise, query=query, purpose="sampled count")
+    return Released(factor * float(noisy[0]), event)
 
 
 def _tossed(rates: Floats, source: WordSource, query: int) -> NDArray[np.bool_]:

@@ -22,7 +22,8 @@ from collegium.noise.exact_choice import (
     whole_below,
 )
 from collegium.noise.grid import GRID
-from collegium.noise.sources import NoiseSource, SecureNoise, WordSource
+from collegium.noise.sources import SecureNoise, WordSource
+from collegium.noise.sums import Noise, NoisySum
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -276,7 +277,7 @@ def report_noisy_max(
     monotone: bool = False,
     exact: bool = False,
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE,
-    noise: NoiseSource | None = None,
+    noise: NoisySum | None = None,
     query: int = 0,
     account: Accountant | None = None,
 ) -> Released[int]:
@@ -328,10 +329,10 @@ def report_noisy_max(
     """
     steps, unit, moved = _scored(scores, sensitivity, scale, exact)
     event = PureNoise(rounded_up(_range(moved, unit, monotone)), neighbours=neighbours)
+    its = Noise.in_votes("laplace", scale)
     charge(account, event)
-    source = SecureNoise() if noise is None else noise
-    drawn = source.laplace(scale, len(steps), query=query, purpose="report noisy max")
-    return Released(int(np.argmax(noised(steps, drawn))), event)
+    noisy = noised(steps, its, noise, query=query, purpose="report noisy max")
+    return Released(int(np.argmax(noisy)), event)
 
 
 def _checked_scores(scores: ArrayLike, unit: float) -> NDArray[np.integer]:

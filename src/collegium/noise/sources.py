@@ -1,69 +1,18 @@
-"""The noise that is added to vote counts: exactly the distribution that is accounted for.
+"""Where noise comes from: the system's randomness, or a seed.
 
-Vote counts live on a grid of step ``GRID``. On it, adding the rounded noise drawn here is the same
-as adding continuous noise and rounding the sum, and rounding is post-processing: every guarantee of
-the continuous Gaussian or Laplace mechanism holds verbatim. ``docs/noise.md`` has the proof, and
-what remains assumed. Exponential and Gumbel noise protects only which count is the largest:
-``docs/vote-accounts.md`` shows what rounding means for that.
+On the grid of a sum, adding rounded noise is the same as adding continuous noise and rounding the result, and
+rounding is post-processing: every guarantee of the continuous Gaussian or Laplace mechanism holds verbatim.
+``docs/noise.md`` has the proof, and what remains assumed. Exponential and Gumbel noise protects only which
+count is the largest: ``docs/vote-accounts.md`` shows what rounding means for that.
 """
 
 import hashlib
-import math
-import operator
-from typing import Protocol, SupportsFloat, SupportsIndex
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from collegium.errors import InputError
-from collegium.noise.exact_sampling import (
-    EXPONENTIAL,
-    GAUSSIAN,
-    GUMBEL,
-    LAPLACE,
-    MAX_SCALE_STEPS,
-    RandomWords,
-    StandardVariable,
-    TwoBranches,
-    draw_rounded,
-    operating_system_words,
-)
-from collegium.noise.grid import GRID
-
-MAX_SCALE: float = MAX_SCALE_STEPS * GRID
-"""Largest sigma or scale, in votes: 2**24 = 16,777,216."""
-
-
-class NoiseSource(Protocol):
-    """Where an aggregator takes its noise from: :class:`SecureNoise` or :class:`SeededNoise`."""
-
-    @property
-    def is_private(self) -> bool:
-        """Whether a privacy guarantee may be stated for what was released with this noise."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What to print beside every guarantee."""
-        ...
-
-    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
-        """Rounded Gaussian noise on the grid."""
-        ...
-
-    def laplace(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
-        """Rounded Laplace noise on the grid."""
-        ...
-
-    def exponential(
-        self, scale: float, size: int, *, query: int, purpose: str
-    ) -> NDArray[np.float64]:
-        """Rounded exponential noise on the grid: never negative."""
-        ...
-
-    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
-        """Rounded Gumbel noise on the grid."""
-        ...
+from collegium.noise.exact_sampling import RandomWords, operating_system_words
+from collegium.noise.sums import LocalSum, integer
 
 
 class WordSource(Protocol):
@@ -79,12 +28,12 @@ class WordSource(Protocol):
         ...
 
 
-class SecureNoise:
+class SecureNoise(LocalSum):
     """Noise from the operating system's cryptographic randomness, fresh at every call.
 
-    Each value is ``GRID * K`` where K is the integer nearest to ``Z / GRID`` and Z is continuous
-    noise, with exactly the probabilities this defines. There is no seed and no state: copies,
-    pickles and forked processes draw independently.
+    In steps of the grid, each value is the integer nearest to a continuous Z, with exactly the probabilities
+    this defines. There is no seed and no state: copies, pickles and forked processes draw independently;
+    ``query`` and ``purpose`` are not used.
 
     For a count on the grid and a neighbour that moves it by at most Δ, the noisy count is therefore
     Δ/σ-Gaussian-DP with Rényi divergence at most αΔ²/(2σ²) (Gaussian), or Δ/scale-DP (Laplace), by
@@ -120,54 +69,11 @@ class SecureNoise:
         """What to print beside every guarantee."""
         return "cryptographic noise of the operating system, exactly rounded to a grid of 2**-20"
 
-    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
-        """Gaussian noise of standard deviation ``sigma``, rounded to the grid.
-
-        ``sigma``: standard deviation before rounding, in votes, in (0, 2**24]; the exact value of
-            the float is used.
-        ``size``: how many values, at least 1.
-        ``query``, ``purpose``: not used: every call is fresh.
-        Returns (size,): in votes.
-        """
-        return _draw(GAUSSIAN, "sigma", sigma, size, operating_system_words)
-
-    def laplace(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
-        """Laplace noise of density exp(-\\|z\\| / scale) / (2 scale), rounded to the grid.
-
-        Parameters and errors are those of :meth:`gaussian`, with ``scale`` in place of ``sigma``.
-
-        Returns (size,): in votes.
-        """
-        return _draw(LAPLACE, "scale", scale, size, operating_system_words)
-
-    def exponential(
-        self, scale: float, size: int, *, query: int, purpose: str
-    ) -> NDArray[np.float64]:
-        """Exponential noise of density exp(-z / scale) / scale for z > 0, rounded to the grid.
-
-        It protects which noisy count is the largest, not the noisy counts. Parameters and errors are
-        those of :meth:`laplace`.
-
-        Returns (size,): in votes.
-        """
-        return _draw(EXPONENTIAL, "scale", scale, size, operating_system_words, signed=False)
-
-    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
-        """Gumbel noise, Pr[Z <= z] = exp(-exp(-z / scale)), rounded to the grid.
-
-        It protects which noisy count is the largest, not the noisy counts. Parameters and errors are
-        those of :meth:`laplace`.
-
-        Returns (size,): in votes.
-        """
-        return _draw(GUMBEL, "scale", scale, size, operating_system_words)
-
-    def words(self, *, query: int, purpose: str) -> RandomWords:
-        """Return a source of fresh, uniform 64-bit words; ``query`` and ``purpose`` are not used."""
+    def _words(self, stream: str, query: int, purpose: str) -> RandomWords:
         return operating_system_words
 
 
-class SeededNoise:
+class SeededNoise(LocalSum):
     """Noise that a seed determines: for experiments, never for a release.
 
     The distribution is that of :class:`SecureNoise`. The values are a function of the seed, the
@@ -190,7 +96,7 @@ class SeededNoise:
     __slots__ = ("_seed",)
 
     def __init__(self, seed: int) -> None:
-        self._seed = _integer("seed", seed)
+        self._seed = integer("seed", seed)
 
     @property
     def is_private(self) -> bool:
@@ -202,69 +108,7 @@ class SeededNoise:
         """What to print beside every guarantee."""
         return "not private: seeded noise"
 
-    def gaussian(self, sigma: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
-        """Gaussian noise as :meth:`SecureNoise.gaussian`, repeatable by (query, purpose)."""
-        return _draw(GAUSSIAN, "sigma", sigma, size, self._words("gaussian", query, purpose))
-
-    def laplace(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
-        """Laplace noise as :meth:`SecureNoise.laplace`, repeatable by (query, purpose)."""
-        return _draw(LAPLACE, "scale", scale, size, self._words("laplace", query, purpose))
-
-    def exponential(
-        self, scale: float, size: int, *, query: int, purpose: str
-    ) -> NDArray[np.float64]:
-        """Exponential noise as :meth:`SecureNoise.exponential`, repeatable by (query, purpose)."""
-        words = self._words("exponential", query, purpose)
-        return _draw(EXPONENTIAL, "scale", scale, size, words, signed=False)
-
-    def gumbel(self, scale: float, size: int, *, query: int, purpose: str) -> NDArray[np.float64]:
-        """Gumbel noise as :meth:`SecureNoise.gumbel`, repeatable by (query, purpose)."""
-        return _draw(GUMBEL, "scale", scale, size, self._words("gumbel", query, purpose))
-
-    def words(self, *, query: int, purpose: str) -> RandomWords:
-        """Return a stream of uniform 64-bit words that begins anew at every call, by (query, purpose)."""
-        return self._words("words", query, purpose)
-
-    def _words(self, distribution: str, query: int, purpose: str) -> RandomWords:
-        label = f"collegium noise|{distribution}|{self._seed}|{_integer('query', query)}|{purpose}"
+    def _words(self, stream: str, query: int, purpose: str) -> RandomWords:
+        label = f"collegium noise|{stream}|{self._seed}|{integer('query', query)}|{purpose}"
         key = np.frombuffer(hashlib.sha256(label.encode()).digest()[:16], dtype="<u8")
         return np.random.Philox(key=key).random_raw
-
-
-def _draw(
-    variable: StandardVariable | TwoBranches,
-    name: str,
-    scale: float,
-    size: int,
-    words: RandomWords,
-    signed: bool = True,
-) -> NDArray[np.float64]:
-    """Validate, draw in grid steps, and convert to votes; both conversions are exact."""
-    scale_steps = _scale(name, scale) / GRID
-    count = _integer("size", size)
-    if count < 1:
-        raise InputError(f"size = {count} noise values were asked for; ask for at least 1")
-    drawn = draw_rounded(variable, scale_steps, count, words, signed=signed)
-    return drawn.astype(np.float64) * GRID
-
-
-def _scale(name: str, value: SupportsFloat) -> float:
-    try:
-        scale = math.nan if isinstance(value, (bool, str, bytes)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        scale = math.nan
-    if not 0.0 < scale <= MAX_SCALE:
-        raise InputError(
-            f"{name} = {value!r} cannot be a noise scale; "
-            f"give a number of votes above 0 and at most 2**24 = {MAX_SCALE:,.0f}"
-        )
-    return scale
-
-
-def _integer(name: str, value: SupportsIndex) -> int:
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        raise InputError(f"{name} = {value!r} is not an integer; give an integer") from None

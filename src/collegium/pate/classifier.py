@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -30,8 +29,6 @@ from collegium.distillation.goal import ACCURACY
 from collegium.distillation.supervised import beliefs_of
 from collegium.errors import (
     InputError,
-    LedgerError,
-    LedgerWarning,
     NothingReleasedError,
     StudentError,
 )
@@ -42,7 +39,6 @@ from collegium.evaluation.quality import (
     judge_by_answers,
 )
 from collegium.index_alignment import refuse_other_order
-from collegium.parameters import Searchable
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, VoteChoice, signal, votes_by_rule
 from collegium.pate.classifier_settings import check_settings
 from collegium.pate.memory import Memory, TrainedTeachers
@@ -68,6 +64,7 @@ from collegium.runs.views import SAME, View
 from collegium.workers.engines import Engine, running
 
 if TYPE_CHECKING:
+    from collegium.ledger.allowance import Entry
     from collegium.ledger.ledger import Ledger
 
 _TEACHERS = 250
@@ -291,31 +288,11 @@ class PATEClassifier(ClassifierFace):
         self.engine = engine
         self.verbose = verbose
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of frozen settings by ``name__field``, such as ``aggregator__sigma``."""
-        inner: dict[str, dict[str, Any]] = {}
-        for key in [key for key in params if "__" in key]:
-            name, _, field = key.partition("__")
-            if isinstance(self._setting(name, params.get(name)), Searchable):
-                inner.setdefault(name, {})[field] = params.pop(key)
-        super().set_params(**params)
-        for name, changes in inner.items():
-            current = self._setting(name)
-            unknown = sorted(set(changes) - set(current.get_params()))
-            if unknown:
-                raise InputError(
-                    f"{name} ({type(current).__name__}) has no parameter {unknown[0]!r}: allowed are "
-                    f"{', '.join(current.get_params())}"
-                )
-            setattr(self, name, replace(current, **changes))
-        return self
-
     def _setting(self, name: str, given: Any = None) -> Any:
-        """Tell what a parameter stands for: itself, the object of that name, or the default."""
-        given = getattr(self, name, None) if given is None else given
-        if name == "personalisation" and isinstance(given, str):
-            return as_personalisation(given)
-        return _DEFAULTS.get(name) if given is None else given
+        found = super()._setting(name, given)
+        if name == "personalisation" and isinstance(found, str):
+            return as_personalisation(found)
+        return _DEFAULTS.get(name) if found is None else found
 
     def fit(
         self,
@@ -430,8 +407,9 @@ class PATEClassifier(ClassifierFace):
         run.rehearse()
         if recipe.noise_seed is None:
             tell_of_fits_before(records, ledger is None)
+        remembered: AbstractContextManager[Entry | None] = nullcontext()
         if spending is not None and ledger is not None:
-            spending.reserve(
+            remembered = spending.reserved(
                 ledger,
                 release_name,
                 spending.at_most(
@@ -444,25 +422,16 @@ class PATEClassifier(ClassifierFace):
                 # Judged with those who have nothing left: who takes part may be new people for the most part.
                 allow_new_people=bool((left.cohort > 0).mean() >= 0.5),
             )
-        try:
+        with remembered as entry:
             votes = run.votes()
-        except BaseException:  # nothing was drawn
-            if spending is not None:
-                spending.give_back()
-            raise
-        if self.keep_sensitive:
-            self.sensitive_teachers_ = memory.sensitive_teachers
-            self.sensitive_votes_: VoteTable = votes
-        released = run.release(votes)
-        if spending is not None:
-            try:
-                spending.settle(released, run.arrangement.neighbours)
-            except LedgerError as error:
-                warnings.warn(
-                    f"the ledger keeps all that was reserved, which is more than was spent: {error}",
-                    LedgerWarning,
-                    stacklevel=2,
-                )
+            if self.keep_sensitive:
+                self.sensitive_teachers_ = memory.sensitive_teachers
+                self.sensitive_votes_: VoteTable = votes
+            if entry is not None:
+                entry.draws()
+            released = run.release(votes)
+            if entry is not None:
+                entry.settle(released, run.arrangement.neighbours)
         self.privacy_: PrivacyStatement = released.privacy
         if released.histograms is not None:
             self.histograms_ = released.histograms

@@ -123,12 +123,12 @@ class LedgeredRun(Spending):
         groups = self.allowance.groups
         if not self.allowance.whole:
             return [Cost(squared(gdp_mu(one.epsilon, one.delta))) for one in groups.values()]
-        mu: dict[str, float] = {}
+        mu = dict.fromkeys(groups, math.inf)
         if price == LABELS:
             mu = LabelPricing(aggregator, electorate, neighbours).mu_by_name()
         return [
-            Cost(squared(mu.get(name, math.inf)), alone=None if one.is_unlimited else one)
-            for name, one in groups.items()
+            Cost(squared(one), alone=None if budget.is_unlimited else budget)
+            for one, budget in zip(self.of_each_group(mu, math.inf), groups.values(), strict=True)
         ]
 
     def settle(self, released: Released, neighbours: Neighbours) -> None:
@@ -139,16 +139,15 @@ class LedgeredRun(Spending):
         again = replay(
             released.aggregator, released.electorate, outcomes, neighbours, privacy.price
         )
-        events = [
-            [use.to_json() for use in again.composition.get(name, [])]
-            for name in self.allowance.groups
-        ]
+        uses = {name: [use.to_json() for use in some] for name, some in again.composition.items()}
+        events = self.of_each_group(uses, [])
         if self.allowance.whole:
             self._reservation.settle(self._reservation.costs, events)
             return
         account = again.account
         assert isinstance(account, GaussianAccountant)
-        most = dict.fromkeys(self.allowance.groups, 0.0)
+        most: dict[str, float] = {}
         for name, mu_squared in zip(account.names, account.mu_squared.tolist(), strict=True):
-            most[name] = max(most[name], mu_squared)
-        self._reservation.settle([Cost(mu_squared) for mu_squared in most.values()], events)
+            most[name] = max(most.get(name, mu_squared), mu_squared)
+        costs = {name: Cost(mu_squared) for name, mu_squared in most.items()}
+        self._reservation.settle(self.of_each_group(costs, Cost(0.0)), events)

@@ -26,7 +26,7 @@ from collegium.distillation.share_matching import match_shares, require_probabil
 from collegium.distillation.supervised import RefittedStudent, fit_released
 from collegium.errors import InputError, PrivacyWarning
 from collegium.models.trial import one_line_about
-from collegium.noise.sources import NoiseSource
+from collegium.noise.sums import NoisySum
 from collegium.pate.memory import Memory
 from collegium.pate.queries.order import check_order, chooser_of, order_of_asking
 from collegium.pate.recipe import Recipe
@@ -354,7 +354,7 @@ class PateRun:
         votes: VoteTable,
         asking: NDArray[np.intp] | QueryChooser,
         student: RefittedStudent | None,
-        noise: NoiseSource,
+        noise: NoisySum,
         price: str | None = None,
     ) -> Released:
         """Ask in a given order, with given noise (and another price); see :func:`release`."""
@@ -447,7 +447,7 @@ def release(
     account: Account,
     queries: Queries,
     price: str,
-    noise: NoiseSource,
+    noise: NoisySum,
     arrangement: Arrangement,
     owners: dict[str, int],
     student: RefittedStudent | None = None,
@@ -469,7 +469,7 @@ def release(
         :func:`~collegium.pate.voting.price_choice.choose_price`. A job that was begun keeps its own.
     asking : ndarray of int, or QueryChooser
         Which public records, in which order.
-    noise : NoiseSource
+    noise : NoisySum
         Of the mechanism.
     arrangement : Arrangement
         Which data sets the guarantee is about.

@@ -19,7 +19,8 @@ from collegium.errors import InputError
 from collegium.models.balanced import balanced
 from collegium.models.batched import BatchedEstimator, check_teachers_at_once
 from collegium.models.classifiers import check_classifier
-from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
+from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sums import NoisySum
 from collegium.pate.queries.active_choice import require_beliefs
 from collegium.pate.queries.selection import ACTIVE, CHOSEN
 from collegium.pate.settings import Account, Queries
@@ -136,7 +137,7 @@ class Recipe:
         batched = isinstance(self.teacher, BatchedEstimator)
         return batched and not getattr(self.teacher, "exact_together", False)
 
-    def noise(self) -> NoiseSource:
+    def noise(self) -> NoisySum:
         """Make the source of privacy noise."""
         return SecureNoise() if self.noise_seed is None else SeededNoise(self.noise_seed)
 

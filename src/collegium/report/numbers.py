@@ -31,16 +31,27 @@ def up(value: float) -> str:
     return cost_in_digits(value)
 
 
-def up_of_down(spent: float, budget: float) -> str:
-    """Write what was spent of a budget; never more than the budget where it was not more.
+def of_chosen(spent: float, allowed: float, chosen: float) -> tuple[str, str]:
+    """Write a budget as it was chosen, and what was spent; never more than a release was allowed of it.
 
     Examples
     --------
-    >>> up_of_down(0.98761, 1.0), up_of_down(0.69314, 0.69314718)
-    ('0.9877 of 1', '0.69314 of 0.69314')
+    >>> of_chosen(0.69314, 0.69314718, 0.69314718), of_chosen(0.999336, 0.999336, 1.0)
+    (('0.69314', '0.69314'), ('1', '0.9993'))
     """
-    granted, paid = budget_and_cost(budget, spent)
-    return f"{paid} of {granted}"
+    granted, paid = budget_and_cost(allowed, spent)
+    return (granted if chosen == allowed else down(chosen)), paid
+
+
+def spent_of(spent: float, allowed: float, chosen: float) -> str:
+    """Write what was spent of a budget; parameters as of :func:`of_chosen`.
+
+    Examples
+    --------
+    >>> spent_of(0.98761, 1.0, 1.0)
+    '0.9877 of 1'
+    """
+    return " of ".join(of_chosen(spent, allowed, chosen)[::-1])
 
 
 def plain(value: float) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
+from collegium.accounting.statement import PrivacyStatement, ceil_decimals
+from collegium.budgets import Budget
 from collegium.errors import InputError
-from collegium.pate.voting.release import HISTOGRAM
-from collegium.report.numbers import count, display_width, down, shorten, up_of_down
-from collegium.report.report_data import PageData, ReportData
+from collegium.report.numbers import count, display_width, down, shorten, spent_of
 from collegium.report.svg import INK, MUTED, SERIES, plot_style
-from collegium.report.words import ANSWERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,25 +24,46 @@ _WIDTH = 5.0
 _MARKERS = "os^DvPX*"
 _LOGARITHMIC_FROM = 30.0
 _SMALLEST, _LARGEST = 1e-9, 1e9
+_MOST_ALARMS = 25  # in 100: an attacker who puts up with more is hardly worth the name
 
 
-def history_figure(data: PageData, after: str = "queries asked") -> Figure:
-    """Draw what each owner of each group has spent, against the queries asked (or the steps taken).
+class Point(Protocol):
+    """An account on the way: after so many queries, or steps."""
 
-    Budgets are dashed lines. With more groups than there are colours only the first are drawn. The
-    axis is logarithmic where budgets are far apart.
+    @property
+    def asked(self) -> int:
+        """How many."""
+
+    @property
+    def epsilon_spent(self) -> Mapping[str, float]:
+        """The most that any person of each level has spent, rounded up."""
+
+
+def history_figure(
+    privacy: PrivacyStatement,
+    history: Sequence[Point],
+    after: str = "queries asked",
+    budgets: Mapping[str, Budget] | None = None,
+) -> Figure:
+    """Draw what each person of each level has spent, against the queries asked (or the steps taken).
+
+    Budgets are dashed lines; ``budgets`` are those that people chose, where these are others. With more
+    levels than there are colours only the first are drawn. The axis is logarithmic where budgets are far
+    apart.
 
     Raises InputError under a data-dependent guarantee: what was spent is sensitive.
     """
-    if not data.privacy.may_publish_spending:
+    if not privacy.may_publish_spending:
         raise InputError(
-            f"under a {data.privacy.guarantee} guarantee what was spent is sensitive: there is no "
+            f"under a {privacy.guarantee} guarantee what was spent is sensitive: there is no "
             "figure of it"
         )
     from matplotlib.figure import Figure
 
-    groups = data.privacy.groups[:MOST_GROUPS]
-    points = sorted(data.history, key=lambda point: point.asked)
+    groups = privacy.groups[:MOST_GROUPS]
+    granted = {row.group: row.budget.epsilon for row in groups}
+    granted |= {name: budget.epsilon for name, budget in (budgets or {}).items()}
+    points = sorted(history, key=lambda point: point.asked)
     asked = [point.asked for point in points]
     lines = {
         row.group: [_drawable(point.epsilon_spent.get(row.group, math.nan)) for point in points]
@@ -50,14 +72,15 @@ def history_figure(data: PageData, after: str = "queries asked") -> Figure:
     with plot_style():
         figure = Figure(figsize=(_WIDTH, 3.4))
         axes = figure.add_axes((0.1, 0.14, 0.585, 0.71))
-        _scale_history(axes, asked, lines, [_drawable(row.budget.epsilon) for row in groups])
+        _scale_history(axes, asked, lines, [_drawable(granted[row.group]) for row in groups])
         ends: list[float] = []
         for number, row in enumerate(groups):
             colour, spent = SERIES[number], lines[row.group]
-            if math.isfinite(_drawable(row.budget.epsilon)):
-                axes.axhline(row.budget.epsilon, color=colour, linewidth=1, dashes=(4, 3))
+            epsilon = granted[row.group]
+            if math.isfinite(_drawable(epsilon)):
+                axes.axhline(epsilon, color=colour, linewidth=1, dashes=(4, 3))
             axes.plot(asked, spent, color=colour, linewidth=1.8)
-            last = next((y for y in reversed(spent) if math.isfinite(y)), row.budget.epsilon)
+            last = next((y for y in reversed(spent) if math.isfinite(y)), epsilon)
             if asked and math.isfinite(spent[-1]):
                 axes.plot(
                     asked[-1:],
@@ -69,31 +92,72 @@ def history_figure(data: PageData, after: str = "queries asked") -> Figure:
                 )
             ends.append(_height(axes, last))
         for number, (row, place) in enumerate(zip(groups, spread(ends, 0.13), strict=True)):
-            label = f"{shorten(row.group, 17)}\n{up_of_down(row.epsilon_spent, row.budget.epsilon)}"
+            paid = spent_of(row.epsilon_spent, row.budget.epsilon, granted[row.group])
+            label = f"{shorten(row.group, 17)}\n{paid}"
             label_line(axes, ends[number], place, label, SERIES[number])
         axes.set_xlabel(after)
-        figure.text(0.012, 0.985, history_unit(data), va="top", color=MUTED, parse_math=False)
+        figure.text(0.012, 0.985, history_unit(privacy), va="top", color=MUTED, parse_math=False)
     return figure
 
 
-def history_unit(data: PageData) -> str:
+def history_unit(privacy: PrivacyStatement) -> str:
     """Say what the vertical axis shows, with the unit of ε."""
-    deltas = sorted({down(row.budget.delta) for row in data.privacy.groups})
-    delta = f"δ = {deltas[0]}" if len(deltas) == 1 else "δ of the group"
-    return f"ε spent, per owner, at {delta}\n{data.privacy.title}; dashed: budget"
+    deltas = sorted({down(row.budget.delta) for row in privacy.groups})
+    delta = f"δ = {deltas[0]}" if len(deltas) == 1 else "δ of the level"
+    return f"ε spent, per person, at {delta}\n{privacy.title}; dashed: budget"
 
 
-def classes_figure(data: ReportData) -> Figure:
-    """Draw how many labels of each class were released.
+def classes_figure(names: Sequence[str], counts: Sequence[int], title: str) -> Figure:
+    """Draw how many of each class there are; ``title`` says of what.
 
-    ``data``: of any guarantee: released labels are public.
     Returns: bars with names for up to 24 classes; else one narrow bar per class, in the public
         order.
     """
     with plot_style():
-        if len(data.class_names) <= MOST_NAMED_CLASSES:
-            return _named_classes(data)
-        return _many_classes(data)
+        if len(names) <= MOST_NAMED_CLASSES:
+            return _named_classes(names, counts, title)
+        return _many_classes(names, counts, title)
+
+
+def risk_figure(privacy: PrivacyStatement) -> Figure:
+    """Draw how many of 100 people of each level the best test finds at most, against its false alarms.
+
+    With more levels than there are colours only the first are drawn; those without a limit are left out.
+    """
+    from matplotlib.figure import Figure
+
+    groups = [
+        (number, row)
+        for number, row in enumerate(privacy.groups[:MOST_GROUPS])
+        if not row.budget.is_unlimited
+    ]
+    most = _MOST_ALARMS / 100
+    alarms = most * np.linspace(0, 1, 101) ** 2  # dense where curves are steep
+    with plot_style():
+        figure = Figure(figsize=(_WIDTH, 3.4))
+        axes = figure.add_axes((0.1, 0.14, 0.585, 0.71))
+        axes.plot([0, _MOST_ALARMS], [0, _MOST_ALARMS], ":", color=MUTED, linewidth=1)
+        ends = []
+        for number, row in groups:
+            curve = privacy.trade_off(row)
+            found = [100 * curve.most_found(share) for share in alarms.tolist()]
+            axes.plot(100 * alarms, found, color=SERIES[number], linewidth=1.8)
+            ends.append(curve.most_found(most))
+        axes.set_xlim(0, _MOST_ALARMS)
+        axes.set_ylim(0, 100)
+        axes.tick_params(length=3, pad=3)
+        for end, place, (number, row) in zip(ends, spread(ends, 0.13), groups, strict=True):
+            label = f"{shorten(row.group, 17)}\n{ceil_decimals(100 * end, 0)} at {_MOST_ALARMS}"
+            label_line(axes, end, place, label, SERIES[number])
+        axes.set_xlabel("false alarms in 100")
+        figure.text(
+            0.012,
+            0.985,
+            "found of 100 people, at most,\nby the best attacker",
+            va="top",
+            color=MUTED,
+        )
+    return figure
 
 
 def spread(places: Sequence[float], gap: float) -> list[float]:
@@ -182,11 +246,10 @@ def _drawable(value: float) -> float:
     return value if 0 <= value <= _LARGEST else math.nan
 
 
-def _named_classes(data: ReportData) -> Figure:
+def _named_classes(names: Sequence[str], counts: Sequence[int], title: str) -> Figure:
     from matplotlib.figure import Figure
 
-    names = [shorten(name, 18) for name in data.class_names]
-    counts = list(data.labels_per_class)
+    names = [shorten(name, 18) for name in names]
     height = max(2.2, 0.75 + 0.26 * len(names))
     figure = Figure(figsize=(_WIDTH, height))
     left = min(0.42, 0.03 + 0.017 * max(map(display_width, names), default=1))
@@ -203,16 +266,14 @@ def _named_classes(data: ReportData) -> Figure:
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
     axes.tick_params(length=0)
-    title = ANSWERS[data.privacy.released == HISTOGRAM]["figure"]
     figure.text(0.012, 1 - 0.06 / height, title, va="top", color=MUTED)
     return figure
 
 
-def _many_classes(data: ReportData) -> Figure:
+def _many_classes(names: Sequence[str], counts: Sequence[int], title: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    counts = list(data.labels_per_class)
     figure = Figure(figsize=(_WIDTH, 3.4))
     axes = figure.add_axes((0.1, 0.14, 0.885, 0.68))
     axes.bar(range(1, len(counts) + 1), counts, color=SERIES[0], width=0.8)
@@ -225,11 +286,10 @@ def _many_classes(data: ReportData) -> Figure:
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("class, in the order of the public list")
     top = max(range(len(counts)), key=lambda i: counts[i])
-    title = ANSWERS[data.privacy.released == HISTOGRAM]["figure"]
     figure.text(
         0.012,
         0.985,
-        f"{title}\nmost: {shorten(data.class_names[top], 40)}, {count(counts[top])}",
+        f"{title}\nmost: {shorten(names[top], 40)}, {count(counts[top])}",
         va="top",
         color=MUTED,
         parse_math=False,

@@ -1,115 +1,18 @@
-"""The explanations of a report, in plain language."""
+"""Explanations that hold however something was learnt, in plain language."""
 
 from __future__ import annotations
 
-from collegium.accounting.statement import DELTA_MEANS, Answers
-
-AGGREGATORS = {
-    "lnmax": (
-        "Noisy maximum (LNMax)",
-        "The teachers' votes for each class are added up, Laplace noise of scale 1/γ is added to every "
-        "class, and the class with the largest noisy total becomes the label. Every query is answered "
-        "and paid for.",
-    ),
-    "pfmax": (
-        "Permute-and-flip (noisy maximum with exponential noise)",
-        "The teachers' votes for each class are added up, exponential noise of mean 1/γ is added to every "
-        "class, and the class with the largest noisy total becomes the label. Every query is answered "
-        "and paid for.",
-    ),
-    "expmax": (
-        "Exponential mechanism (noisy maximum with Gumbel noise)",
-        "The teachers' votes for each class are added up, Gumbel noise of scale 1/γ is added to every "
-        "class, and the class with the largest noisy total becomes the label. Every query is answered "
-        "and paid for.",
-    ),
-    "gnmax": (
-        "Gaussian noisy maximum (GNMax)",
-        "The teachers' votes for each class are added up, Gaussian noise of standard deviation σ is "
-        "added to every class, and the class with the largest noisy total becomes the label. Every "
-        "query is answered and paid for.",
-    ),
-    "confident": (
-        "Confident Gaussian noisy maximum (Confident-GNMax)",
-        "First a check: the largest vote total plus Gaussian noise σ_T must reach the threshold T, so "
-        "that only queries on which the teachers agree are answered. Then fresh Gaussian noise σ is "
-        "added to every class and the largest noisy total becomes the label. The check is paid for at "
-        "every query, the answer where there is one.",
-    ),
-    "interactive": (
-        "Interactive Gaussian noisy maximum (Interactive-GNMax)",
-        "First a check: the teachers' votes are compared with what the student already believes, and "
-        "only where they differ by the threshold T, after Gaussian noise σ_T, do the teachers answer, "
-        "with fresh Gaussian noise σ. Otherwise a student that is sure enough keeps its own label, at no "
-        "further cost. The check is paid for at every query, the answer where there is one.",
-    ),
-}
-
-PARAMETERS = {
-    "threshold": ("T", "votes that the check asks for", "times"),
-    "sigma_threshold": ("σ_T", "standard deviation of the check's noise", "times"),
-    "sigma": ("σ", "standard deviation of the answer's noise", "times"),
-    "gamma": ("γ", "inverse scale of the noise", "divided"),
-    "confidence": ("", "how sure a student must be to keep its own label", "as it is"),
-    "refit_every": ("", "labels between two refits of the student", "as it is"),
-}
-
-PERSONALISATIONS = {
-    "uniform": (
-        "Everybody is treated alike: each person is taught to one teacher, and all votes weigh the same.",
-        "The strictest budget ends the voting for all, so more generous budgets are not used up.",
-    ),
-    "upsampling": (
-        "The more a person grants, the more teachers see that person's records; all votes weigh the "
-        "same.",
-        "A person can move as many votes as there are teachers who saw the person, and pays for just "
-        "that many.",
-    ),
-    "weighting": (
-        "Each group has teachers of its own, and the more the group grants, the more their votes weigh.",
-        "A person can move one vote of that weight, and pays for just that weight.",
-    ),
-    "vanishing": (
-        "Each group has teachers of its own, and the less the group grants, the more often they stay "
-        "away from a vote; who votes when is public and does not depend on data.",
-        "A person pays only for the queries in which that person's teacher takes part.",
-    ),
-    "bagging": (
-        "Everybody is treated alike: all people are split among teachers several times over, each person is "
-        "taught to one teacher of each split, and all votes weigh the same.",
-        "A person can move one vote of each split, and pays for just that; the strictest budget ends the "
-        "voting for all.",
-    ),
-    "hybrid": (
-        "The more a person grants, the more teachers see that person's records and the more these "
-        "teachers' votes weigh.",
-        "A person can move the weights of all teachers who saw the person, and pays for just their sum.",
-    ),
-}
-
-RULES = {
-    "exact": (
-        "in proportion to the Gaussian-DP parameter μ(ε, δ) that a budget allows, with which budgets "
-        "run out together, up to rounding"
-    ),
-    "budget": "in proportion to ε",
-    "sqrt": "in proportion to √ε",
-    "algorithm1": "Algorithm 1 of Boenisch et al. (2023)",
-    "algorithm2": "Algorithm 2 of Boenisch et al. (2023), as printed",
-    "algorithm3": "Algorithm 3 of Boenisch et al. (2023), as printed",
-    "thesis": "half the square of ε/ε_max, 1 for the most generous, as in Mühl's experiments (2021)",
-    "footnote2": "the fourth power of ε/ε_max, as in the experiments of Boenisch et al. (2023)",
-}
-
-#: Templates: :meth:`~collegium.accounting.statement.PrivacyStatement.filled`.
+BUDGETS = (
+    "Every person chose a level, and each level has a budget: a limit (ε) on what anybody can learn about "
+    "one person from everything that is published here, together. The smaller ε, the stronger the promise."
+)
 RISK = (
-    "Think of somebody who sees everything that is published here, knows all other people's records, and "
-    "wants to know whether one person's records {are_these_or_not}. Whatever this attacker computes errs "
-    "in two ways: false alarms (it says they {are_these}, and they are not), and people it misses. Who puts "
-    "up with few false alarms finds few people; how few, at best, follows from the budget.",
-    f"{DELTA_MEANS}. It bounds a sum: by how much the probability of what comes out with {{with_records}} "
-    "exceeds e^ε times its probability with {instead}, added up over all that could come out. The loss "
-    "itself can be beyond ε far more often than δ.",
+    "Think of somebody who sees everything that is published here, knows everybody else's records, and wants "
+    "to find out about one person. Whatever they compute errs in two ways: it accuses people wrongly (false "
+    "alarms), and it misses people. The fewer wrong accusations they accept, the fewer people they find; the "
+    "budget says how few.",
+    "δ bounds how much probability may escape the ε limit. It is not the chance that somebody is exposed. "
+    "The privacy loss itself can exceed ε far more often than δ.",
 )
 RISK_FROM = {
     True: "The noise is Gaussian, so a budget (ε, δ) stands for the number μ that solves "
@@ -118,55 +21,9 @@ RISK_FROM = {
     False: "With a share α of false alarms, the best test finds at most the share δ + e^ε·α, and, where the "
     "guarantee is worst-case, at most 1 − e^−ε·(1 − δ − α) (Dong, Roth & Su 2022, Proposition 2.5).",
 }
+"""How the risk follows from a budget, by whether the noise is Gaussian."""
 
-RISK_FROM_LABELS = (
-    "Labels alone are charged. With a share α of false alarms, the best test finds at most what (ε, δ) says: "
-    "the shares δ + e^ε·α and 1 − e^−ε·(1 − δ − α) (Dong, Roth & Su 2022, Proposition 2.5). The noise is "
-    "Gaussian, and whatever the account allows is also within a μ of Gaussian differential privacy, a little "
-    "above that of an account of all noisy counts: it finds at most the share Φ(Φ⁻¹(α) + μ), too "
-    "(Definition 2.6). The smallest of these stands."
-)
-
-RELEASED = {
-    Answers.LABELS: "its label",
-    Answers.HISTOGRAM: "the noisy counts of all classes, and the noisy value of each check",
-}
-
-LABEL_PRICE = {
-    True: "its label alone, as set",
-    False: "its label alone: these budgets pay for more answers that way, which was decided from public "
-    "numbers before the first query",
-}
-"""What an answer is charged, by whether somebody set it so."""
-
-ANSWERS = (
-    {
-        "released": "Labels released",
-        "leave": "labels",
-        "many": "Labels",
-        "share": "Share of the labels",
-        "right": "Labels right",
-        "figure": "labels released, by class",
-        "caption": "Labels are noisy: they can be wrong.",
-        "note": "of the released labels, beside public truth: what the student learnt from, on other records "
-        "than those on which it is judged",
-    },
-    {
-        "released": "Histograms released",
-        "leave": "noisy histograms, with their labels,",
-        "many": "Histograms",
-        "share": "Share of the histograms",
-        "right": "Largest noisy count right",
-        "figure": "histograms released, by class of the largest noisy count",
-        "caption": "Of each released histogram, the class whose noisy count is the largest. One histogram "
-        "says little by itself; the student reads all counts of all of them together.",
-        "note": "of single histograms, each of which is faint: not how right the student is, which reads all "
-        "of them together",
-    },
-)
-"""Names of what was released, by whether it is histograms."""
-
-CONFIDENT = "Classes on which teachers disagree get fewer answers."
+GAUSSIAN_EPSILON = "ε then solves δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) (Dong, Roth & Su 2022)."
 
 AUC = (
     "how often a record of a class gets a higher probability of it than one of another class, mean over the "
@@ -178,57 +35,53 @@ CALIBRATION = (
     "are right; 0 is best"
 )
 
-EFFICIENCY = (
-    "This is the share of all budgets granted (in units of μ, which add up) that this plan can turn into "
-    "votes; the rest is left over with groups whose budget is larger than their influence could use."
-)
-
 KEPT_IN_VAULT = (
     "kept in the vault: under a data-dependent guarantee the amount is computed from the raw votes and "
     "would itself reveal something about the people"
 )
 
-NOT_COVERED = (
-    (
-        "Budgets are public.",
-        "Levels, group sizes, weights and all settings are treated as known to everybody. The guarantee "
-        "does not hide which level a person chose.",
-    ),
-    (
-        "Budgets may go together with the data.",
-        "If, for instance, the sick choose stricter levels, knowing somebody's level tells something "
-        "about that person, whatever noise is added here.",
-    ),
-    (
-        "Choices made by looking at private data.",
-        "Thresholds, noise, models and their settings must come from public data, simulation or "
-        "experience. Whatever was tuned on the private records would have to be charged to the same "
-        "budgets; this account does not contain it.",
-    ),
-    (
-        "Side channels.",
-        "Running times, memory, logs of the machine and access to the vault are outside the mathematics. "
-        "The records, the teachers and their votes must stay in the vault.",
-    ),
-    (
-        "Facts about people in general.",
-        "A student may learn that smokers fall ill more often, and this then holds for a smoker who never "
-        "took part. Differential privacy limits what taking part adds.",
-    ),
-)
 
-REFERENCES = (
-    "N. Papernot, M. Abadi, Ú. Erlingsson, I. Goodfellow, K. Talwar: Semi-supervised Knowledge Transfer "
-    "for Deep Learning from Private Training Data. ICLR 2017. arXiv:1610.05755 (PATE, LNMax)",
-    "N. Papernot, S. Song, I. Mironov, A. Raghunathan, K. Talwar, Ú. Erlingsson: Scalable Private "
-    "Learning with PATE. ICLR 2018. arXiv:1802.08908 (GNMax, Confident- and Interactive-GNMax)",
-    "F. Boenisch, C. Mühl, R. Rinberg, J. Ihrig, A. Dziedzic: Individualized PATE: Differentially "
-    "Private Machine Learning with Individual Privacy Guarantees. PoPETs 2023 (upsampling, weighting, "
-    "vanishing)",
-    "J. Dong, A. Roth, W. J. Su: Gaussian Differential Privacy. Journal of the Royal Statistical Society "
-    "B 84, 2022 (μ, and its conversion to ε and δ)",
-    "A. Smith, A. Thakurta: Fully Adaptive Composition for Gaussian Differential Privacy. 2022. "
-    "arXiv:2210.17520 (stopping before a budget is exceeded)",
-    "A. Koskela, M. Tobaben, A. Honkela: Individual Privacy Accounting with Gaussian Differential "
-    "Privacy. ICLR 2023. arXiv:2209.15596 (individual accounts)",
-)
+def not_covered(chosen: str, outside: str, learns: str) -> tuple[tuple[str, str], ...]:
+    """Say what no guarantee covers.
+
+    ``chosen``: what must not be chosen by looking at private data.
+    ``outside``: what of the run must not be seen, in a sentence.
+    ``learns``: what may find out a fact about people in general.
+    """
+    return (
+        (
+            "Budgets are public.",
+            "Levels, how many people chose each, weights and all settings are treated as known to everybody. "
+            "The guarantee does not hide which level a person chose.",
+        ),
+        (
+            "Budgets may go together with the data.",
+            "If, for instance, sick people choose stricter levels, knowing somebody's level tells something "
+            "about that person, whatever noise is added here.",
+        ),
+        (
+            "Choices made by looking at private data.",
+            f"{chosen} must come from public data, simulation or experience. Whatever was tuned on the "
+            "private records would have to be charged to the same budgets, and this account does not contain "
+            "it.",
+        ),
+        (
+            "Side channels.",
+            "Running times, memory, logs of the machine and access to the vault are outside the mathematics. "
+            + outside,
+        ),
+        (
+            "Facts about people in general.",
+            f"{learns} that smokers fall ill more often, and this then holds for a smoker who never took "
+            "part. Differential privacy limits what taking part adds.",
+        ),
+    )
+
+
+def repeated(what: str, is_private: bool) -> str:
+    """Say what another run would give."""
+    seeded = "" if is_private else " (not here: this noise was seeded)"
+    return (
+        f"To repeat the run, use the settings and versions above. The {what} will differ, because the noise "
+        f"of a release is fresh each time{seeded}."
+    )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -21,14 +22,15 @@ from collegium.data.tables import (
     as_records,
 )
 from collegium.distillation.goal import AUC
-from collegium.errors import InputError, StudentWarning
+from collegium.errors import InputError, StudentWarning, frames_to_user
 from collegium.evaluation.quality import Quality, beliefs_about, beside_the_list, measure_quality
 from collegium.index_alignment import refuse_other_order
 from collegium.ledger.places import NONE, VARIABLE, is_unwanted
+from collegium.parameters import Searchable
 from collegium.runs.fit_inputs import FitInputs
 from collegium.runs.records import Records
 from collegium.runs.repeated_fits import anything_before, fits_before, hashes_of, note_fit
-from collegium.runs.user_warnings import Warner, frames_to_user
+from collegium.runs.user_warnings import Warner
 
 _FIT_OFTEN = ("sklearn.model_selection", "sklearn.calibration")
 
@@ -38,6 +40,29 @@ class Face(BaseEstimator):  # type: ignore[misc]
 
     _fitted: ClassVar[str]  # the attribute that holds what was learnt
     _column_types: ColumnTypes | None
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of frozen settings by ``name__field``, such as ``queries__max_labels``."""
+        inner: dict[str, dict[str, Any]] = {}
+        for key in [key for key in params if "__" in key]:
+            name, _, field = key.partition("__")
+            if isinstance(self._setting(name, params.get(name)), Searchable):
+                inner.setdefault(name, {})[field] = params.pop(key)
+        super().set_params(**params)
+        for name, changes in inner.items():
+            current = self._setting(name)
+            unknown = sorted(set(changes) - set(current.get_params()))
+            if unknown:
+                raise InputError(
+                    f"{name} ({type(current).__name__}) has no parameter {unknown[0]!r}: allowed are "
+                    f"{', '.join(current.get_params())}"
+                )
+            setattr(self, name, replace(current, **changes))
+        return self
+
+    def _setting(self, name: str, given: Any = None) -> Any:
+        """Tell what a parameter stands for: itself, or an object that its name or default means."""
+        return getattr(self, name, None) if given is None else given
 
     def _ready(self, X: Any) -> tuple[Any, Any]:
         """Give what predicts, and the records as that sees them."""

@@ -23,10 +23,10 @@ from collegium.data.tables import (
     take_given,
     take_rows,
 )
-from collegium.errors import InputError
+from collegium.errors import InputError, frames_to_user
 from collegium.index_alignment import refuse_other_order
 from collegium.runs.records import Records
-from collegium.runs.user_warnings import Warner, frames_to_user
+from collegium.runs.user_warnings import Warner
 from collegium.zero_and_public_budgets import PublicRecords, has_budget, split_by_level, subset
 
 Encode = Callable[[Any], tuple[NDArray[Any], NDArray[Any]]]

@@ -19,7 +19,7 @@ from collegium.data.schema import Schema
 from collegium.data.schema_column import FLAG
 from collegium.errors import PrivacyWarning
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sums import LocalSum
 from collegium.statistics import estimates, moments, quantiles
 from collegium.statistics.answers import DROWNED, Answer, table_of
 from collegium.statistics.calibrated import PerPerson, by_group
@@ -71,7 +71,7 @@ class Answering:
     _table: Table
     _account: GaussianAccountant
     _neighbours: Neighbours
-    _noise: SecureNoise | SeededNoise
+    _noise: LocalSum
     _spend: float
     _questions: int
     _left: float

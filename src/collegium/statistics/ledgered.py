@@ -49,20 +49,21 @@ class StatisticsSpending(Spending):
 
     def at_most(self, most: dict[str, float], laplace: bool) -> list[Cost]:
         """Costs of the ledger's groups. ``most``: Σμ², or Σε, by group."""
-        return [_cost(most.get(group, 0.0) * _SLACK, laplace) for group in self.allowance.groups]
+        costs = {group: _cost(one * _SLACK, laplace) for group, one in most.items()}
+        return self.of_each_group(costs, Cost(0.0))
 
     def settle(self, account: GaussianAccountant, events: Sequence[Event]) -> None:
         """Enter what was charged; nothing, if nothing was."""
         assert self._reservation is not None
-        place = {name: cohort for cohort, name in enumerate(account.names)}
+        place: dict[str, int] = {name: cohort for cohort, name in enumerate(account.names)}
         costs: list[Cost] = []
         uses: list[list[dict[str, Any]]] = []
-        for group, at_most in zip(self.allowance.groups, self._reservation.costs, strict=True):
-            if not events or group not in place:
+        cohorts = self.of_each_group(place, -1)
+        for cohort, at_most in zip(cohorts, self._reservation.costs, strict=True):
+            if not events or cohort < 0:
                 costs.append(Cost(0.0))
                 uses.append([])
                 continue
-            cohort = place[group]
             spent, pure = float(account.mu_squared[cohort]), float(account.pure_epsilon[cohort])
             if math.isfinite(at_most.pure_epsilon) and pure <= at_most.pure_epsilon:
                 # What is reserved holds as well: pure ε composes, and is μ-GDP as a whole.

@@ -36,7 +36,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from collegium.accounting.neighbours import Neighbours
-from collegium.noise.sources import NoiseSource
+from collegium.noise.sums import NoisySum
 from collegium.statistics.sums import Weighing, noised
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ class Cut:
         spread: float,
         most: float,
         confidence: float,
-        noise: NoiseSource,
+        noise: NoisySum,
         query: int,
     ) -> tuple[Integers, Integers]:
         """Draw noise on the parts' sums, and return the lowest and highest candidate left, (n_cells,) each.

@@ -42,7 +42,8 @@ from collegium.mechanisms.quantiles import as_level, quantile_range
 from collegium.mechanisms.selection import choose, choose_by_coins
 from collegium.noise.exact_choice import MAX_SCORE
 from collegium.noise.grid import GRID
-from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sources import WordSource
+from collegium.noise.sums import LocalSum
 from collegium.statistics.estimates import Estimate, Heard
 from collegium.statistics.features import Features
 from collegium.statistics.quantile_intervals import Cut
@@ -107,9 +108,7 @@ class Ranks:
             total += np.bincount(place, weights=caps, minlength=len(total)).astype(np.int64)
         return cls(total.reshape(n_cells, n), candidates)
 
-    def draw(
-        self, priced: Priced, noise: SecureNoise | SeededNoise, query: int
-    ) -> NDArray[np.intp]:
+    def draw(self, priced: Priced, noise: WordSource, query: int) -> NDArray[np.intp]:
         """One candidate for each cell."""
         scores, unit = scores_of(self.sensitive_steps, priced.level, priced.step)
         drawn = choose_by_coins if priced.laplace else choose
@@ -203,7 +202,7 @@ def estimate(
     priced: Priced,
     column: Column,
     heard: Heard,
-    noise: SecureNoise | SeededNoise,
+    noise: LocalSum,
     query: int,
 ) -> list[Estimate]:
     """Draw the quantile of each cell, and its interval; the caller has charged what ``priced`` says."""

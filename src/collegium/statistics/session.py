@@ -20,6 +20,7 @@ from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import DEFAULT_DELTA, PUBLIC, Budget, Budgets, Policy
 from collegium.checks import check_number, check_whole, shown
 from collegium.data.schema import Schema
+from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import BudgetExceededError, InputError
 from collegium.noise.sources import SecureNoise, SeededNoise
 from collegium.personalisation.bins import few_budgets
@@ -30,7 +31,7 @@ from collegium.statistics.planned import Plan, unit_of
 from collegium.statistics.settings import QuerySettings
 from collegium.statistics.tables import InMemory, paths_of, read_all, refuse_empty
 from collegium.statistics.weights import RULES, effective_people
-from collegium.statistics.whose import in_files, take_frame_rows, who_granted
+from collegium.statistics.whose import in_files, who_granted
 
 if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
@@ -155,9 +156,7 @@ class Statistics(Answering):
         self.answers: list[Answer] = []
         self._record: dict[Question, Answer] = {}
         self._spend, self._questions, self._left = float(spend), questions, 1.0
-        self._noise: SecureNoise | SeededNoise = (
-            SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
-        )
+        self._noise = SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
         self._spending: StatisticsSpending | None = None
         self._charged: list[Event] = []
         self._granted: dict[bool, Floats] = {}

@@ -20,7 +20,7 @@ from collegium.accounting.events import Event, Gaussian, Laplace
 from collegium.accounting.neighbours import Neighbours
 from collegium.errors import InputError
 from collegium.noise.grid import GRID
-from collegium.noise.sources import MAX_SCALE, NoiseSource
+from collegium.noise.sums import MAX_SCALE, Noise, NoisySum
 from collegium.statistics.features import Arrays, Features
 
 Floats = NDArray[np.float64]
@@ -140,7 +140,7 @@ class Sums:
             )
             self.sensitive_steps[:, j] += total.astype(np.int64)
 
-    def noisy(self, noise: NoiseSource, query: int, purpose: str) -> Floats:
+    def noisy(self, noise: NoisySum, query: int, purpose: str) -> Floats:
         """Draw noise on each coordinate of each cell, and return the sums in units of weight.
 
         The caller has charged :meth:`Weighing.event` before.
@@ -151,7 +151,7 @@ class Sums:
 def noised(
     sensitive_steps: NDArray[np.int64],
     weighing: Weighing,
-    noise: NoiseSource,
+    noise: NoisySum,
     query: int,
     purpose: str,
 ) -> Floats:
@@ -159,7 +159,5 @@ def noised(
 
     The caller has charged what ``weighing`` says.
     """
-    draw = noise.laplace if weighing.laplace else noise.gaussian
-    drawn = draw(weighing.scale, sensitive_steps.size, query=query, purpose=purpose)
-    steps = np.rint(drawn / GRID).astype(np.int64).reshape(sensitive_steps.shape)
-    return np.asarray((sensitive_steps + steps) * GRID)
+    its = Noise.in_votes("laplace" if weighing.laplace else "gaussian", weighing.scale)
+    return np.asarray(noise.noised(sensitive_steps, its, query=query, purpose=purpose) * GRID)

@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from collegium.budgets import Budgets, Policy, as_budgets
 from collegium.data.schema import Schema
-from collegium.data.schema_arrays import n_rows, series_of
+from collegium.data.schema_arrays import n_rows, series_of, take_frame_rows
 from collegium.errors import InputError
 from collegium.statistics.tables import Table
 from collegium.zero_and_public_budgets import has_budget, subset
@@ -55,14 +52,3 @@ def who_granted(
     if len(rows) < count:
         return subset(granted, rows), take_frame_rows(frame, rows)
     return granted, frame
-
-
-def take_frame_rows(frame: Any, rows: NDArray[np.intp]) -> Any:
-    """Rows of a frame of pandas, or of one that pyarrow understands."""
-    if len(rows) == n_rows(frame):
-        return frame
-    if hasattr(frame, "iloc"):
-        return frame.iloc[rows]
-    import pyarrow as pa
-
-    return pa.table(frame).take(pa.array(rows))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from collegium.accounting.statement import PrivacyStatement
+from collegium.budgets import Budget
 from collegium.data.class_shares import as_class_shares
 from collegium.evaluation.effects import Effects, StudentAnswers, effects_of
 from collegium.evaluation.quality import (
@@ -45,6 +47,7 @@ class DPSGDResult(PublishedResult):
     ``unjudged``: what can be said where there is no ``quality``.
     ``is_student``: whether a student is published, and not what was learnt directly.
     ``foretold``: what was predicted, and what came out, in a sentence; empty where nothing was.
+    ``chosen``: budgets as people chose them, by level.
     """
 
     folder: StudyFolder
@@ -61,6 +64,7 @@ class DPSGDResult(PublishedResult):
     unjudged: tuple[str, str] = ("", "")
     is_student: bool = False
     foretold: str = ""
+    chosen: Mapping[str, Budget] = field(default_factory=dict)
 
 
 def unjudged(data: StudyData, model: Any, is_student: bool) -> tuple[str, str]:

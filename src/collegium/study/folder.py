@@ -43,6 +43,7 @@ __all__ = ["HISTOGRAMS_FILE", "StudyFolder", "versions"]
 
 FORMAT = 1
 MODEL_CARD = "README.md"
+PAGE = "report.html"
 _MANIFEST = {"format": int, "config": dict, "inputs": dict}
 
 

@@ -19,8 +19,8 @@ from collegium.data.datasets.table_files import is_csv
 from collegium.durable import PARTIAL, digest_of, sync, write_durably
 from collegium.errors import InputError
 from collegium.json_files import read_json
+from collegium.ledger.allowance import Spending
 from collegium.names import as_names
-from collegium.pate.ledgered import LedgeredRun
 from collegium.pate.pipeline import PateRun
 from collegium.pate.voting.pricing import WorstCasePricing
 from collegium.runs.observer import Observer
@@ -34,8 +34,9 @@ from collegium.study.manifest_check import (
     VOTES,
     refuse_links,
 )
+from collegium.study.methods.votes import VotesPlan
 from collegium.study.on_ledger import StudyLedger, ledger_of
-from collegium.study.stages import plan_on_ledger, reserve
+from collegium.study.runner import plan_study, reservation_of
 from collegium.study.stored_teachers import teacher_path
 from collegium.study.study_data import StudyData
 from collegium.study.votes_checkpoint import FolderMemory
@@ -159,11 +160,12 @@ class _Forgetting:
                 f"nothing was learnt in {folder.path} yet: delete it, and take the records out of "
                 f"{self.private}; nothing was changed"
             )
-        run, ledger = plan_on_ledger(config, folder, self.observer, is_claimed=True)
-        data = run.records
-        assert isinstance(data, StudyData) and before is not None
+        planned = plan_study(config, folder, self.observer, is_claimed=True)
+        assert isinstance(planned.plan, VotesPlan) and before is not None, "checked by the caller"
+        run, ledger, data = planned.plan.run, planned.ledger, planned.plan.data
         if ledger is not None and ledger.was_just_entered():
-            reserve(ledger, folder, config, run)  # with everybody who is in that entry
+            # With everybody who is in that entry.
+            ledger.reserve(folder, *reservation_of(planned, folder))
         present = as_names(data.budgets.owners) == self.name
         self._require_others(data, present)
         assignment = run.plan.assign(data.budgets, run.recipe.key, run.recipe.assignment)
@@ -180,7 +182,7 @@ class _Forgetting:
         )
         return replace(kept, now=now)
 
-    def _position(self, ledger: StudyLedger[LedgeredRun]) -> int | None:
+    def _position(self, ledger: StudyLedger[Spending]) -> int | None:
         found = np.flatnonzero(as_names(ledger.spending.people.owners) == self.name)
         return int(found[0]) if found.size else None
 
@@ -230,13 +232,14 @@ class _Forgetting:
             kept = replace(kept, now=replace(kept.now, taken_out=True))
             kept.keep(self.folder)
         assert kept.now is not None
-        run, _ = plan_on_ledger(self.config, self.folder, self.observer, is_claimed=True)
+        planned = plan_study(self.config, self.folder, self.observer, is_claimed=True)
+        assert isinstance(planned.plan, VotesPlan)
         assert self.folder.journal is not None
         told = replace(
             told,
             records=kept.now.records,
             teachers=len(kept.now.teachers),
-            voted_again=self._vote_again(run, kept.now.teachers),
+            voted_again=self._vote_again(planned.plan.run, kept.now.teachers),
             has_asked=self.folder.journal.asked,
         )
         people = dict.fromkeys((*kept.people, kept.now.who))

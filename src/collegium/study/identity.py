@@ -1,38 +1,16 @@
-"""What every study begins with: its records are read, and its folder is claimed for it."""
+"""What every study begins with: its files are read and stay as they are, and its folder is claimed for it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
+from collegium.errors import InputError
+from collegium.parameters import settings_of
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.from_settings import (
-    dpsgd_recipe_of,
-    recipe_of,
-    settled,
-    student_of,
-    student_preprocessing_of,
-)
 from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
-from collegium.study.streaming import load_streamed_data
-from collegium.study.study_data import StudyData, load_study_data
-
-
-def read_study(config: StudyConfig) -> tuple[StudyConfig, StudyData]:
-    """Read all records of a study; nothing is trained, written or spent.
-
-    Returns: the settings, with a preprocessing that was left out; and the records.
-    """
-    # Nobody should wait for records to be read to learn of a typo.
-    if config.is_direct:
-        dpsgd_recipe_of(config)
-        if config.has_student:
-            student_of(config)
-            student_preprocessing_of(config)
-    else:
-        recipe_of(config)
-    data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
-    return settled(config, data.X_public), data
+from collegium.study.sections import SECTIONS
 
 
 class Fingerprinted(Protocol):
@@ -40,6 +18,39 @@ class Fingerprinted(Protocol):
 
     @property
     def fingerprints(self) -> dict[str, str]: ...  # noqa: D102
+
+
+class SourceFiles:
+    """The files that a study reads, as they were when this was made: digests are of other rows than were read
+    where one changes meanwhile.
+
+    ``config``: of the study.
+    """
+
+    def __init__(self, config: StudyConfig) -> None:
+        named = {
+            f"{section}.{name}"
+            for section, keys in config.public().items()
+            for name in keys
+            if settings_of(SECTIONS[section])[name].kind == "path"
+        }
+        paths = [config.path(key) for key in sorted(named)]
+        self._before = {path: _state_of(path) for path in paths if path is not None}
+
+    def require_unchanged(self) -> None:
+        """Refuse to go on if one of them was changed since."""
+        for path, before in self._before.items():
+            if _state_of(path) != before:
+                raise InputError(
+                    f"{path} was changed while it was read: nothing was asked; run it again"
+                )
+
+
+def _state_of(path: Path) -> list[tuple[str, int, int]]:
+    """Tell which files a table is in, how large, and of when: none where it is not there."""
+    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    states = ((str(one), one.stat()) for one in files if one.exists())
+    return [(name, one.st_size, one.st_mtime_ns) for name, one in states]
 
 
 def claim(folder: StudyFolder, config: StudyConfig, data: Fingerprinted) -> None:

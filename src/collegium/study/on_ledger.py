@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 from uuid import uuid4
 
@@ -17,18 +19,15 @@ from collegium.errors import (
     StudyMismatchError,
 )
 from collegium.json_files import number_as_json, read_json
-from collegium.ledger.allowance import Allowance, Spending
+from collegium.ledger.allowance import Allowance, Entry, Spending
 from collegium.ledger.entries import Release
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import DELTA_0_SHARE, Cost
 from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, elsewhere, find_place
-from collegium.pate.ledgered import LedgeredRun, MakeRun, allow
-from collegium.pate.recipe import Recipe
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.manifest_check import KEPT_ALLOWANCE, KEPT_CODES, LEARNT
-from collegium.study.study_data import StudyData
 
 S = TypeVar("S", bound=Spending)
 _MOST_NEW = 0.5
@@ -149,6 +148,18 @@ class StudyLedger(Generic[S]):
         folder.write_array(folder.path / KEPT_CODES, allowance.codes.astype(np.int32))
         folder.write_json(folder.path / KEPT_ALLOWANCE, self._kept)
 
+    @contextlib.contextmanager
+    def reserved(
+        self, folder: StudyFolder, name: str, costs: list[Cost], arrangement: Arrangement
+    ) -> Iterator[Entry]:
+        """Set aside what the release may cost (:meth:`reserve`), and lend what settles it.
+
+        Whatever cuts the block off, all of it stays set aside: the folder keeps what was drawn, and the next
+        run goes on, and settles.
+        """
+        self.reserve(folder, name, costs, arrangement)
+        yield Entry(partial(self.settle, folder))
+
     def reserve(
         self,
         folder: StudyFolder,
@@ -259,29 +270,6 @@ def ledger_of(config: StudyConfig, folder: StudyFolder) -> Ledger | None:
             "nothing was changed"
         )
     return ledger
-
-
-def on_ledger(
-    config: StudyConfig,
-    recipe: Recipe,
-    data: StudyData,
-    make: MakeRun,
-    folder: StudyFolder | None,
-    observer: Observer,
-) -> StudyLedger[LedgeredRun] | None:
-    """Find out what a study may use of people's budgets; None if no ledger remembers it.
-
-    ``folder``: if it holds this very study, begun before.
-    Raises as :func:`begin`.
-    """
-    return begin_study(
-        config,
-        data,
-        lambda left, share: allow(left, share, recipe, data, data.people, make),
-        folder,
-        observer,
-        LedgeredRun,
-    )
 
 
 def begin_study(

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from collegium.budgets import Budgets, Policy, as_budgets
 from collegium.checks import nearest
@@ -135,11 +133,6 @@ def read_rows(
     else:
         frame = _of_parquet(path, wanted, observer)
     return Rows(frame, _budgets_of(frame, granted, form.decimal))
-
-
-def take_frame_rows(frame: Any, rows: NDArray[np.intp]) -> Any:
-    """Take some rows of a table that was read."""
-    return frame.iloc[rows] if isinstance(frame, pd.DataFrame) else frame.take(rows)
 
 
 def _refuse_missing_columns(

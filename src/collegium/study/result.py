@@ -1,8 +1,9 @@
-"""What a finished study says: in numbers, and as the data of its report."""
+"""What a finished study says, in numbers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.statement import PrivacyStatement
+from collegium.budgets import Budget
 from collegium.evaluation.effects import Effects, StudentAnswers, measure_effects
 from collegium.evaluation.quality import (
     PUBLIC,
@@ -23,18 +25,20 @@ from collegium.evaluation.quality import (
 )
 from collegium.pate.pipeline import Released
 from collegium.pate.recipe import Recipe
-from collegium.pate.voting.aggregators import Aggregator
-from collegium.pate.voting.history import spending_history
-from collegium.pate.voting.labelling import LOST, REINFORCED, Labels
+from collegium.pate.voting.labelling import Labels
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
-from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
-from collegium.report.report_data import ReportData
 from collegium.study.config import StudyConfig
-from collegium.study.folder import StudyFolder, versions
+from collegium.study.folder import PAGE, StudyFolder
 from collegium.study.study_data import StudyData
 
 _SHOWN_LEVELS = 3
+
+
+def as_chosen(people: Any) -> dict[str, Budget]:
+    """Read off what people of each level chose, where budgets are known by level."""
+    groups = getattr(people, "groups", None)
+    return dict(groups) if isinstance(groups, Mapping) else {}
 
 
 class PublishedResult:
@@ -45,7 +49,7 @@ class PublishedResult:
     @property
     def report(self) -> Path:
         """Where the page is."""
-        return self.folder.release / "report.html"
+        return self.folder.release / PAGE
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +66,7 @@ class StudyResult(PublishedResult):
     ``student_notes``: what the user should know about how the student was trained.
     ``ledger``: which one remembers it, if any.
     ``foretold``: what was predicted, and what came out, in a sentence; empty where nothing was.
+    ``chosen``: budgets as people chose them, by level.
     """
 
     folder: StudyFolder
@@ -76,6 +81,7 @@ class StudyResult(PublishedResult):
     student_notes: tuple[str, ...] = ()
     ledger: str | None = None
     foretold: str = ""
+    chosen: Mapping[str, Budget] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,53 +176,11 @@ def levels_without_group(plan: Plan | DPSGDPlan, levels: NDArray[Any] | None) ->
     ]
 
 
-def report_data(
-    result: StudyResult,
-    config: StudyConfig,
-    data: StudyData,
-    aggregator: Aggregator,
-    electorate: Electorate,
-) -> ReportData:
-    """Put together what the report shows: nothing that may not be published."""
-    labels = result.labels
-    verdicts = [outcome.verdict for outcome in labels.outcomes]
-    scales = [electorate.ballot(p).scale for p in range(min(len(verdicts), 1000))] or [1.0]
-    may_show = result.privacy.may_publish_spending
-    return ReportData(
-        title=config.title(),
-        privacy=result.privacy,
-        plan=result.plan,
-        aggregator=aggregator.settings(),
-        scale=float(np.mean(scales)),
-        stop_reason=labels.stop_reason,
-        n_public=len(data.X_public),
-        n_asked=labels.n_asked,
-        n_answered=labels.n_answered,
-        n_reinforced=verdicts.count(REINFORCED),
-        n_lost=verdicts.count(LOST),
-        effects=result.effects,
-        history=(
-            spending_history(aggregator, electorate, labels.outcomes, result.privacy.price)
-            if may_show
-            else []
-        ),
-        teacher=in_words(config, "teachers"),
-        student=in_words(config, "student"),
-        label_accuracy=result.label_accuracy,
-        quality=result.quality,
-        n_test=result.n_test,
-        student_notes=result.student_notes,
-        foretold=result.foretold,
-        settings=shown_settings(config),
-        versions=versions(),
-    )
-
-
 def in_words(config: StudyConfig, section: str) -> str:
     """Write a section's model and its parameters."""
     said = config.published()[section]
     params = ", ".join(f"{name}={value!r}" for name, value in said["params"].items())
-    return f"{said['model']}({params})"
+    return f"{said['model']}({params})" if params else str(said["model"])
 
 
 def shown_settings(config: StudyConfig) -> dict[str, str]:

@@ -12,20 +12,14 @@ from collegium.accounting.neighbours import OWNER, ROW, Arrangement
 from collegium.budgets import Budgets, Policy
 from collegium.checks import listed, nearest
 from collegium.data.schema import Schema
+from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import ConfigError
 from collegium.runs.observer import Observer
 from collegium.statistics.language import parse_question
 from collegium.statistics.query import Query
 from collegium.statistics.session import CALIBRATED
 from collegium.study.config import StudyConfig
-from collegium.study.query_table import (
-    FormOfCsv,
-    GrantColumns,
-    Names,
-    Rows,
-    read_rows,
-    take_frame_rows,
-)
+from collegium.study.query_table import FormOfCsv, GrantColumns, Names, Rows, read_rows
 from collegium.study.study_data import fingerprint_of
 from collegium.zero_and_public_budgets import has_budget, subset
 

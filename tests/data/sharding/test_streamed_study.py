@@ -11,11 +11,10 @@ from collegium.attacks.one_run import audit_run
 from collegium.cli.main import main as command_line
 from collegium.data.sharding import build as building
 from collegium.errors import ConfigError, InputError, PrivacyWarning
-from collegium.study import stages as running
 from collegium.study import stored_teachers as storing
 from collegium.study import streaming
 from collegium.study.config import read_config
-from collegium.study.stages import plan_study, run_study
+from collegium.study.runner import plan_study, run_study
 
 STUDY = """
 [data]
@@ -91,7 +90,7 @@ def study(tmp_path):
 @pytest.fixture(autouse=True)
 def _quiet(monkeypatch):
     monkeypatch.setattr(
-        running, "render_report", lambda data: "a page, which is not the subject here"
+        "collegium.study.pages.render_page", lambda page: "a page, which is not the subject here"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
@@ -175,7 +174,10 @@ def test_an_interrupted_study_goes_on(study, tmp_path, monkeypatch, where):
 
 
 def test_a_plan_counts_the_same_people(study):
-    plans = [plan_study(read_config(study(streamed))) for streamed in (True, False)]
+    plans = [
+        plan_study(read_config(study(streamed)), on_ledger=False).plan.run
+        for streamed in (True, False)
+    ]
     assert plans[0].plan == plans[1].plan
     streamed_ones, others = (planned.records for planned in plans)
     for name in ("group_sizes", "__len__"):
@@ -217,7 +219,12 @@ def test_what_needs_memory_is_refused_before_anything_is_read(study, old, new, m
 
 def test_an_audit_says_that_it_needs_the_records_in_memory(study):
     with pytest.raises(InputError, match=r"set run\.streaming = false"):
-        audit_run(plan_study(read_config(study(True, **{'noise = "seeded"': 'noise = "secure"'}))))
+        audit_run(
+            plan_study(
+                read_config(study(True, **{'noise = "seeded"': 'noise = "secure"'})),
+                on_ledger=False,
+            ).plan.run
+        )
 
 
 def test_streaming_must_be_true_or_false(study):

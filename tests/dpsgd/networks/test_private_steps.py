@@ -15,6 +15,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.dpsgd.networks.owner_modules import Owned
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import BudgetExceededError, InputError
+from collegium.noise.sums import Noise
 from collegium.personalisation.dpsgd_plan import DPSGDPlan, GroupSteps
 from collegium.personalisation.rates import plan_dpsgd
 
@@ -69,9 +70,9 @@ class Silence:
     def __init__(self):
         self.asked = []
 
-    def gaussian(self, sigma, size, *, query, purpose):
-        self.asked.append((query, sigma, size))
-        return np.zeros(size)
+    def noised(self, total, noise, *, query, purpose):
+        self.asked.append((query, noise, total.size))
+        return total
 
 
 def test_each_group_is_drawn_at_its_own_rate():
@@ -144,7 +145,7 @@ def test_a_step_is_the_clipped_sum_over_a_public_constant(bound):
     steps.step()
     divisor = sum(size * CLIPS[name] for name, size in its.public_sizes().items())
     assert np.allclose(before - weights(network), total / divisor, atol=1e-6)
-    assert silence.asked == [(0, 2.0**10, 15)]
+    assert silence.asked == [(0, Noise("gaussian", 2.0**30), 15)]
 
 
 def test_mutants_division_by_what_was_drawn_and_skipping_empty_batches():
@@ -177,9 +178,9 @@ def test_each_step_is_charged_before_it_is_drawn_and_no_more_than_planned():
     steps, network = private(its, plan, charge=lambda number: log.append(("charged", number)))
 
     class Noted(Silence):
-        def gaussian(self, sigma, size, *, query, purpose):
+        def noised(self, total, noise, *, query, purpose):
             log.append(("drawn", query + 1))
-            return super().gaussian(sigma, size, query=query, purpose=purpose)
+            return super().noised(total, noise, query=query, purpose=purpose)
 
     steps._noise = Noted()
     assert list(steps) == [1, 2, 3]

@@ -20,8 +20,17 @@ from collegium.models.batched import BatchedEstimator  # noqa: E402
 from collegium.models.catalogue import build_model  # noqa: E402
 from collegium.models.neural import machine  # noqa: E402
 from collegium.models.neural.neural_classifier import NeuralClassifier  # noqa: E402
+from collegium.models.neural.recipes import TrainingRecipe  # noqa: E402
 from collegium.pate.teachers.ensemble import TeacherEnsemble  # noqa: E402
 from collegium.personalisation import Uniform  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def one_core():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def table(n=90, seed=0):
@@ -33,7 +42,7 @@ def table(n=90, seed=0):
 def small(**options):
     settings = {"epochs": 8, "network_params": {"hidden": (8,)}, "random_state": 0}
     settings["learning_rate"] = 0.05
-    return NeuralClassifier("mlp", n_threads=1, **{**settings, **options})
+    return NeuralClassifier("mlp", **{**settings, **options})
 
 
 def linear(n_classes, input_shape):
@@ -95,7 +104,7 @@ def test_in_an_ensemble():
     X = np.pad(X.reshape(-1, 8, 8), ((0, 0), (2, 2), (2, 2))).reshape(len(X), -1)
     budgets = Budgets.from_epsilons(np.ones(1200), 1e-5)
     assignment = Uniform().plan_for(budgets, 5).assign(budgets, b"public key")
-    model = build_model("teachers.model", "small-cnn", {"epochs": 12, "n_threads": 1})
+    model = build_model("teachers.model", "small-cnn", {"epochs": 12})
     assert isinstance(model, BatchedEstimator)
     assert model.get_params()["network"] == "small-cnn"
     ensemble = TeacherEnsemble(model, seed=0, n_classes=10)
@@ -142,7 +151,7 @@ def test_one_class_only():
 def test_images_in_every_form():
     images = np.random.default_rng(0).random((24, 12, 12)).astype(np.float32)
     y = np.arange(24) % 3
-    model = NeuralClassifier("small-cnn", epochs=2, random_state=0, n_threads=1)
+    model = NeuralClassifier("small-cnn", epochs=2, random_state=0)
     flat = model.fit(images.reshape(24, -1), y).predict_proba(images)
     square = clone(model).fit(images, y).predict_proba(images[:, None])
     np.testing.assert_array_equal(flat, square)
@@ -210,21 +219,6 @@ HUGE[7, 1] = 1e300 if HUGE.dtype == np.float64 else np.inf
             InputError,
             "learning_rate must be a number, got 'fast'",
         ),
-        ({"schedule": "cosine"}, None, None, InputError, "one-cycle"),
-        (
-            {"label_smoothing": 1},
-            None,
-            None,
-            InputError,
-            "label_smoothing must be at least 0 and below 1",
-        ),
-        (
-            {"batch_size": 0},
-            None,
-            None,
-            InputError,
-            "batch_size must be a whole number of at least 1, got 0",
-        ),
         (
             {"patience": 0},
             None,
@@ -245,13 +239,6 @@ HUGE[7, 1] = 1e300 if HUGE.dtype == np.float64 else np.inf
         ({"augment": True}, None, None, InputError, "only images"),
         ({"augment": 1}, None, None, InputError, "augment must be true or false, got 1"),
         ({"device": "tpu"}, None, None, InputError, "tpu"),
-        (
-            {"n_threads": 0},
-            None,
-            None,
-            InputError,
-            "n_threads must be a whole number of at least 1, got 0",
-        ),
         (
             {"group_size": 0},
             None,
@@ -277,6 +264,23 @@ def test_bad_input_is_one_line_without_records(options, X, y, error, said):
     assert "Jane" not in message
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"schedule": "cosine"}, "one-cycle"),
+        ({"label_smoothing": 1}, "label_smoothing must be at least 0 and below 1"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_recipes_are_checked(setting, said):
+    with pytest.raises(InputError, match=said):
+        TrainingRecipe(**setting)
+
+
+def test_there_are_at_most_fifteen_parameters():
+    assert len(NeuralClassifier().get_params()) <= 15
 
 
 def test_no_gpu_is_one_line(monkeypatch):

@@ -39,10 +39,10 @@ VOTES = votes()
 class PerQueryNoise(SeededNoise):
     """Noise that depends on the query alone, so that an interrupted job draws what it would have drawn."""
 
-    def gaussian(self, sigma, size, *, query, purpose):
+    def noised(self, total, noise, *, query, purpose):
         seed = [query, len(purpose)]
-        drawn = sigma * np.random.default_rng(seed).standard_normal(size)
-        return np.rint(drawn * 2**20) / 2**20
+        drawn = noise.scale * np.random.default_rng(seed).standard_normal(total.shape)
+        return total + np.rint(drawn).astype(np.int64)
 
 
 def chooser(house, student=None, mechanism=MECHANISM, **options):

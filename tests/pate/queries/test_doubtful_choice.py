@@ -25,9 +25,11 @@ MECHANISM = GNMax(sigma=3)
 class PerQueryNoise(SeededNoise):
     """Noise that depends on the query alone, so that every job draws the same."""
 
-    def gaussian(self, sigma, size, *, query, purpose):
-        drawn = sigma * np.random.default_rng([query, len(purpose)]).standard_normal(size)
-        return np.rint(drawn * 2**20) / 2**20
+    def noised(self, total, noise, *, query, purpose):
+        drawn = noise.scale * np.random.default_rng([query, len(purpose)]).standard_normal(
+            total.shape
+        )
+        return total + np.rint(drawn).astype(np.int64)
 
 
 def run(house, tell=lambda line: None, points=POINTS, votes=VOTES, **options):

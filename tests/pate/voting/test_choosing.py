@@ -272,12 +272,12 @@ def test_killed_between_reservation_and_settlement_nothing_is_asked_twice_or_for
     aggregator = ConfidentGNMax(threshold=12, sigma_threshold=8, sigma=8)
 
     class Mortal(house.RecordingNoise):
-        def gaussian(self, sigma, size, *, query, purpose):
+        def noised(self, total, noise, *, query, purpose):
             waiting = [o.query for o in FileJournal(path).settled() if o.verdict == LOST]
             assert query in waiting, "what is drawn now is durable as perhaps drawn"
             if len(self.events) == crash_after:
                 raise PowerFailsError
-            return super().gaussian(sigma, size, query=query, purpose=purpose)
+            return super().noised(total, noise, query=query, purpose=purpose)
 
     def job(noise):
         return house.job(
@@ -392,10 +392,10 @@ def note(name, line):
     os.close(descriptor)
 
 class PermittedNoise(SecureNoise):
-    def gaussian(self, sigma, size, *, query, purpose):
+    def noised(self, total, noise, *, query, purpose):
         os.read(permits, 1)  # nothing, at once, when the parent has closed its end
         note("drawn", str(query))
-        return super().gaussian(sigma, size, query=query, purpose=purpose)
+        return super().noised(total, noise, query=query, purpose=purpose)
 
 def work():
     job, pricing = House.job(

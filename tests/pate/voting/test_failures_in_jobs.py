@@ -20,8 +20,8 @@ class Breaks(SeededNoise):
         super().__init__(1)
         self.query = query
 
-    def gaussian(self, sigma, size, *, query, purpose):
-        drawn = super().gaussian(sigma, size, query=query, purpose=purpose)
+    def noised(self, total, noise, *, query, purpose):
+        drawn = super().noised(total, noise, query=query, purpose=purpose)
         if query == self.query:
             raise ValueError("broken")
         return drawn

@@ -145,24 +145,25 @@ def test_an_unknown_release_is_refused():
 
 
 @pytest.mark.parametrize("release", [LABELS, HISTOGRAM])
-def test_weights_off_the_grid_would_show_in_the_last_bits_and_are_refused(house, release):
+@pytest.mark.parametrize(("weight", "said"), [(1 + GRID / 2, "multiples of"), (2.0**33, "2.*33")])
+def test_weights_that_would_show_in_the_last_bits_are_refused(house, release, weight, said):
     electorate = Electorate(
         n_nominal=3,
-        weights=np.array([1.0, 1.0, 1 + GRID / 2]),
+        weights=np.array([1.0, 1.0, weight]),
         groups={"everybody": Budget(np.inf)},
         cohort_groups=("everybody",),
         sensitivity=np.ones(1),
     )
-    with pytest.raises(InputError, match="multiples of"):
-        house.job(house.predictions(3, 3), electorate, GNMax(1.0), release=release)
+    with pytest.raises(InputError, match=said):
+        house.job(house.predictions(3, 3), electorate, GNMax(1e-3), release=release)
 
 
 def test_noise_off_the_grid_is_never_shown_and_its_query_is_lost(house, tmp_path):
     class Crude:
         is_private, description = False, "floating point"
 
-        def gaussian(self, sigma, size, *, query, purpose):
-            return np.full(size, sigma / 3)
+        def noised(self, total, noise, *, query, purpose):
+            return total + noise.scale / 3
 
     path = tmp_path / "journal"
     job, _ = house.job(

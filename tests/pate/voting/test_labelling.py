@@ -319,11 +319,8 @@ class FailingNoise:
     def __init__(self, source, fuse):
         self.source, self.fuse = source, fuse
 
-    def gaussian(self, *args, **labels):
-        return self.fuse.burn(lambda: self.source.gaussian(*args, **labels))
-
-    def laplace(self, *args, **labels):
-        return self.fuse.burn(lambda: self.source.laplace(*args, **labels))
+    def noised(self, *args, **labels):
+        return self.fuse.burn(lambda: self.source.noised(*args, **labels))
 
 
 class FailingJournal:

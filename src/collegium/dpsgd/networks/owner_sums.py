@@ -27,11 +27,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from collegium.dpsgd.grid import UNIT, Integers
+from collegium.dpsgd.grid import UNIT
 from collegium.dpsgd.networks.by_layer import ByLayer, handles
 from collegium.dpsgd.networks.by_transform import ByTransform
 from collegium.dpsgd.networks.errors import Loss
 from collegium.dpsgd.networks.parts import Part, Rows
+from collegium.noise.sums import Integers
 
 Floats = NDArray[np.float64]
 MICRO_BATCH = 64

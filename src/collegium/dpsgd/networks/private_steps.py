@@ -18,7 +18,7 @@ from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budgets
 from collegium.checks import check_callable, check_is, check_number, check_whole
 from collegium.dpsgd.account import DPSGDAccount
-from collegium.dpsgd.grid import MAX_NOISE, MOST_UNITS, UNIT, Integers, noisy
+from collegium.dpsgd.grid import MAX_NOISE, UNIT, noisy
 from collegium.dpsgd.networks.errors import Loss
 from collegium.dpsgd.networks.mixing import refuse_mixing
 from collegium.dpsgd.networks.owner_modules import Augment, Dataset, Owned, check_agreed
@@ -27,7 +27,8 @@ from collegium.dpsgd.networks.redacted_errors import unquoted
 from collegium.dpsgd.networks.targets import refuse_targets
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import InputError
-from collegium.noise.sources import NoiseSource, SecureNoise, SeededNoise
+from collegium.noise.sources import SecureNoise, SeededNoise
+from collegium.noise.sums import MOST_TOTAL, Integers, NoisySum
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 
 _MOST_CLIP = 2.0**10
@@ -119,7 +120,7 @@ class PrivateSteps:
         self._arrangement = arrangement
         self._charge = charge
         self._seed = noise_seed
-        self._noise: NoiseSource = SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
+        self._noise: NoisySum = SecureNoise() if noise_seed is None else SeededNoise(noise_seed)
         self._account = DPSGDAccount(plan)
 
     @property
@@ -227,7 +228,7 @@ def _refuse_parameters(module: nn.Module, trained: list[nn.Parameter], size: int
 def _refuse_plan(plan: DPSGDPlan) -> None:
     clips = np.array([group.clip for group in plan.groups.values()])
     total = sum(group.owners * group.clip for group in plan.groups.values())
-    if clips.max() >= _MOST_CLIP or total / UNIT >= MOST_UNITS:
+    if clips.max() >= _MOST_CLIP or total / UNIT >= MOST_TOTAL:
         raise InputError(
             f"clips of up to {clips.max():g} for {total:,.0f} in all are too large for exact sums: bring "
             "budgets closer together"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
-import math
 import os
 import time
 from collections.abc import Iterable
@@ -14,12 +13,13 @@ from typing import Any
 
 import torch
 
-from collegium.checks import check_number
 from collegium.durable import read_sealed, write_sealed
 from collegium.errors import InputError
 
 _LOGGER = logging.getLogger(__name__)
 State = dict[str, Any]
+SECONDS = 30.0
+"""How long a teacher trains before it is written (again), at the end of an epoch."""
 
 
 class Checkpoints:
@@ -30,14 +30,10 @@ class Checkpoints:
     follows from, so that nothing is ever resumed with other records, another seed or other settings.
 
     ``folder``: made, readable by its owner only, if it is not there.
-    ``seconds``: how long a teacher trains before it is written (again), at the end of an epoch. 0:
-        after every epoch.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], seconds: float = 30.0) -> None:
-        check_number("checkpoint_seconds", seconds, least=0, below=math.inf)
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
-        self._seconds = seconds
         self._last: dict[str, float] = {}
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -53,7 +49,7 @@ class Checkpoints:
 
     def due(self, key: str) -> bool:
         """Say whether a teacher is to be written."""
-        return time.monotonic() - self._last[key] >= self._seconds
+        return time.monotonic() - self._last[key] >= SECONDS
 
     def load(self, key: str) -> State | None:
         """Read where a teacher stood; None if nothing usable is there."""

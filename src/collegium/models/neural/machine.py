@@ -66,19 +66,17 @@ def require_torch() -> None:
         )
 
 
-def find_machine(device: str, threads: int | None, group_size: int | None = None) -> Machine:
-    """Find the device, and how many cores may be used.
+def find_machine(device: str, group_size: int | None = None) -> Machine:
+    """Find the device, and how many cores PyTorch may use here.
 
     ``device``: ``auto``: a GPU if there is one.
-    ``threads``: cores of a CPU; None: what PyTorch may use here.
     ``group_size``: teachers side by side; default: as many as fit.
     """
     require_torch()
     import torch
 
-    for name, number in (("n_threads", threads), ("group_size", group_size)):
-        if number is not None:
-            check_whole(name, number, error=ModelError)
+    if group_size is not None:
+        check_whole("group_size", group_size, error=ModelError)
     if device not in DEVICES and not (isinstance(device, str) and device.startswith("cuda:")):
         raise ModelError(f"device={device!r} was given; allowed are {', '.join(DEVICES)}")
     if device == "auto":
@@ -87,4 +85,4 @@ def find_machine(device: str, threads: int | None, group_size: int | None = None
         raise ModelError(
             f"device={device!r} was given, but PyTorch sees no GPU here: use device='cpu'"
         )
-    return Machine(torch.device(device), threads or torch.get_num_threads(), group_size)
+    return Machine(torch.device(device), torch.get_num_threads(), group_size)

@@ -17,7 +17,7 @@ from collegium.checks import check_choice
 from collegium.errors import InputError
 from collegium.models.neural.inputs import as_class_numbers, as_records, record_shape
 from collegium.models.neural.machine import find_machine, require_torch
-from collegium.models.neural.recipes import SETTINGS, TrainingRecipe
+from collegium.models.neural.recipes import TrainingRecipe
 from collegium.models.neural.trained_network import TrainedNetwork
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _NAMED: dict[str, tuple[str, bool, TrainingRecipe]] = {
 }
 NETWORKS = tuple(_NAMED)
 PRECISIONS = ("float32", "bfloat16")
+_TUNABLE = ("epochs", "learning_rate", "augment", "rotation", "shift", "patience")
 
 
 class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -47,7 +48,9 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     :class:`~collegium.models.batched.BatchedEstimator`: the teachers of many shards are trained side
     by side, each with random numbers, batches, batch normalisation and stopping time of its own, so
     that each is the network that ``fit`` makes of its shard alone, up to rounding. Settings of training
-    that are None are the network's own recipe.
+    that are None are the network's own recipe, as is all that has no parameter here
+    (:class:`~collegium.models.neural.recipes.TrainingRecipe`). On a processor as many train at once as
+    PyTorch may use cores (``torch.set_num_threads``).
 
     Parameters
     ----------
@@ -61,27 +64,15 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Passes over a shard.
     learning_rate : float, optional
         Adam's, at its highest.
-    schedule : {"constant", "one-cycle"}, optional
-        Of the learning rate.
-    weight_decay : float, optional
-        Decoupled.
-    label_smoothing : float, optional
-        In [0, 1).
     augment : bool, optional
         Rotate and shift images at random in training.
     rotation : float, optional
         By at most so many degrees.
     shift : float, optional
         By at most this share of height and width.
-    batch_size : int, optional
-        Records of a step; by default a tenth of the shard, but at least 16 and at most 64.
     patience : int, optional
-        Stop a teacher when the loss on held-out records of its own shard has not improved for so many
-        epochs, and take the best of its states.
-    validation_share : float, optional
-        Share of a shard that is then held out.
-    epsilon : float, optional
-        Adam's.
+        Stop a teacher when the loss on held-out records (a fifth) of its own shard has not improved for so
+        many epochs, and take the best of its states.
     input_shape : sequence of int, optional
         Shape of one record. By default that of the records; flat records are taken for square images of
         one channel by the convolutional networks.
@@ -89,8 +80,6 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``auto``: a GPU if there is one.
     precision : {"float32", "bfloat16"}, default="float32"
         What is multiplied; sums, weights and the optimiser stay in float32.
-    n_threads : int, optional
-        Cores; by default those that PyTorch may use.
     group_size : int, optional
         Teachers side by side; by default one on a CPU, and as many as fit into a GPU's memory. In a
         group, the number and sizes of the other shards can change the rounding of a teacher.
@@ -99,8 +88,6 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     checkpoint_folder : str or path, optional
         Where teachers in training are written, and looked for when training starts again; what is
         written is as **sensitive** as the records.
-    checkpoint_seconds : float, default=30
-        How long a teacher trains before it is written.
     random_state : int, optional
         Seed of ``fit``. None: a new one each time.
 
@@ -138,24 +125,16 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         epochs: int | None = None,
         learning_rate: float | None = None,
-        schedule: str | None = None,
-        weight_decay: float | None = None,
-        label_smoothing: float | None = None,
         augment: bool | None = None,
         rotation: float | None = None,
         shift: float | None = None,
-        batch_size: int | None = None,
         patience: int | None = None,
-        validation_share: float | None = None,
-        epsilon: float | None = None,
         input_shape: Sequence[int] | None = None,
         device: str = "auto",
         precision: str = "float32",
-        n_threads: int | None = None,
         group_size: int | None = None,
         teachers_at_once: int = 64,
         checkpoint_folder: str | PathLike[str] | None = None,
-        checkpoint_seconds: float = 30.0,
         random_state: int | None = None,
     ) -> None:
         require_torch()
@@ -163,24 +142,16 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.network_params = network_params
         self.epochs = epochs
         self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.label_smoothing = label_smoothing
         self.augment = augment
         self.rotation = rotation
         self.shift = shift
-        self.batch_size = batch_size
         self.patience = patience
-        self.validation_share = validation_share
-        self.epsilon = epsilon
         self.input_shape = input_shape
         self.device = device
         self.precision = precision
-        self.n_threads = n_threads
         self.group_size = group_size
         self.teachers_at_once = teachers_at_once
         self.checkpoint_folder = checkpoint_folder
-        self.checkpoint_seconds = checkpoint_seconds
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -269,7 +240,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from collegium.models.neural.checkpoints import Checkpoints
         from collegium.models.neural.groups import Shard, train_in_groups
 
-        machine = find_machine(self.device, self.n_threads, self.group_size)
+        machine = find_machine(self.device, self.group_size)
         factory, images, recipe = self._kind()
         shape = record_shape(shards[0][0], self.input_shape, images)
         recipe = self._recipe(recipe, shape)
@@ -277,7 +248,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         blueprint = draw_up(factory, n_classes, shape, getattr(torch, self.precision))
         checkpoints = None
         if self.checkpoint_folder is not None:
-            checkpoints = Checkpoints(self.checkpoint_folder, self.checkpoint_seconds)
+            checkpoints = Checkpoints(self.checkpoint_folder)
         given = []
         for (X, y), seed in zip(shards, seeds, strict=True):
             records = as_records(X, shape)
@@ -311,7 +282,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         from collegium.models.neural.predicting import ask_networks
 
-        machine = find_machine(self.device, self.n_threads)
+        machine = find_machine(self.device)
         return [logits.argmax(axis=1) for logits in ask_networks(models, X_public, machine)]
 
     def believe_shards(
@@ -320,7 +291,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Tell the probabilities of all classes, shape (n_public, n_classes) for each network."""
         from collegium.models.neural.predicting import ask_networks
 
-        machine = find_machine(self.device, self.n_threads)
+        machine = find_machine(self.device)
         logits = ask_networks(models, X_public, machine)
         return [np.asarray(softmax(own.astype(np.float64), axis=1)) for own in logits]
 
@@ -349,7 +320,7 @@ class NeuralClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return factory, images, recipe
 
     def _recipe(self, recipe: TrainingRecipe, shape: tuple[int, ...]) -> TrainingRecipe:
-        recipe = recipe.but({name: getattr(self, name) for name in SETTINGS})
+        recipe = recipe.but({name: getattr(self, name) for name in _TUNABLE})
         if recipe.augment and len(shape) != 3:
             raise InputError(
                 f"augment=True was given for records of shape {shape}; only images (channels, height, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from collegium.checks import (
@@ -94,9 +94,6 @@ class TrainingRecipe:
         if done < rise:
             return self.learning_rate * (0.1 + 0.9 * done / rise)
         return self.learning_rate * 0.5 * (1 + math.cos(math.pi * (done - rise) / (1 - rise)))
-
-
-SETTINGS = tuple(field.name for field in fields(TrainingRecipe))
 
 
 def check_movement(rotation: Any, shift: Any) -> None:

@@ -32,7 +32,7 @@ class TrainedNetwork:
         from collegium.models.neural.machine import find_machine
         from collegium.models.neural.predicting import ask_networks
 
-        (logits,) = ask_networks([self], X, find_machine("cpu", None))
+        (logits,) = ask_networks([self], X, find_machine("cpu"))
         shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
         result: NDArray[np.float32] = shifted / shifted.sum(axis=1, keepdims=True)
         return result

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from collegium.checks import check_whole
 from collegium.errors import BudgetExceededError, InputError
-from collegium.noise.grid import GRID, to_grid
-from collegium.noise.sources import MAX_SCALE, NoiseSource
+from collegium.noise.grid import GRID, MAX_GRID_VALUE, to_grid
+from collegium.noise.sums import MAX_SCALE, Noise, NoisySum
 from collegium.pate.voting.charging import (
     ANSWERED,
     LOST,
@@ -146,11 +146,16 @@ class Labels:
 
 
 def _refuse_weights_off_the_grid(electorate: Electorate) -> None:
-    """Refuse weights whose sums would show in the last bits of a noisy count (``docs/noise.md``)."""
+    """Refuse weights whose sums would be rounded, or show in the last bits of a count (``docs/noise.md``)."""
     if (to_grid(electorate.weights) != electorate.weights).any():
         raise InputError(
             f"teacher weights must be multiples of {GRID!r}, on which the noise is drawn: round them with "
             "collegium.noise.grid.to_grid before sensitivities are computed"
+        )
+    if electorate.weights.sum() > MAX_GRID_VALUE:
+        raise InputError(
+            "teacher weights add up to more than 2**33 votes, beyond which counts are not exact: give "
+            "smaller ones"
         )
 
 
@@ -172,7 +177,7 @@ class LabellingJob:
 
     ``votes``: **Sensitive.**
     ``pricing``: prices and accountant; fresh, unless the job goes on.
-    ``noise``: where noise comes from.
+    ``noise``: adds noise to counts: nothing else of the votes comes out.
     ``order`` (n_queries,): public order in which queries are asked, or who chooses them from what
         was released so far.
     ``max_queries``: stop after so many queries.
@@ -191,7 +196,7 @@ class LabellingJob:
         electorate: Electorate,
         aggregator: Aggregator,
         pricing: Pricing,
-        noise: NoiseSource,
+        noise: NoisySum,
         order: NDArray[np.intp] | QueryChooser,
         *,
         student: InteractiveStudent | None = None,
@@ -364,11 +369,11 @@ class LabellingJob:
         self, sensitive_values: NDArray[np.float64], scale: float, query: int, purpose: str
     ) -> NDArray[np.float64]:
         """Add noise: the only way from votes to an outcome. Checks are always Gaussian."""
-        draw = getattr(self._noise, "gaussian" if purpose == "check" else self._aggregator.noise)
-        noise: NDArray[np.float64] = draw(
-            scale, sensitive_values.size, query=query, purpose=purpose
-        )
-        return sensitive_values + noise
+        kind = "gaussian" if purpose == "check" else self._aggregator.noise
+        steps = (sensitive_values / GRID).astype(np.int64)  # exact: weights are on the grid
+        noise = Noise.in_votes(kind, scale)
+        noisy = self._noise.noised(steps, noise, query=query, purpose=purpose)
+        return np.asarray(noisy * GRID)
 
     def _reinforce(self, position: int, query: int) -> Outcome:
         believed = self._student.probabilities(query) if self._student else None

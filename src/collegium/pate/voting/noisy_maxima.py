@@ -47,8 +47,7 @@ class Aggregator(Searchable, ABC):
     name : str
         Name in configurations.
     noise : {"gaussian", "laplace", "exponential", "gumbel"}
-        Distribution of the answer's noise: a method of
-        :class:`~collegium.noise.sources.NoiseSource`.
+        Distribution of the answer's noise: the kind of a :class:`~collegium.noise.sums.Noise`.
     pays_for_histogram : bool
         Whether the worst-case account of an answer covers the whole vector of noisy counts, and not
         only which of them is the largest. False unless it is proved.

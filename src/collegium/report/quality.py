@@ -1,0 +1,83 @@
+"""What a report says of a published model: is it any good, and beside what."""
+
+from __future__ import annotations
+
+from collegium.distillation.goal import ACCURACY, AUC, BALANCED
+from collegium.evaluation.quality import Quality
+from collegium.report import words
+from collegium.report.numbers import count, interval, share
+from collegium.report.sections import Banner, Headline
+
+
+def quality_banner(quality: Quality | None, without: tuple[str, str], foretold: str = "") -> Banner:
+    """Say whether a model is better than always giving one answer.
+
+    ``without``: heading and text where nothing is known. ``foretold``: what was predicted, and came out.
+    """
+    if quality is None:
+        return Banner("plain", without[0], f"{without[1]} {foretold}".rstrip())
+    text = f"{quality.reason} {_sentence(quality.figures())} {foretold}"
+    return Banner(quality.tone, quality.verdict, " ".join(text.split()))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}{'.' * bool(text)}"
+
+
+def quality_headlines(quality: Quality | None, model: str = "student") -> list[Headline]:
+    """Figures of a model, with what guessing and always giving one answer would give beside them."""
+    if quality is None:
+        return []
+    where = f"of {count(quality.n)} {quality.measured_on}"
+    known = quality.truth_is_known
+    measures = _measures(quality, model)
+    first = measures.pop(
+        {BALANCED: "Balanced accuracy", AUC: "ROC AUC"}.get(quality.goal, ""), None
+    )
+    always = Headline(
+        f"Always answering “{quality.majority}”",
+        share(quality.majority_share),
+        f"{where}: what a {model} must be better than"
+        if known and quality.goal == ACCURACY
+        else f"{where}: the most frequent one",
+    )
+    return [
+        *([] if first is None else [first]),
+        _right(quality, model, where),
+        always,
+        *measures.values(),
+    ]
+
+
+def _right(quality: Quality, model: str, where: str) -> Headline:
+    if not quality.truth_is_known:
+        return Headline(
+            f"{model.capitalize()} and released answers agree",
+            share(quality.accuracy),
+            f"{where}, from which it learnt: not how often it is right, which is not known",
+        )
+    low, high = interval(quality.accuracy, quality.n)
+    return Headline(
+        f"{model.capitalize()} accuracy",
+        share(quality.accuracy),
+        f"{where} (n = {count(quality.n)}; 95 % interval {share(low)} to {share(high)})",
+    )
+
+
+def _measures(quality: Quality, model: str) -> dict[str, Headline]:
+    told = {}
+    if quality.chance < 1:
+        told["Balanced accuracy"] = (
+            share(quality.balanced_accuracy),
+            f"mean over the classes of the share of their records that the {model} gets right; guessing "
+            f"gives {share(quality.chance)}",
+        )
+    if quality.auc is not None:
+        told["ROC AUC"] = (f"{quality.auc:.3f}", words.AUC)
+    if quality.calibration_error is not None:
+        told["Calibration error"] = (
+            f"{quality.calibration_error:.3f}",
+            words.CALIBRATION.format(model),
+        )
+    beside = "" if quality.truth_is_known else " against released answers"
+    return {name: Headline(f"{name}{beside}", value, note) for name, (value, note) in told.items()}
