@@ -264,8 +264,7 @@ def _on_disk(out: Path) -> Entry:
     labels = pd.read_csv(release / "labels.csv")
     said = json.loads((release / "privacy.json").read_text("utf-8"))
     settings = _as_called_before(said.pop("config", said.pop("settings", None)))
-    terms = json.loads((vault / "terms.json").read_text("utf-8"))
-    del terms["neighbours"]  # newer than the record
+    terms = _terms_as_before(out)
     if terms["price"] == "histogram":  # as well; it was the only one
         del terms["price"]
     entry: Entry = {
@@ -538,6 +537,22 @@ def _labels(rows: Any, labels: Any) -> Entry:
         "number": len(pairs),
         "first": pairs[:_FIRST].tolist(),
         "sha256": _digest(pairs.astype("<i8").tobytes()),
+    }
+
+
+def _terms_as_before(out: Path) -> dict[str, Any]:
+    """Arrange a job's terms as the record has them: in one level, with the sentence."""
+    terms = read_terms(out)[0]
+    content = terms.to_json()
+    return {
+        "format": 1,
+        "guarantee": content["guarantee"],
+        "adjacency": terms.adjacency,
+        "unit": terms.unit,
+        "private_noise": content["private_noise"],
+        "owners": content["people"],
+        "groups": content["groups"],
+        **content["own"],
     }
 
 

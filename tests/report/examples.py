@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.statement import Answers, GroupSpending, PrivacyStatement
 from collegium.budgets import Budget
 from collegium.evaluation.effects import (
@@ -73,7 +73,13 @@ def make(
     return VotesReport(
         title="Biopsies of the city hospital",
         privacy=PrivacyStatement(
-            "worst-case", ADJACENCY, True, groups, Answers.LABELS, Neighbours.ANY_CHANGE
+            "worst-case",
+            ADJACENCY,
+            True,
+            groups,
+            Answers.LABELS,
+            Neighbours.ANY_CHANGE,
+            in_short=Arrangement().in_short,
         ),
         plan=plan,
         aggregator=CONFIDENT,

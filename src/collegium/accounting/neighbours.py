@@ -199,10 +199,7 @@ class Arrangement:
             *["the list of class names"] * self.private_classes,
         ]
         hidden = ", ".join([seen, "their level", *([chose, *more][:-1])])
-        return (
-            f"Protected: everything {protected}. Not hidden: {hidden}, and {[chose, *more][-1]}. (The full "
-            "definition stands in the statement.)"
-        )
+        return f"Protected: everything {protected}. Not hidden: {hidden}, and {[chose, *more][-1]}."
 
     @property
     def provisos(self) -> tuple[str, ...]:

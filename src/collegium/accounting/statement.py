@@ -357,13 +357,9 @@ _OF_OTHERS = "what is released, what follows from it, and every number below"
 
 def _of_a_person(blanked: bool) -> dict[str, str]:
     return {
-        "are_these": "are there" if blanked else "are these",
-        "are_these_or_not": "are there, or blank" if blanked else "are these, or others",
         "records_are": "a person's records were used"
         if blanked
         else "certain records are a person's own",
-        "with_records": "a person's records",
-        "instead": f"{'blanks' if blanked else 'others'} in their place",
         "members": "people",
         "about_the_same": "about the same people",
         "budget_tells": "somebody's budget tells something about that person",
@@ -377,8 +373,6 @@ def _of_a_teacher(blanked: bool) -> dict[str, str]:
         "records_are": "a teacher has learnt from something"
         if blanked
         else "a teacher has learnt from certain data",
-        "with_records": "what a teacher has learnt from",
-        "instead": f"{'a blank' if blanked else 'something else'} in its place",
         "members": "teachers",
         "about_the_same": "of the same teachers",
         "budget_tells": "a teacher's budget tells something about what it has learnt from",

@@ -196,8 +196,10 @@ def privacy_table(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None
         table.add_row(
             row.level, row.people, row.budget, row.delta, row.spent, row.share, row.guarantee
         )
-    protected = privacy.in_short or f"Neighbouring data sets: {privacy.adjacency}."
-    table.caption = " ".join([f"ε and δ per {unit}. {protected}", *footnotes(privacy, chosen)])
+    defined = "The full definition stands in the statement (`collegium statement`)."
+    table.caption = " ".join(
+        [f"ε and δ per {unit}. {privacy.in_short} {defined}", *footnotes(privacy, chosen)]
+    )
     table.caption_justify = "left"
     return table
 

@@ -122,7 +122,7 @@ def promise_table(page: Page) -> Table:
     if page.privacy.may_publish_spending:
         rounded += ", amounts spent are rounded up; in brackets: share of the budget"
     caption = (
-        f"ε and δ per person. {page.privacy.in_short or page.privacy.adjacency} See the ",
+        f"ε and δ per person. {page.privacy.in_short} The full definition stands in the ",
         Link("statement", "statement"),
         " ".join(
             [

@@ -6,7 +6,6 @@ BUDGETS = (
     "Every person chose a level, and each level has a budget: a limit (ε) on what anybody can learn about "
     "one person from everything that is published here, together. The smaller ε, the stronger the promise."
 )
-
 RISK = (
     "Think of somebody who sees everything that is published here, knows everybody else's records, and wants "
     "to find out about one person. Whatever they compute errs in two ways: it accuses people wrongly (false "
