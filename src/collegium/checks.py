@@ -89,6 +89,17 @@ def listed(names: Any, most: int = 20) -> str:
     return f"{', '.join(texts[:most])}, … ({len(texts):,} in all)"
 
 
+def people(number: int) -> str:
+    """Count people for a message.
+
+    Examples
+    --------
+    >>> people(1), people(19_067)
+    ('1 person', '19,067 people')
+    """
+    return f"{number:,} {'person' if number == 1 else 'people'}"
+
+
 def nearest(name: str, allowed: Collection[str]) -> str:
     """Say which of some names was probably meant, or which there are.
 

@@ -67,7 +67,7 @@ def test_quantiles_of_too_many_steps_are_refused_before_others_are_charged(
     fine = '\n[columns.pay]\nkind = "number"\nbounds = [0, 1000]\nstep = '
     study.write_text(STUDY.replace("count where age >= 40", "median pay by age, ward"))
     for step, says in (
-        (0.01, "'pay' has 100,001 steps between its bounds, and at most 65,536"),
+        (0.01, "'pay' has 100,001 steps between its bounds, but at most 65,536"),
         (0.02, "2,044 groups of 50,001 steps each are too many"),
     ):
         wards = [f"w{number}" for number in range(511)]
@@ -81,4 +81,4 @@ def test_quantiles_of_too_many_steps_are_refused_before_others_are_charged(
 
 def test_a_note_about_everybody_is_said_once(collegium, study):
     code, said, _ = collegium("run", study)
-    assert code == 0 and said.count("an owner with more than 1 row(s) counts as 1") == 1
+    assert code == 0 and said.count("a person with more than 1 row counts as 1 row") == 1

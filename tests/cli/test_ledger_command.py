@@ -62,7 +62,7 @@ def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
     assert "knows nobody yet" in done("init", place)
     assert "knows nobody yet" in done("show", place)
     said = done("change", place, consent("007,high", "8,low", "9,low"), *LEVELS)
-    assert "3 joined, 0 raised and 0 lowered" in said
+    assert "3 people joined, 0 raised their budgets, 0 lowered" in said
     people = Policy({"high": 1.0, "low": 3.0}).assign(["high", "low", "low"], ["007", "8", "9"])
     costs = {"high": Cost(0.04), "low": Cost(0.36)}
     made = Ledger(place).reserve(
@@ -70,10 +70,10 @@ def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
     )
     made.settle([Cost(0.01), Cost(0.3)], events=[{"gaussian": 10.0}])
     said = done("change", place, consent("007,low", "8,high"), *LEVELS)
-    assert "0 joined, 1 raised and 1 lowered" in said
-    assert "1 have spent more than they grant now: nothing more will be released" in said
-    assert "Nothing more will be released" in done("forget", place, "9")
-    assert "knows nobody of that name" in done("forget", place, "7")
+    assert "0 people joined, 1 raised their budgets, 1 lowered" in said
+    assert "1 of them have spent more than they grant now: no further release" in said
+    assert "No further release will use" in done("forget", place, "9")
+    assert "knows nobody of this name" in done("forget", place, "7")
     shown = json.loads(done("show", place, "--json"))["standings"]
     assert sorted((one["level"], one["people"], one["has_left"]) for one in shown) == [
         ("high", 1, False), ("low", 1, False), ("low", 1, True),
@@ -83,7 +83,7 @@ def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
     assert "98.0 %" in table  # 1 − 0.01/0.5166, rounded down
     lines = done("history", place).splitlines()
     assert len(lines) == 6
-    assert "reserved budgets of 3 people" in lines[2] and "2 people changed" in lines[4]
+    assert "reserved from the budgets of 3 people" in lines[2] and "2 people changed" in lines[4]
     entries = json.loads(done("history", place, "--json"))
     assert [entry["kind"] for entry in entries][2:4] == ["reserve", "settle"]
     exported = json.loads(done("export", place))
@@ -98,10 +98,10 @@ def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["show", "missing.ledger"], "holds no ledger: make one"),
-        (["init", ""], "place is empty"),
+        (["show", "missing.ledger"], "missing.ledger: make one"),
+        (["init", ""], "place of the ledger is empty"),
         (["init", "mysql://x/y"], "mysql"),
-        (["init", "postgresql://x/y"], "needs the file of its key"),
+        (["init", "postgresql://x/y"], "give key=FILE"),
         (["init", "new.ledger", "--delta-0-share", "2"], "delta_0_share"),
     ],
 )
@@ -156,8 +156,12 @@ def begin(place, **options):
 @pytest.mark.parametrize(
     ("how", "left", "told"),
     [
-        ("--as-reserved", 0.04, "at all that was reserved: folder lost, says Ada"),
-        ("--nothing-was-drawn", 0.0, "at nothing, as nothing was drawn: folder lost, says Ada"),
+        ("--as-reserved", 0.04, "at all that was reserved; reason given: folder lost, says Ada"),
+        (
+            "--nothing-was-drawn",
+            0.0,
+            "at nothing, as nothing was drawn; reason given: folder lost, says Ada",
+        ),
     ],
 )
 def test_a_program_that_is_gone_for_good(done, lost, how, left, told):
@@ -173,7 +177,9 @@ def test_a_program_that_is_gone_for_good(done, lost, how, left, told):
     if left:
         assert begin(place, again=True).is_settled
     else:
-        with pytest.raises(LedgerError, match=r"by hand \(folder lost, says Ada\): nothing may be"):
+        with pytest.raises(
+            LedgerError, match=r"by hand \(folder lost, says Ada\): no more noise may be"
+        ):
             begin(place, again=True)
     assert Ledger(place).standings() == [standing]
     made.settle([Cost(0.03)])  # it comes back all the same: what was drawn is charged
@@ -188,7 +194,7 @@ def test_what_was_given_back_and_spent_otherwise_is_not_released(done, lost):
     costs = {"high": Cost(0.06)}
     Ledger(place).reserve("2", "", ann, costs, neighbours=Neighbours.ANY_CHANGE).settle(costs)
     with pytest.raises(
-        BudgetExceededError, match=r"never began.* more than 1 owners have left; do not"
+        BudgetExceededError, match=r"never began.* more than is left for 1 person; do not"
     ):
         made.settle([Cost(0.03)])
     bob, ann = sorted(one.spent.mu_squared for one in Ledger(place).standings())
@@ -198,12 +204,12 @@ def test_what_was_given_back_and_spent_otherwise_is_not_released(done, lost):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["count-1", "--reason", "x"], "say what to charge"),
+        (["count-1", "--reason", "x"], "give one of --as-reserved"),
         (
             ["count-1", "--reason", "x", "--as-reserved", "--nothing-was-drawn"],
-            "say what to charge",
+            "give one of --as-reserved",
         ),
-        (["count-1", "--reason", " ", "--as-reserved"], "not ended without a reason"),
+        (["count-1", "--reason", " ", "--as-reserved"], "the reason is empty"),
         (["count-2", "--reason", "x", "--as-reserved"], "has no release 'count-2'"),
         (["done", "--reason", "x", "--nothing-was-drawn"], "release 'done' was settled on"),
     ],

@@ -41,7 +41,11 @@ def test_everybody_gets_what_they_would_be_told_alone(collegium, ledger, names, 
         folder.mkdir(mode=0o755)
     asked = ["--all", names, "--owner", "patient", "--ledger", str(ledger), "--out", folder]
     code, printed, _ = collegium("receipt", *asked, *(["--text"] if kind == "txt" else []))
-    assert code == 0 and "Wrote 8 receipts" in printed and "Not in the ledger: 1 of" in printed
+    assert (
+        code == 0
+        and "Wrote 8 receipts" in printed
+        and "1 of these names are not in the ledger" in printed
+    )
     with (folder / "index.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["owner"] for row in rows] == list(dict.fromkeys(filter(None, NAMES)))
@@ -58,19 +62,19 @@ def test_everybody_gets_what_they_would_be_told_alone(collegium, ledger, names, 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([], "give one name, or --all"),
-        (["ann", "--all", "{names}"], "give one name, or --all"),
+        ([], "give one name, or a table of names with --all"),
+        (["ann", "--all", "{names}"], "give one name, or a table of names with --all"),
         (["ann", "--out", "x"], "--out, --owner and --text go with --all"),
         (["ann", "--text"], "--out, --owner and --text go with --all"),
         (["ann", "--html", "{ledger}"], "exists already and is left as it is"),
         (["--all", "{names}"], "give --out FOLDER"),
         (["--all", "{names}", "--out", "x", "--html", "y"], "--html is for one receipt"),
-        (["--all", "{names}", "--out", "x"], "has the columns patient, age: say with --owner"),
+        (["--all", "{names}", "--out", "x"], "has several columns (patient, age): give"),
         (["--all", "{names}", "--owner", "id", "--out", "x"], "has no column 'id'"),
         (["--all", "none.csv", "--out", "x"], "none.csv"),
         (["--all", "{gaps}", "--owner", "patient", "--out", "x"], "1 rows without a name, first record 2"),
-        (["--all", "{nobody}", "--out", "x"], "names nobody"),
-        (["--all", "{names}", "--owner", "patient", "--out", "{full}"], "is not empty, and is left as it is"),
+        (["--all", "{nobody}", "--out", "x"], "has no rows"),
+        (["--all", "{names}", "--owner", "patient", "--out", "{full}"], "is not empty, so nothing"),
         (["--all", "{names}", "--owner", "patient", "--out", "{names}"], "is a file: give a folder"),
     ],
 )  # fmt: skip

@@ -104,7 +104,7 @@ def test_two_releases_together_cost_nobody_more_than_was_granted(ledger, first):
         assert recounted(ledger)[level] == pytest.approx(together[level], rel=1e-6)
     assert all("/10 left" in group for group in second.privacy_.by_group().index)
     assert "What a group grants here is at most" in str(second.privacy_)
-    with pytest.raises(BudgetExceededError, match="anything left in the ledger"):
+    with pytest.raises(BudgetExceededError, match="no budget is left in the ledger"):
         fit(ledger)
     methods = [
         entry.body["about"]["method"] for entry in ledger.history() if entry.kind == "reserve"

@@ -1,4 +1,4 @@
-"""A whole descent with a filter: more steps at the price of the plan, accounts in the vault alone."""
+"""A whole run of DP-SGD with a filter: more steps at the price of the plan, accounts in the vault alone."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_private_records_say_nothing_where_nothing_is_released():
 
 
 def test_false_alarms_of_noise_alone_are_rare():
-    """Where nothing is released but noise, 1,000 descents are not complained of once.
+    """Where nothing is released but noise, 1,000 runs are not complained of once.
 
     ``signal`` is then normal around 0 with a standard deviation of √(2/(K·d)) ≤ 0.24 of the noise, for K = 10
     steps and d = 3: 4 times the noise is beyond 16 of them.

@@ -72,7 +72,7 @@ def test_whatever_is_edited_is_noticed(used, edit):
 def test_a_release_proves_its_owners_first(used, edit):
     """An owner who is taken out would join again, with a whole budget."""
     sql(used, edit)
-    with pytest.raises(LedgerError, match="moved, added or taken out"):
+    with pytest.raises(LedgerError, match="another program changed who is in the ledger"):
         ask(used, "new", TWO, COSTS)
 
 
@@ -91,7 +91,7 @@ def test_yesterdays_copy_is_noticed(used, tmp_path):
         lambda: Ledger(str(used)),
         lambda: made.settle(COSTS),
     ):
-        with pytest.raises(LedgerError, match="older copy, or another branch"):
+        with pytest.raises(LedgerError, match="older copy"):
             act()
     # Who puts the anchor back, too, still has releases that the ledger does not know.
     Path(f"{used}.key.anchor").unlink()
@@ -109,7 +109,7 @@ def test_another_branch_is_noticed(used, tmp_path):
     ask(used, "here", TWO, COSTS)
     sql(used, "PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(branch, str(used))
-    with pytest.raises(LedgerError, match="another branch"):
+    with pytest.raises(LedgerError, match="went another way"):
         used.standings()
 
 
@@ -123,9 +123,7 @@ def test_a_copy_beside_the_ledger_does_not_go_on(used, tmp_path):
     copied = Ledger(copy)
     assert copied.verify() == 5
     for act in (lambda: ask(copied, "new", TWO, COSTS), lambda: copied.forget("ann")):
-        with pytest.raises(
-            LedgerError, match=r"copy\.ledger is a copy of .*, which is still there"
-        ):
+        with pytest.raises(LedgerError, match=r"copy\.ledger is a copy of "):
             act()
     ask(used, "new", TWO, COSTS)
     Path(str(used)).rename(tmp_path / "put-away")
@@ -165,7 +163,7 @@ def test_keys(used, tmp_path):
     with pytest.raises(LedgerError, match="not written with this key"):
         Ledger(str(used), f"{other}.key")
     key.chmod(0o640)
-    with pytest.raises(LedgerError, match="may be read by others"):
+    with pytest.raises(LedgerError, match="can be read by others"):
         Ledger(str(used))
     key.chmod(0o600)
     content = key.read_bytes()
@@ -178,21 +176,21 @@ def test_keys(used, tmp_path):
     key.write_bytes(content)
     key.chmod(0o600)
     assert Ledger(str(used)).verify() == 5
-    with pytest.raises(LedgerError, match="another ledger's key"):
+    with pytest.raises(LedgerError, match="the key of another ledger"):
         Ledger.create(tmp_path / "new.ledger", key)
     assert key.read_bytes() == content and not (tmp_path / "new.ledger").exists()
 
 
 def test_another_ledger_in_the_same_place(used, tmp_path):
     other = Ledger.create(tmp_path / "other.ledger", tmp_path / "other.key")
-    with pytest.raises(LedgerError, match="holds a ledger already"):
+    with pytest.raises(LedgerError, match=r"there is a ledger at .* already"):
         Ledger.create(str(used), tmp_path / "new.key")
     shutil.copy(tmp_path / "other.key", f"{used}.key")
     for path in (Path(str(used)), Path(f"{used}-wal"), Path(f"{used}-shm")):
         path.unlink(missing_ok=True)
     sql(other, "PRAGMA wal_checkpoint(TRUNCATE)")
     shutil.copy(str(other), str(used))
-    with pytest.raises(LedgerError, match="not the ledger that was used with this key"):
+    with pytest.raises(LedgerError, match="not the ledger that this key belongs to"):
         Ledger(str(used))
 
 
@@ -211,14 +209,14 @@ def test_no_name_is_in_it(used):
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("", "place is empty"),
-        ("  ", "place is empty"),
-        ("sqlite://", "in memory remembers nothing"),
-        ("sqlite:///:memory:", "in memory remembers nothing"),
+        ("", "place of the ledger is empty"),
+        ("  ", "place of the ledger is empty"),
+        ("sqlite://", "ledger in memory"),
+        ("sqlite:///:memory:", "ledger in memory"),
         ("mysql://host/people", "cannot be kept in mysql|no driver"),
         ("what://host/people", "no driver|cannot be kept in"),
-        ("://", "is no place of a ledger"),
-        ("postgresql://host/people", "needs the file of its key"),
+        ("://", "cannot be the place of a ledger"),
+        ("postgresql://host/people", "give key=FILE"),
     ],
 )
 def test_places(place, message):
@@ -237,7 +235,7 @@ def test_a_url_without_its_driver(monkeypatch, tmp_path):
 
 
 def test_what_is_no_ledger(tmp_path):
-    with pytest.raises(LedgerError, match="holds no ledger"):
+    with pytest.raises(LedgerError, match="there is no ledger at"):
         Ledger(tmp_path / "missing")
     text, key = tmp_path / "text", tmp_path / "key"
     text.write_text("a,b\n1,2\n" * 100)
@@ -248,13 +246,13 @@ def test_what_is_no_ledger(tmp_path):
     database = sqlite3.connect(tmp_path / "other.db")
     database.execute("CREATE TABLE things (a)")
     database.commit()
-    with pytest.raises(LedgerError, match="holds no ledger"):
+    with pytest.raises(LedgerError, match="there is no ledger at"):
         Ledger(tmp_path / "other.db", key)
 
 
 def test_a_newer_version(used):
     sql(used, "UPDATE alembic_version SET version_num = '2'")
-    with pytest.raises(LedgerError, match="has version 2, this program knows 1"):
+    with pytest.raises(LedgerError, match="has version 2, and this program knows version 1"):
         Ledger(str(used))
 
 
@@ -265,7 +263,7 @@ def test_a_clock_that_runs_backwards(used, monkeypatch):
             return cls(2020, 1, 1, tzinfo=tz)
 
     monkeypatch.setattr(transaction, "datetime", Yesterday)
-    with pytest.warns(LedgerWarning, match="the clock says 2020"):
+    with pytest.warns(LedgerWarning, match="the clock shows 2020"):
         ask(used, "new", TWO, COSTS)
     times = [entry.at for entry in used.history()]
     assert times == sorted(times) and times[-1] > "2026"
@@ -314,7 +312,7 @@ def test_an_anchor_that_cannot_be_locked(used):
     lock.mkdir()
     settle = functools.partial(reservation.settle, reservation.costs)
     for use in (used.standings, settle, functools.partial(Ledger.is_to_be_made, str(used))):
-        with pytest.raises(LedgerError, match=r"anchor\.lock cannot be used .*not entered"):
+        with pytest.raises(LedgerError, match=r"anchor\.lock cannot be used .*without an entry"):
             use()
     lock.rmdir()
     settle()
@@ -415,7 +413,7 @@ def test_no_password_is_shown(tmp_path):
 
 
 def lower(ledger: Ledger) -> None:
-    """ann and bob grant less than was spent, and then are asked for more."""
+    """ann and bob now grants ε = .* less than than was spent, and then are asked for more."""
     less = {"high": 0.1, "low": 0.1}
     ledger.change(people({"ann": "high", "bob": "low"}, less))
     ask(ledger, "new", people({"ann": "high", "bob": "low"}, less), COSTS)
@@ -426,19 +424,19 @@ def lower(ledger: Ledger) -> None:
     [
         pytest.param(
             lambda used: ask(used, "new", people(dict.fromkeys("cdef", "high")), COSTS),
-            "0 of 4 owners are known .* is it another data set's",
-            id="another data set",
+            "only 0 of these 4.*the ledger of this data set",
+            id="the ledger of this data set",
         ),
         pytest.param(
             lambda used: ask(
                 used, "new", people({"ann": "high"}, {"high": 2.0, "low": 3.0}), COSTS
             ),
-            r"1 owners grant ε = 1 .*, but ε = 2 .* one budget over all releases: give that one in every",
+            r"for 1 person, ε = 2 .*, but ε = 1 .* one budget for all releases",
             id="the same words in two policies",
         ),
         pytest.param(
             lambda used: used.left(Budgets({"high": Budget(1.0, 1e-6)}, [0], ["ann"])),
-            r"grant ε = 1 \(δ = 1e-05\) .*, but ε = 1 \(δ = 1e-06\) here",
+            r"ε = 1 \(δ = 1e-06\) is granted here, but ε = 1 \(δ = 1e-05\) in the ledger",
             id="another delta",
         ),
         pytest.param(
@@ -446,7 +444,9 @@ def lower(ledger: Ledger) -> None:
             "two budgets, .* all records of one owner need the same level",
             id="two levels at once",
         ),
-        pytest.param(lower, r"'high' \(ε = 0\.1 .* have μ = 0 left", id="less than was spent"),
+        pytest.param(
+            lower, r"'high' \(1 person, ε = 0\.1 .* has μ = 0 left", id="less than was spent"
+        ),
         pytest.param(
             lambda used: Ledger(str(used), f"{Ledger.create(f'{used}-2')}.key"),
             "entry 1 .* was not written with this key",
@@ -545,7 +545,7 @@ def test_a_trigger_that_swallows_writes(used, table):
 def test_a_write_is_read_again(used, monkeypatch):
     monkeypatch.setattr(type(used._storage.database), "require_plain", lambda *_: None)
     sql(used, "CREATE TRIGGER t BEFORE INSERT ON entry BEGIN SELECT RAISE(IGNORE); END")
-    with pytest.raises(LedgerError, match=r"did not take what was written|cannot be used"):
+    with pytest.raises(LedgerError, match=r"did not keep what was written|cannot be used"):
         ask(used, "new", TWO, COSTS)
 
 
@@ -568,7 +568,7 @@ def test_making_one_is_all_or_nothing(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         Ledger.create(tmp_path / "people.ledger", delta_0_share=0.5)
     monkeypatch.undo()
-    with pytest.raises(LedgerError, match="holds no ledger"):
+    with pytest.raises(LedgerError, match="there is no ledger at"):
         Ledger(tmp_path / "people.ledger")
 
 
@@ -630,7 +630,7 @@ def test_many_people_are_looked_up_as_few_are(used, monkeypatch):
         assert many.cohort.tolist() == few.cohort.tolist()
         assert many.mu_squared.tolist() == few.mu_squared.tolist()
         sql(used, "UPDATE owner SET cohort = 3 - cohort")
-        with pytest.raises(LedgerError, match="moved, added or taken out"):
+        with pytest.raises(LedgerError, match="another program changed who is in the ledger"):
             used.left(some)
         sql(used, "UPDATE owner SET cohort = 3 - cohort")
         monkeypatch.undo()

@@ -44,10 +44,10 @@ def test_a_ledger_that_was_used_and_is_gone_is_not_made_anew(tmp_path):
     for path in tmp_path.glob("people.ledger*"):
         if ".key" not in path.name:
             path.unlink()
-    with pytest.raises(LedgerError, match="another ledger's key"):
+    with pytest.raises(LedgerError, match="the key of another ledger"):
         place.made(PROMISED)
     Path(place.url).touch()
-    with pytest.raises(LedgerError, match="holds no ledger"):
+    with pytest.raises(LedgerError, match="there is no ledger at"):
         place.opened()
 
 

@@ -143,7 +143,7 @@ def test_without_public_labels_nobody_pretends_to_know():
 def test_one_class_in_public_labels_is_told():
     X, _ = table(200)
     found = recommend_from(facts(X, np.ones(200, dtype=int)))
-    line = "all 200 known public classes are '1': they say nothing about how to tell"
+    line = "all 200 known public labels are '1': they do not show how to tell"
     assert any(note.startswith(line) for note in found.notes)
     # Nor how often a class comes: no prediction of 100 % is made of labels that were selected.
     assert (found.expected.low, found.expected.floor) == (0.5, None)
@@ -152,7 +152,7 @@ def test_one_class_in_public_labels_is_told():
 def test_public_columns_without_variety_are_told():
     X, y = table(200)
     found = recommend_from(facts(X.assign(**{"column 3": 1.0}), y))
-    assert any("'column 3' has one value" in line for line in found.notes)
+    assert any("'column 3' has the same value" in line for line in found.notes)
 
 
 def test_more_levels_than_people_are_told():
@@ -166,7 +166,7 @@ def test_more_levels_than_people_are_told():
 
 def test_one_class_is_nothing_to_learn():
     X, _ = table(50)
-    with pytest.raises(InputError, match="nothing to learn with 1 class"):
+    with pytest.raises(InputError, match="classes has 1 class"):
         facts(X, classes=np.array([0]))
 
 
@@ -239,10 +239,10 @@ def test_experience_grows_with_the_signal():
         ({"neighbours": "next door"}, "neighbours must be 'zero-out' or 'replace-one'"),
         ({"y_public": [0, 1]}, "300 public records, but 2 classes in y_public"),
         ({"X_public": None}, "public records are missing"),
-        ({"n_records": None}, "how many records there are is not said: give n_records"),
+        ({"n_records": None}, "the number of records is missing: give n_records"),
         (
             {"classes": ["0", "1"]},
-            "300 of 300 classes in y_public are not among classes, first '[01]' in record 1: allowed",
+            "y_public: 300 of 300 labels are not in classes, first '[01]' in record 1: allowed",
         ),
     ],
 )
@@ -296,9 +296,9 @@ def test_votes_are_really_held_in_a_rehearsal():
 def test_test_records_of_another_kind_are_told():
     X, y = table(900)
     notes = recommend_from(facts(X[:300], y[:300]), X[300:]).notes
-    assert not any("different kinds" in line for line in notes)
+    assert not any("public and test records differ" in line for line in notes)
     notes = recommend_from(facts(X[:300], y[:300]), X[300:] + 2.0).notes
-    assert any("different kinds" in line for line in notes)
+    assert any("public and test records differ" in line for line in notes)
 
 
 def test_the_estimator_is_the_one_that_was_chosen():
@@ -314,7 +314,7 @@ def test_the_estimator_is_the_one_that_was_chosen():
 
 def test_labels_of_too_few_people_are_refused():
     X, y = table(100)
-    with pytest.raises(InputError, match="labels are released by votes, and 5 people"):
+    with pytest.raises(InputError, match="labels are released by votes, but 5 people"):
         recommend_from(facts(X, y, n=5, goal="labels"))
 
 

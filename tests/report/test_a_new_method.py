@@ -8,6 +8,7 @@ from html_checks import check
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Gaussian
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import statement
 from collegium.budgets import Budget
 from collegium.cli.console import privacy_table
@@ -45,7 +46,7 @@ def made(budgets=LEVELS):
     account = GaussianAccountant([one.epsilon for one in budgets.values()], 1e-5, list(budgets))
     account.charge(Gaussian([1.0, 2.0], scale=20.0))
     people = dict.fromkeys(budgets, 19_067)
-    promised = statement(account, people, budgets, "somebody's rows are blank", True, "a table")
+    promised = statement(account, people, budgets, Arrangement(), True, "a table")
     table = Table(
         [Column("Marginal", is_number=False), Column("Off by")],
         [("age, *work*", "3.1"), ((Code("sex"), " alone"), "0.4 (0.1 to 0.7)")],

@@ -96,13 +96,13 @@ def test_shares_are_all_in_one_currency(pay):
     """Alone, the pure release would take 10 % of ε; beside another in μ², it takes 14 %, as in the total."""
     receipt = pay(PURE, GAUSSIAN)
     assert [share for _, _, share in receipt.used] == ["14.0 %", "14.0 %"]
-    assert "that took 27.9 % of your budget; 72.1 % is left." in receipt.heading
+    assert "that took 27.9 % of your budget; 72.1 % remains." in receipt.heading
 
 
 def test_what_takes_the_whole_takes_all_of_it(pay):
     receipt = pay(LAPLACE)
     assert [share for _, _, share in receipt.used] == ["100.0 %"]
-    assert "that took 100.0 % of your budget; 0.0 % is left." in receipt.heading
+    assert "that took 100.0 % of your budget; 0.0 % remains." in receipt.heading
     assert receipt.promise.right == 74
 
 

@@ -41,25 +41,28 @@ def test_a_receipt_says_what_was_chosen_used_and_left(ledger):
     # 0.0135 and 0.02 (reserved only) of 0.5166
     assert text.startswith(
         "The privacy account of ann 2 releases have used your records. So far that takes up to 6.5 % of your "
-        "budget; at least 93.5 % is left. What you chose"
+        "budget; at least 93.5 % remains. What you chose"
     )
     assert text.index("level “high” (ε = 1)") < text.index("level “low” (ε = 3)")
     assert re.search(
-        r"Study of 2025 \S+ 2.7 % Counts of 2026 \S+ up to 3.9 % “up to”: this has", text
+        r"Study of 2025 \S+ 2.7 % Counts of 2026 \S+ up to 3.9 % “Up to” means that a release has",
+        text,
     )
     # Φ(√0.5166 / 2) = 0.6404, rounded up: of the largest budget granted, not of what is booked.
     assert "were your records used, or was your place left blank?" in text
     assert "nobody can be right more than 65 times in 100" in text
     assert "bell curve" not in text and "largest budget" not in text
-    assert "your budget is ε = 3 at δ = 1e-5; so far at most ε = 0.6586 is used." in text
+    assert "your budget is ε = 3 at δ = 1e-5; so far, at most ε = 0.6586 has been used." in text
 
 
 def test_nobody_is_told_more_than_is_known(ledger):
     text = text_about(ledger, "zoe")
     assert text.startswith(
-        "The privacy account of zoe There is no account under this name: no release"
+        "The privacy account of zoe There is no account under this name, so no release"
     )
-    assert "No release has used your records so far: nobody can do better than guess. o o o" in text
+    assert (
+        "No release has used your records so far, so nobody can do better than guess. o o o" in text
+    )
     assert "+ +" not in text and "level “" not in text and "In numbers" not in text
 
 
@@ -71,14 +74,17 @@ def test_who_left_who_lowered_and_who_set_no_limit(ledger):
     )
     ledger.change(POLICY.assign(["high"], owners=["bob"]))
     text = text_about(ledger, "bob")
-    assert "That took more than you allow now. No further release will use your records." in text
+    assert (
+        "Together they took more than you allow now. No further release will use your records."
+        in text
+    )
     assert "more than 65 times in 100" in text  # the promise under which it was released
-    assert "This is the number of the largest budget that you have ever granted" in text
+    assert "This number belongs to the largest budget that you have ever granted" in text
     text = text_about(ledger, "eve")
     assert "You set no limit." in text and "level “open” (no limit: no privacy)" in text
-    assert "There is no limit. So nothing is promised" in text and "In numbers" not in text
+    assert "There is no limit, so nothing is promised" in text and "In numbers" not in text
     ledger.change(POLICY.assign(["high"], owners=["eve"]))
-    assert "For a time you set no limit: nothing is promised about what was" in text_about(
+    assert "For a time you set no limit. Nothing is promised about what was" in text_about(
         ledger, "eve"
     )
 
@@ -87,7 +93,7 @@ def test_before_anything_was_released(tmp_path):
     ledger = Ledger.create(tmp_path / "people.ledger")
     ledger.change(POLICY.assign(["high"], owners=["ann"]))
     receipt = receipt_of("ann", ledger.account_of("ann"))
-    assert receipt.heading == "No release has used your records yet. All of your budget is left."
+    assert receipt.heading == "No release has used your records yet. All of your budget remains."
     # Pure mechanisms may use ε = 1 in full: e/(1 + e) = 0.7311.
     text = in_one_line(receipt)
     assert "nobody can be right more than 74 times in 100" in text
@@ -102,7 +108,7 @@ def test_a_pure_mechanism_takes_its_share_of_epsilon(tmp_path):
     costs = {"high": Cost(1.2, 0.9), "low": Cost(0.0), "open": Cost(0.0)}
     ledger.reserve("a", "Laplace", people, costs, neighbours=Neighbours.ANY_CHANGE)
     text = text_about(ledger, "ann")
-    assert "takes up to 90.0 % of your budget; at least 10.0 % is left" in text
+    assert "takes up to 90.0 % of your budget; at least 10.0 % remains" in text
     assert "more than 74 times in 100" in text and "bell curve" not in text
 
 
@@ -113,7 +119,7 @@ def test_the_page_is_one_file_and_shows_names_as_they_are(ledger):
     assert "<script" not in page and "&lt;script&gt;" in page
     assert f"The privacy account of {name}" in check(page).text
     page = receipt_of("ann", ledger.account_of("ann")).as_html()
-    assert "“up to”: this has not ended yet" in check(page).text
+    assert "“Up to” means that a release has not ended yet" in check(page).text
     assert [page.count(f'class="{kind}"') for kind in ("guess", "gain")] == [50, 6]
 
 

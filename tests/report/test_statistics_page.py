@@ -8,6 +8,7 @@ from test_browser import CHROMIUM, chromium
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Gaussian
+from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import statement
 from collegium.budgets import Budget
 from collegium.report.page import render_page
@@ -56,7 +57,7 @@ def page(private=True, lost=()):
     report = StatisticsReport(
         title="People & others",
         privacy=statement(
-            account, dict.fromkeys(GROUPS, 45), GROUPS, "somebody's rows are blank", private
+            account, dict.fromkeys(GROUPS, 45), GROUPS, Arrangement(), private, "answers"
         ),
         answers=answers,
         lost=lost,

@@ -1,4 +1,4 @@
-"""Traps 27 to 31, on whole descents: each test fails if the trap is sprung (details: ``tests/dpsgd``)."""
+"""Traps 27 to 31, on whole trainings: each test fails if the trap is sprung (details: ``tests/dpsgd``)."""
 
 import inspect
 import pickle

@@ -202,7 +202,7 @@ def test_files_that_change_during_a_session_are_asked_no_more(tmp_path: Path) ->
     ask.mean("age")
     before = ask.left()
     table().assign(id="p0", level="low").to_parquet(file)  # one person's rows, each with all weight
-    with pytest.raises(InputError, match="changed since the session began"):
+    with pytest.raises(InputError, match="changed since the session was opened"):
         ask.mean("income")
     assert ask.left().equals(before)
 

@@ -163,7 +163,7 @@ def test_without_an_interval_the_value_has_all_of_the_price() -> None:
         bare = ask.median("x", interval=False)
         assert np.isnan(bare.interval).all()
         assert str(bare) == "median x: 1"
-        assert "whether anybody is there" in bare.notes[0]
+        assert "whether there is anybody" in bare.notes[0]
         both = ask.median("x")
         assert both.interval[0] <= both.value <= both.interval[1]
         assert bare.paid["share"].item() == pytest.approx(both.paid["share"].item(), rel=1e-6)
@@ -190,4 +190,4 @@ def test_of_nobody_nothing_is_said(laplace: bool, at_least: float) -> None:
     noise = "laplace" if laplace else "gaussian"
     answer = Statistics(frame, 9.0, schema=schema, noise=noise, noise_seed=2).median("x", by="g")
     assert answer.interval.loc["b"].tolist() == [0, 100]
-    assert "1 of 2 values say nothing" in " ".join(answer.notes)
+    assert "1 of 2 values tell nothing" in " ".join(answer.notes)

@@ -321,7 +321,7 @@ def test_answers_without_noise_to_speak_of_are_right() -> None:
 
 def test_weights_in_proportion_are_warned_of_where_they_lose() -> None:
     ask = session()
-    with pytest.warns(PrivacyWarning, match="times as much as uniform"):
+    with pytest.warns(PrivacyWarning, match="times the error of uniform"):
         answer = ask.mean("income", weights="proportional")
     assert any("leave weights out" in note for note in answer.notes)
 
@@ -471,10 +471,10 @@ def test_noise_is_not_taken_for_an_answer():
     )
     few = Statistics(frame, 0.1, schema=schema, noise_seed=3)
     for answer in (few.mean("age"), few.std("age"), few.median("age"), few.count("sex == 'F'")):
-        nothing = np.isnan(answer.value) or "this says nothing" in " ".join(answer.notes)
+        nothing = np.isnan(answer.value) or "this value tells nothing" in " ".join(answer.notes)
         assert nothing, answer
         assert "nothing:" in str(answer) or "too few" in str(answer)
-    assert "2 of 2 values say nothing" in " ".join(few.histogram("sex").notes)
+    assert "2 of 2 values tell nothing" in " ".join(few.histogram("sex").notes)
     many = pd.concat([frame] * 2000, ignore_index=True)
     assert not Statistics(many, 1.0, schema=schema, noise_seed=3).mean("age").notes
 
@@ -511,6 +511,6 @@ def test_a_plan_says_what_is_free():
     assert "pays at most" in str(ask.plan("mean age"))
     ask.mean("age")
     again = ask.plan("mean age")
-    assert str(again) == "mean age: answered before, and free"
+    assert str(again) == "mean age: answered before, so it is free"
     assert again.epsilon == {"ε=1": 0.0, "ε=2": 0.0}
     assert ask.plan("mean age", weights="uniform").free == ""

@@ -81,10 +81,10 @@ def test_two_sessions_together_cost_nobody_more_than_was_granted(ledger: Ledger)
     )
     assert spent(ledger)["high"] > 0.95
     assert "What a group grants here is at most" in str(second.privacy_)
-    with pytest.warns(PrivacyWarning, match="100 of 300 owners have nothing left"):
+    with pytest.warns(PrivacyWarning, match="100 of 300 people take no part"):
         session(ledger, name="the generous alone")  # and it never ends
     before = spent(ledger)
-    with pytest.raises(BudgetExceededError, match="anything left in the ledger"):
+    with pytest.raises(BudgetExceededError, match="no budget is left in the ledger"):
         session(ledger, name="too late")
     assert spent(ledger) == before
 

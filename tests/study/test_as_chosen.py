@@ -105,7 +105,7 @@ def test_a_choice_that_was_lost_or_changed_is_told(study, collegium):
 def test_what_is_expected_is_shown_only_of_a_plan_that_can_be_run(study, collegium):
     code, output, errors = collegium("plan", study)
     assert code == 2 and output == ""
-    assert "anything left in the ledger" in errors and "`collegium ledger show`" in last_line(
+    assert "no budget is left in the ledger" in errors and "nothing was spent now" in last_line(
         errors
     )
     other = study.with_name("other.toml")

@@ -273,7 +273,7 @@ def test_verify_names_every_piece_and_changes_nothing(job):
     expected |= {f"release/{name}" for name in ("labels.csv", "privacy.json", "digests.json")}
     assert set(said["pieces"]) == expected
     lines = command("verify", job).output.splitlines()
-    assert lines[-1] == "All is as the study wrote it." and len(lines) == len(expected) + 1
+    assert lines[-1] == "Everything is as the study wrote it." and len(lines) == len(expected) + 1
     assert everything(job) == before
 
 

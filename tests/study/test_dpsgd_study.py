@@ -152,7 +152,7 @@ def test_what_is_published_says_what_was_done(folder, collegium):
     assert "noisy sums of clipped gradients" in record["basic"]["description"]
     assert "votes" not in json.dumps(record["implementation"])
     for command, said in (
-        (["verify", folder / "out"], "All is as the study wrote it"),
+        (["verify", folder / "out"], "Everything is as the study wrote it"),
         (["report", folder / "out"], "8 steps were taken, 0 of them lost"),
         (["statement", folder / "out"], "8 steps were taken"),
         (["account", "--remaining", folder / "out"], "8 of 8 steps are charged"),

@@ -1,4 +1,4 @@
-"""Accounts of a descent with a filter in a study's folder: what a kill takes is paid in full."""
+"""Accounts of DP-SGD with a filter in a study's folder: what a kill takes is paid in full."""
 
 import contextlib
 import os

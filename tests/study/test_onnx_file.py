@@ -58,7 +58,7 @@ def test_what_is_said_to_differ_differs(model, tmp_path, monkeypatch, capsys):
     answers = session.run(None, {"records": table.to_numpy(kind)})[0]
     differing = int((answers != model.predict(table)).sum())
     assert differing < 10
-    assert f"answers otherwise on {differing} of the 300 records" in said
+    assert f"answers differently for {differing} of the 300 records" in said
 
 
 def test_what_cannot_be_converted_is_refused_in_one_line(tmp_path, monkeypatch, capsys):

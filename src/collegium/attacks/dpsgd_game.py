@@ -1,4 +1,4 @@
-"""The distinguishing game against the steps of a descent, for one owner of each budget group.
+"""The distinguishing game against the steps of DP-SGD, for one owner of each budget group.
 
 The attacker knows everything but what one owner's records are, sees every noisy sum, and has made records
 whose clipped gradient is as long as its bound in every step. Whether these records are there, or blank (or
@@ -45,10 +45,10 @@ def play_dpsgd(
     """Play the game for one owner of each group.
 
     ``run``: of which plan, clipping and sampling are used, and nothing else.
-    ``runs``: descents on each side (one side of blanks for all groups, one for each group).
+    ``runs``: runs of DP-SGD on each side (one side of blanks for all groups, one for each group).
     ``confidence``: probability that *all* lower bounds of all groups hold, in (0, 1).
     ``noise``: of the mechanism; default: the operating system's.
-    ``progress``: called with (descents done, descents in all).
+    ``progress``: called with (runs done, runs in all).
     Returns: one for each group. With sampled owners nothing is claimed in μ, and its claim is infinite.
     """
     if runs < FEWEST_RUNS:
@@ -127,7 +127,7 @@ def _seen(
     noise: NoisySum,
     progress: Callable[[int], None],
 ) -> Floats:
-    """Sums over all steps of many descents, shape (runs, 3): of both coordinates, and of log likelihoods."""
+    """Sums over all steps of many runs, shape (runs, 3): of both coordinates, and of log likelihoods."""
     sigma = run.plan.noise
     gives, other = owner.gives(side), owner.gives(False)
     here: Floats = owner.gives(True) * np.float64(UNIT)

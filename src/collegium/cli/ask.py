@@ -51,7 +51,7 @@ def _epsilon(text: str) -> float:
         epsilon = math.nan
     if not epsilon >= 0:
         raise typer.BadParameter(
-            f"must be a number above 0, such as 1 (0 grants nothing, inf everything), got {shown(text)}."
+            f"must be a number, such as 1 (0 grants nothing, inf sets no limit), got {shown(text)}."
         )
     return epsilon
 
@@ -76,13 +76,15 @@ def ask(
     schema_file: Annotated[
         Path,
         typer.Option(
-            "--schema", help="What is public about the table (`collegium schema`).", **PATH_OPTION
+            "--schema",
+            help="Public schema of the table (`collegium schema` drafts one).",
+            **PATH_OPTION,
         ),
     ] = Path("schema.toml"),
     privacy: Annotated[
         str | None,
         typer.Option(
-            help="Column with each row's privacy level; without --levels and --policy, with ε.",
+            help="Column with each row's privacy level (or, without --levels and --policy, its ε).",
             metavar="COLUMN",
             rich_help_panel=_WHO,
         ),
@@ -90,7 +92,7 @@ def ask(
     levels: Annotated[
         str | None,
         typer.Option(
-            help="What each level means, as epsilon: high=1,average=2,low=3.",
+            help="The ε of each level: high=1,average=2,low=3.",
             metavar="NAME=EPSILON,…",
             rich_help_panel=_WHO,
         ),
@@ -98,7 +100,7 @@ def ask(
     policy: Annotated[
         Path | None,
         typer.Option(
-            help="TOML with levels and delta; a study's file will do.",
+            help="TOML file with levels and delta, such as a study's file.",
             **PATH_OPTION,
             rich_help_panel=_WHO,
         ),
@@ -106,19 +108,19 @@ def ask(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="Instead of a column: everybody's ε.",
+            help="One ε for everybody, instead of a column.",
             metavar="NUMBER",
             parser=_epsilon,
             rich_help_panel=_WHO,
         ),
     ] = None,
     delta: Annotated[
-        float, typer.Option(help="δ of everybody, unless --policy says it.", rich_help_panel=_WHO)
+        float, typer.Option(help="Everybody's δ, unless --policy gives it.", rich_help_panel=_WHO)
     ] = 1e-5,
     owner: Annotated[
         str | None,
         typer.Option(
-            help="Column that says whose row it is. Left out: each is another person's.",
+            help="Column with the name of each row's person. Default: each row is another person's.",
             metavar="COLUMN",
             rich_help_panel=_WHO,
         ),
@@ -126,23 +128,23 @@ def ask(
     spend: Annotated[
         float | None,
         typer.Option(
-            help="Share of what people have left that these questions take together. Default: all, without "
-            "a ledger.",
+            help="Share of people's remaining budgets that these questions use together. Default: all "
+            "of it; with a ledger, it must be given.",
             rich_help_panel=GUARANTEE,
         ),
     ] = None,
     neighbours: Annotated[
         str | None,
         typer.Option(
-            help="What is hidden: whether a person's rows are there or blanked, or also which they are "
-            "(replaced). Default: what the ledger promises, else blanked.",
+            help="zero-out hides whether a person's rows are there or blank; replace-one hides their "
+            "contents, too. Default: what the ledger promises, or else zero-out.",
             rich_help_panel=GUARANTEE,
         ),
     ] = None,
     weights: Annotated[
         str,
         typer.Option(
-            help="How budgets become weights: saturating, proportional or uniform.",
+            help="How budgets become weights: saturating (for the smallest error), proportional or uniform.",
             rich_help_panel=_HOW,
         ),
     ] = "saturating",
@@ -150,22 +152,22 @@ def ask(
         bool,
         typer.Option(
             "--calibrated",
-            help="Hear everybody alike, whatever they granted: where budgets go with the data.",
+            help="Count everybody equally, whatever they granted: for budgets that depend on the data.",
             rich_help_panel=_HOW,
         ),
     ] = False,
     noise: Annotated[
-        str, typer.Option(help="auto, gaussian or laplace.", rich_help_panel=_HOW)
+        str, typer.Option(help="Kind of noise: auto, gaussian or laplace.", rich_help_panel=_HOW)
     ] = "auto",
     confidence: Annotated[
-        float, typer.Option(help="Of the intervals.", rich_help_panel=_HOW)
+        float, typer.Option(help="Confidence of the intervals.", rich_help_panel=_HOW)
     ] = 0.95,
     noise_seed: NoiseSeed = None,
     ledger: Annotated[
         str | None,
         typer.Option(
-            help="A file, postgresql://USER@HOST/DATABASE, or none. Default: COLLEGIUM_LEDGER, else, with "
-            "--owner, people.ledger beside the table.",
+            help="A file, postgresql://USER@HOST/DATABASE, or none. Default: COLLEGIUM_LEDGER, or "
+            "else, with --owner, people.ledger beside the table.",
             rich_help_panel=ON_LEDGER,
         ),
     ] = None,
@@ -174,26 +176,28 @@ def ask(
     record: Annotated[
         Path | None,
         typer.Option(
-            help="File of answers (JSON): what stands in it is answered from it, for free; what is new is "
+            help="File that keeps answers (JSON): questions answered there are free; new answers are "
             "added.",
             **PATH_OPTION,
         ),
     ] = None,
     out_file: Annotated[
         Path | None,
-        typer.Option("--out", help="Write the answers as JSON as well.", **PATH_OPTION),
+        typer.Option("--out", help="Also write the answers to this file, as JSON.", **PATH_OPTION),
     ] = None,
     separator: Annotated[
-        str | None, typer.Option(help="Between the cells of a CSV file.", metavar="CHARACTER")
+        str | None,
+        typer.Option(help="What stands between the cells of a CSV file.", metavar="CHARACTER"),
     ] = None,
     decimal: Annotated[
         str,
-        typer.Option(help="Before the decimals of numbers in a CSV file.", metavar="CHARACTER"),
+        typer.Option(help="What stands before decimals in a CSV file.", metavar="CHARACTER"),
     ] = ".",
     plan: Annotated[
         bool,
         typer.Option(
-            "--plan", help="Say what it would cost, and how far off it would be. Spends nothing."
+            "--plan",
+            help="Only tell what it would cost, and how far off answers would be. Spends nothing.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
@@ -201,10 +205,10 @@ def ask(
 ) -> None:
     """Ask a private table for counts, means, quantiles and tables, within everybody's own budget.
 
-    A question says what, of which columns, then by GROUPS, and where CONDITION:
+    A question is one of these, then (optionally) by GROUPS and where CONDITION:
     count; sum, mean, var, std, median, quantile(0.9) or histogram A;
     crosstab, cov or corr A, B; ridge Y on A, B.
-    Several share evenly what is spent; how many people there are is free.
+    Several questions share the budget equally. The number of people is public, so counting them is free.
 
     Example: collegium ask people.csv --privacy level --levels high=1,low=3
     "mean income by sex where age >= 40" "median age"
@@ -255,8 +259,9 @@ def ask(
                 place = place_of(ledger, key, table, owner, noise_seed, observer)
             if place is not None and spend is None and not plan:
                 raise InputError(
-                    f"the ledger {place} remembers for good what is spent: say with --spend which share of "
-                    "what people have left these questions may take, such as --spend 0.1; or --ledger none"
+                    f"--spend is missing: the ledger {place} remembers for good what is spent, so give "
+                    "the share of people's remaining budgets that these questions may use, such as "
+                    "--spend 0.1, or give --ledger none"
                 )
             needs = sorted({name for one in new for name in one.needs})
             form = FormOfCsv(separator, decimal)
@@ -304,7 +309,8 @@ def ask(
     if as_json:
         print_json(content)
     else:
-        _show(entries, statement if charged else None)
+        protected = "everything in one row" if owner is None else "everything in one person's rows"
+        _show(entries, statement if charged else None, protected)
         if place is not None:
             _show_ledger(place, record)
     if standing.pressed:
@@ -328,7 +334,9 @@ def _parsed(questions: list[str], schema: Schema) -> list[Query]:
             one = parse_question(" ".join(questions), schema)
         except InputError:
             raise error from None
-        raise InputError(f'a question stands in quotes, so that it is one: "{one}"') from None
+        raise InputError(
+            f'put the question in quotes, so that it is read as one: "{one}"'
+        ) from None
 
 
 def _ask_each(
@@ -357,7 +365,7 @@ def _ask_each(
         try:
             kept.add(one, session.ask(one, **how, spend=share), **how)
         except NotKeptError as error:
-            return f"{error}: keep it from here, and ask the rest with another --record"
+            return f"{error}: copy the answer from here, and ask the rest with another --record"
         except KeyboardInterrupt:
             if not session.answers:
                 raise
@@ -368,25 +376,27 @@ def _ask_each(
         except (CollegiumError, OSError) as error:
             if not session.answers:
                 raise
-            return f"{error}; nothing was asked after the answers above, which are paid for"
+            return f"{error}; the answers above are paid for, and nothing was asked after them"
         observer.advanced(number + 1, len(new))
     return ""
 
 
 def _show_ledger(place: Place, record: Path | None) -> None:
     out.print(
-        f"Entered in the ledger {place}: `collegium ledger show {place}` tells what is left.",
+        f"Entered in the ledger {place}: `collegium ledger show {place}` shows what remains.",
         soft_wrap=True,
     )
     if record is None:
         out.print(
-            "Asked again, it is charged again: --record FILE keeps answers, and gives them for free.",
+            "Asking again costs again; with --record FILE, answers are kept, and free the next time.",
             soft_wrap=True,
         )
 
 
-def _show(entries: list[tuple[bool, dict[str, Any]]], statement: PrivacyStatement | None) -> None:
-    """Print a line for each answer (and each of its groups), then who is heard and what they paid."""
+def _show(
+    entries: list[tuple[bool, dict[str, Any]]], statement: PrivacyStatement | None, protected: str
+) -> None:
+    """Print a line for each answer (and each of its groups), then weights and payments."""
     if not all(entry["private_noise"] for _, entry in entries):
         out.insist("NOT PRIVATE: the noise was drawn from a seed.", style="bold red")
     old = [entry for is_new, entry in entries if not is_new]
@@ -394,9 +404,12 @@ def _show(entries: list[tuple[bool, dict[str, Any]]], statement: PrivacyStatemen
     def beside(entry: Mapping[str, Any]) -> Iterator[str]:
         if not costs_anything(entry):
             return
-        heard = f"as if {entry['effective']:,.0f} of {entry['people']:,} people were heard alike"
+        precision = (
+            f"precision: as if {entry['effective']:,.0f} of {entry['people']:,} people had been "
+            "counted equally"
+        )
         is_old = any(entry is one for one in old)
-        yield f"{heard}; answered before, and free" if is_old else heard
+        yield f"{precision}; answered before, so it is free" if is_old else precision
         if is_old and "how" in entry:  # what it promised then, whatever is said now
             yield entry["how"]
 
@@ -404,45 +417,51 @@ def _show(entries: list[tuple[bool, dict[str, Any]]], statement: PrivacyStatemen
     if statement is not None:
         if statement.large_deltas:
             out.print(f"{statement.large_deltas}.", style="bold yellow", soft_wrap=True)
-        out.print(_paid_table([entry for is_new, entry in entries if is_new], statement))
+        new = [entry for is_new, entry in entries if is_new]
+        out.print(_paid_table(new, statement, protected))
 
 
-def _paid_table(entries: list[dict[str, Any]], statement: PrivacyStatement) -> Table:
-    """Tabulate who is heard how much, and what each person paid for all new answers."""
+def _paid_table(
+    entries: list[dict[str, Any]], statement: PrivacyStatement, protected: str
+) -> Table:
+    """Tabulate how much each group counts, and what each person paid for all new answers."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from collegium.accounting.statement import left_out, percent_spent
+    from collegium.accounting.statement import budget_in_digits, left_out, percent_spent
     from collegium.cli.console import MEMBERS
 
     one, many, unit = MEMBERS[statement.unit]
     table = Table(
-        title=f"Who is heard, and what each {one} paid", title_justify="left", box=SIMPLE_HEAD
+        title=f"How much each group counts, and what each {one} paid",
+        title_justify="left",
+        box=SIMPLE_HEAD,
     )
     table.add_column("group")
     for name in (many, "share", "weight", "budget ε", "paid ε", "of budget"):
         table.add_column(name, justify="right")
-    heard: dict[str, list[tuple[float, float]]] = {}
+    weights: dict[str, list[tuple[float, float]]] = {}
     for entry in filter(costs_anything, entries):
         for row in entry["represented"]:
-            heard.setdefault(str(row["group"]), []).append((row["share"], row["weight"]))
+            weights.setdefault(str(row["group"]), []).append((row["share"], row["weight"]))
     for row in statement.shown:
         granted, paid = statement.in_digits(row)
-        shares, weights = zip(*heard.get(row.group, [(0.0, 0.0)]), strict=True)
+        shares, shares_of_weight = zip(*weights.get(row.group, [(0.0, 0.0)]), strict=True)
         table.add_row(
             row.group,
             f"{row.owners:,}",
             _percent(shares),
-            _percent(weights),
+            _percent(shares_of_weight),
             granted,
             paid,
             percent_spent(row.share),
         )
-    deltas = ", ".join(sorted({f"{row.budget.delta:g}" for row in statement.shown}))
+    deltas = ", ".join(sorted({budget_in_digits(row.budget.delta) for row in statement.shown}))
     few = left_out(len(statement.groups))
     table.caption = (
-        f"ε per {unit}, at δ = {deltas}; share: of {many}, weight: of what is heard; neighbouring data sets: "
-        f"{statement.adjacency}" + f"; {few}" * bool(few)
+        f"ε per {unit}, at δ = {deltas}. Share: of all {many}; weight: in the answers. Protected: "
+        f"{protected}. Not hidden: who took part, their level, and how many chose each. (--json has "
+        "the full definition.)" + f" {few[:1].upper()}{few[1:]}." * bool(few)
     )
     table.caption_justify = "left"
     return table
@@ -461,4 +480,4 @@ def _show_plans(plans: list[Plan], known: list[str], as_json: bool) -> None:
     for line in "\n".join(map(str, plans)).splitlines():
         out.print(line, soft_wrap=True)
     for question in known:
-        out.print(f"{question}: answered before, and free", soft_wrap=True)
+        out.print(f"{question}: answered before, so it is free", soft_wrap=True)

@@ -56,7 +56,9 @@ def audit(
     gamma: Gamma = None,
     runs: Annotated[
         int,
-        typer.Option(help="mechanism: labelling jobs on each side; study with dpsgd: descents."),
+        typer.Option(
+            help="mechanism: labelling jobs on each side; study with dpsgd: runs of training."
+        ),
     ] = 20_000,
     queries: Annotated[int, typer.Option(help="mechanism: queries of each job.")] = 8,
     canaries: Annotated[
@@ -172,7 +174,7 @@ def audit(
         dpsgd = direct.run
         arrangement = dpsgd.arrangement
         findings = play_dpsgd(dpsgd, runs=runs, confidence=confidence, progress=_progress)
-        title = f"{dpsgd.plan.steps:,} steps of {path.name}: {runs:,} descents a side"
+        title = f"{dpsgd.plan.steps:,} steps of {path.name}: {runs:,} runs on each side"
         table, panels, about = game_table(findings, title), game_panels(findings), {"runs": runs}
     elif config is not None:
         settings = OneRunSettings(canaries, copies, guess_share, confidence, observe or "noisy")

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 def forget(
     owner: Annotated[
-        str, typer.Argument(help="Whose name, as the owners' column has it.", show_default=False)
+        str,
+        typer.Argument(
+            help="Name of the person, spelt as in the owners' column.", show_default=False
+        ),
     ],
     studies: Annotated[
         list[Path],
         typer.Argument(
-            help="The study's TOML file; of several that were made of one file of records, all.",
+            help="The study's TOML file. If several studies use one file of records, give all of them.",
             metavar="STUDY",
             show_default=False,
         ),
@@ -40,15 +43,15 @@ def forget(
         bool,
         typer.Option(
             "--remove-records",
-            help="Write the file of private records anew, without this person's. Without this option, only "
-            "say how many there are.",
+            help="Write the file of private records anew, without this person's records. Without this "
+            "option, only their number is shown.",
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
-    """Let somebody leave: remove the records, train again whoever learnt from them, tell the ledger.
+    """Let a person leave: remove their records, train their teachers again, enter it in the ledger.
 
-    What was released stays, and what it cost. If it is cut off, the same command goes on.
+    What was released stays released, and what it cost stays spent. If interrupted, run the command again.
 
     Example: collegium forget patient-17 study.toml --remove-records
     """
@@ -81,31 +84,33 @@ def _as_json(done: Forgotten) -> dict[str, Any]:
 
 def _in_words(done: Forgotten) -> list[str]:
     if not done.records:
-        return [f"{done.folder}: this person had left before: there was nothing to do."]
+        return [f"{done.folder}: this person had left before, so there was nothing to do."]
     again = (
         "was trained again without the person, and voted again"
         if done.voted_again
-        else "will be trained without the person, by the next `collegium run`"
+        else "will be trained without the person by the next `collegium run`"
     )
     lines = [
-        f"{done.folder}: {done.records:,} record(s) were removed from {done.private}. Of the teachers, "
-        f"{done.teachers:,} had learnt from them: each {again}; all others stay as they were."
+        f"{done.folder}: removed {done.records:,} record{'s' * (done.records != 1)} from "
+        f"{done.private}. Teachers trained on them: {done.teachers:,}. Each {again}; all others stay "
+        "as they were."
         if done.teachers
-        else f"{done.folder}: {done.records:,} record(s) were removed from {done.private}. No teacher had "
-        "learnt from them."
+        else f"{done.folder}: removed {done.records:,} record{'s' * (done.records != 1)} from "
+        f"{done.private}. No teacher was trained on them."
     ]
     if done.has_asked:
         lines.append(
-            "What was released stays released, and students that learnt from it stay as they are; what it "
+            "What was released stays released, students trained on it stay as they are, and what it "
             "cost stays spent."
         )
     if done.ledger is not None:
         lines.append(
-            f"Ledger {done.ledger}: nothing more will be released about this person; what was spent is kept."
+            f"Ledger {done.ledger}: no further release will use this person's records. What was spent "
+            "stays in the ledger."
             if done.is_known
             else f"Ledger {done.ledger}: it does not know this person, so nothing was spent."
         )
     lines.append(
-        "Not touched: backups, copies, other studies of these records, and public or test records."
+        "Not changed: backups, copies, other studies of these records, and public or test records."
     )
     return lines

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collegium.ledger.ledger import Ledger
 
 app = typer.Typer(
-    help="One account per person, over all releases: make one, look at it, prove it, change minds.",
+    help="One account per person over all releases: make a ledger, look at it, check it, change "
+    "budgets.",
     no_args_is_help=True,
 )
 
@@ -30,7 +31,9 @@ Place = Annotated[
 KeyFile = Annotated[
     Path | None,
     typer.Option(
-        "--key", help="File of its key; default: LEDGER.key, beside a file.", **PATH_OPTION
+        "--key",
+        help="The ledger's key file. Default: LEDGER.key, beside the ledger.",
+        **PATH_OPTION,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -50,24 +53,24 @@ def init(
     delta_0_share: Annotated[
         float,
         typer.Option(
-            help="Share of every δ that is set aside for mechanisms that need a δ₀ (sub-sampled training); "
-            "it cannot be changed later."
+            help="Share of every δ that is set aside for mechanisms that need a δ₀ (training on "
+            "samples). It cannot be changed later."
         ),
     ] = 0.01,
 ) -> None:
-    """Make a ledger that knows nobody yet, and its key. Keep the key apart from the ledger's backups.
+    """Make an empty ledger, and its key. Keep the key apart from the ledger's backups.
 
     Example: collegium ledger init people.ledger
     """
     from collegium.ledger.ledger import Ledger
 
     made = Ledger.create(place, key, delta_0_share)
-    out.print(f"Made {made}, which knows nobody yet.", soft_wrap=True)
+    out.print(f"Made {made}. It knows nobody yet.", soft_wrap=True)
 
 
 @app.command()
 def show(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
-    """Tell how people stand: what they granted, spent and have left. Changes nothing.
+    """Show what people granted, what they have spent and what remains. Changes nothing.
 
     Example: collegium ledger show people.ledger
     """
@@ -93,15 +96,15 @@ def show(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
         out.print(open_reservation(one), soft_wrap=True)
     if reservations:
         out.print(
-            "What is reserved counts in full until its program settles it: let it go on, or run it again. If "
-            "it is gone for good: `collegium ledger settle`.",
+            "What is reserved counts in full until the program that reserved it settles it: let that "
+            "program go on, or run it again. If it is gone for good, use `collegium ledger settle`.",
             soft_wrap=True,
         )
 
 
 @app.command()
 def history(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
-    """Tell what happened, oldest first. Changes nothing.
+    """Show what happened, oldest first. Changes nothing.
 
     Example: collegium ledger history people.ledger
     """
@@ -119,17 +122,17 @@ def history(place: Place, key: KeyFile = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def verify(place: Place, key: KeyFile = None) -> None:
-    """Prove every entry, and who has which history. Changes nothing; exit code 2 if anything is wrong.
+    """Check every entry, and everybody's history. Changes nothing; exit code 2 if anything is wrong.
 
     Example: collegium ledger verify people.ledger
     """
     number = opened(place, key).verify()
-    out.print(f"All {number:,} entries are as they were written, and so is everybody's history.")
+    out.print(f"All {number:,} entries, and everybody's history, are as they were written.")
 
 
 @app.command()
 def export(place: Place, key: KeyFile = None) -> None:
-    """Print everything as JSON: cohorts, releases, costs and events. Names are not in a ledger.
+    """Print everything as JSON: cohorts, releases, costs and events. A ledger holds no names.
 
     Example: collegium ledger export people.ledger > ledger.json
     """
@@ -143,23 +146,27 @@ def change(
     place: Place,
     table: Annotated[
         Path,
-        typer.Argument(help="CSV or Parquet: an owner and a level each row.", show_default=False),
+        typer.Argument(
+            help="CSV or Parquet file with a person and a level in each row.", show_default=False
+        ),
     ],
-    owner: Annotated[str, typer.Option(help="Column of owners.", show_default=False)],
+    owner: Annotated[str, typer.Option(help="Column with people's names.", show_default=False)],
     level_column: Annotated[
-        str, typer.Option("--level-column", help="Column of their levels.", show_default=False)
+        str, typer.Option("--level-column", help="Column with their levels.", show_default=False)
     ],
     level: Annotated[
         list[str],
-        typer.Option(help="A level as NAME=EPSILON, once for each.", show_default=False),
+        typer.Option(
+            help="A level and its ε, as NAME=EPSILON; once for each level.", show_default=False
+        ),
     ],
     delta: Annotated[float, typer.Option(help="δ of every level.")] = 1e-5,
     come_back: Annotated[
-        bool, typer.Option("--come-back", help="Who had left and is in the table is back.")
+        bool, typer.Option("--come-back", help="People in the table who had left are back.")
     ] = False,
     key: KeyFile = None,
 ) -> None:
-    """Take over the levels of people who changed their mind. Who is new joins; nobody leaves.
+    """Enter the levels of people who changed their mind, or are new. Nobody leaves.
 
     A raised budget counts at once. A lowered one limits what comes; what was released stays released.
 
@@ -176,12 +183,13 @@ def change(
     levels = policy.assign(rows[level_column], owners=rows[owner])
     done = opened(place, key).change(levels, come_back=come_back)
     out.print(
-        f"{done['joined']:,} joined, {done['raised']:,} raised and {done['lowered']:,} lowered theirs."
+        f"{done['joined']:,} people joined, {done['raised']:,} raised their budgets, "
+        f"{done['lowered']:,} lowered theirs."
     )
     if done["overdrawn"]:
         out.print(
-            f"{done['overdrawn']:,} have spent more than they grant now: nothing more will be released about "
-            "them, and what was released cannot be taken back.",
+            f"{done['overdrawn']:,} of them have spent more than they grant now: no further release "
+            "will use their records, but what was released cannot be taken back.",
             soft_wrap=True,
         )
 
@@ -190,45 +198,45 @@ def change(
 def settle(
     place: Place,
     release: Annotated[
-        str, typer.Argument(help="The release's id, as `show` names it.", show_default=False)
+        str, typer.Argument(help="Id of the release, as `show` lists it.", show_default=False)
     ],
     reason: Annotated[
         str,
         typer.Option(
-            help="How that is known, and who says so; it stands in the history.",
+            help="How it is known that the program is gone, and who says so; kept in the history.",
             show_default=False,
         ),
     ],
     as_reserved: Annotated[
-        bool, typer.Option("--as-reserved", help="All that was reserved stays charged.")
+        bool, typer.Option("--as-reserved", help="Keep all that was reserved charged.")
     ] = False,
     nothing_was_drawn: Annotated[
         bool,
         typer.Option(
             "--nothing-was-drawn",
-            help="Give all back: only if the program never drew any noise, seen by anybody or not.",
+            help="Give all back. Only if the program never drew any noise, whether anybody saw it or not.",
         ),
     ] = False,
     key: KeyFile = None,
 ) -> None:
     """End a reservation whose program is gone for good. One that can go on settles by itself: run it again.
 
-    Where nobody knows what was drawn, all that was reserved may have been: as reserved, it stays charged,
-    which is always safe. What was given back is charged after all if the program comes back and drew noise.
+    If nobody knows what was released, keep all that was reserved charged, which is always safe. What was
+    given back is charged after all if the program comes back and has drawn noise.
 
     Example: collegium ledger settle people.ledger count-2026 --as-reserved
     --reason "its folder was lost, says the data steward"
     """
     if as_reserved == nothing_was_drawn:
         raise InputError(
-            "say what to charge: --as-reserved (always safe), or --nothing-was-drawn (only if no noise was "
+            "give one of --as-reserved (always safe) and --nothing-was-drawn (only if no noise was "
             "ever drawn)"
         )
     ended = opened(place, key).end(release, reason, nothing_was_drawn=nothing_was_drawn)
     out.print(
         f"{ended.name} ({ended.id}) is settled: "
         + (
-            "all that was reserved is given back, as nothing was drawn."
+            "all that was reserved is given back, because nothing was drawn."
             if nothing_was_drawn
             else "all that was reserved stays charged."
         ),
@@ -239,20 +247,20 @@ def settle(
 @app.command()
 def forget(
     place: Place,
-    owner: Annotated[str, typer.Argument(help="Whose name.", show_default=False)],
+    owner: Annotated[str, typer.Argument(help="Name of the person.", show_default=False)],
     key: KeyFile = None,
 ) -> None:
-    """Remember that somebody has left: no release may use that name any more.
+    """Enter that a person has left, so that no further release uses their records.
 
-    Records in files, and models that learnt from them, are not touched: `collegium forget` sees to a study.
+    Files of records, and models trained on them, are not changed: for a study, use `collegium forget`.
 
     Example: collegium ledger forget people.ledger patient-17
     """
     known = opened(place, key).forget(owner)
     out.print(
-        "Nothing more will be released about this person; what was spent is kept."
+        "No further release will use this person's records. What was spent stays in the ledger."
         if known
-        else "The ledger knows nobody of that name: nothing was changed."
+        else "The ledger knows nobody of this name: nothing was changed."
     )
 
 

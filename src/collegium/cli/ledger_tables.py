@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Tabulate level, people, budget, what was spent and what is left: one row for each history."""
-    from collegium.accounting.statement import budget_and_cost, percent_left
+    from collegium.accounting.statement import budget_and_cost, budget_in_digits, percent_left
 
     table = Table(
-        title="What each person granted, spent, and has left",
+        title="What each person granted, has spent, and has remaining",
         title_justify="left",
         box=SIMPLE_HEAD,
-        caption="ε and δ per person, over all releases, reservations included; left: share of granted μ².",
+        caption="ε and δ per person, over all releases and reservations together. Remaining: share of "
+        "the granted μ².",
         caption_justify="left",
     )
-    for name in ("level", "people", "releases", "budget ε", "δ", "spent ε", "left"):
+    for name in ("level", "people", "releases", "budget ε", "δ", "spent ε", "remaining"):
         table.add_column(name, justify="left" if name == "level" else "right")
     for one in standings:
         granted, spent = budget_and_cost(one.budget.epsilon, one.epsilon_spent)
@@ -34,7 +35,7 @@ def standings_table(standings: Sequence[Standing]) -> Table:
             f"{one.owners:,}",
             f"{one.n_releases:,}",
             granted,
-            f"{one.budget.delta:g}",
+            budget_in_digits(one.budget.delta),
             spent,
             "has left" if one.has_left else percent_left(_share_left(one)),
         )
@@ -51,7 +52,7 @@ def open_reservation(release: Release) -> str:
     """Say in a line what is reserved, since when."""
     since = datetime.fromisoformat(release.opened.at)
     return (
-        f"Reserved and not settled: {release.name} ({release.id}), {release.n_owners:,} people, since "
+        f"Reserved, not settled: {release.name} ({release.id}), {release.n_owners:,} people, since "
         f"{since:%Y-%m-%d %H:%M} UTC ({_age(datetime.now(UTC) - since)})."
     )
 
@@ -70,7 +71,10 @@ def what_happened(entry: Entry) -> str:
     people = sum(one["members"] for one in body["cohorts"] if one["since"] == entry.number)
     match entry.kind:
         case "begin":
-            return f"the ledger was made; {body['delta_0_share']:g} of every δ is set aside for δ₀"
+            return (
+                f"the ledger was made; {100 * body['delta_0_share']:g} % of every δ is set aside "
+                "for δ₀"
+            )
         case "join":
             return f"{body['joined']:,} people joined"
         case "change":
@@ -79,9 +83,11 @@ def what_happened(entry: Entry) -> str:
             return "a person left"
         case "reserve":
             people = sum(part[0] for part in body["parts"])
-            return f"{body['name']} ({body['release']}) reserved budgets of {people:,} people"
+            return (
+                f"{body['name']} ({body['release']}) reserved from the budgets of {people:,} people"
+            )
         case "take":
-            return f"{body['release']} was gone on with"
+            return f"{body['release']} was taken up again"
         case "settle":
             return _how_it_was_settled(body)
         case other:
@@ -94,7 +100,7 @@ def _how_it_was_settled(body: dict[str, Any]) -> str:
     drew = not all(cost_from_json(cost).is_nothing for cost in body["costs"])
     if "by_hand" in body:
         charged = "at all that was reserved" if drew else "at nothing, as nothing was drawn"
-        return f"{body['release']} was settled by hand {charged}: {body['by_hand']}"
+        return f"{body['release']} was settled by hand {charged}; reason given: {body['by_hand']}"
     if not drew:
-        return f"{body['release']} drew nothing, and gave back what it had reserved"
+        return f"{body['release']} released nothing, and gave back all that it had reserved"
     return f"{body['release']} was released and settled"

@@ -10,7 +10,9 @@ import typer
 from collegium.cli.console import out
 from collegium.cli.options import PATH_OPTION
 
-app = typer.Typer(help="Privacy levels: what each of them means for people.", no_args_is_help=True)
+app = typer.Typer(
+    help="Privacy levels, and what each of them means for people.", no_args_is_help=True
+)
 
 
 @app.command()
@@ -18,7 +20,7 @@ def explain(
     file: Annotated[
         Path,
         typer.Argument(
-            help="TOML: a study's file, or levels and delta alone.",
+            help="TOML file: a study's, or one with levels and delta alone.",
             metavar="FILE",
             show_default=False,
         ),
@@ -29,7 +31,7 @@ def explain(
 ) -> None:
     """Explain every level in the words of a receipt: text for a consent form.
 
-    It is about people all of whose releases are entered in one ledger.
+    It is for people whose releases are all entered in one ledger.
 
     Example: collegium policy explain policy.toml --html levels.html
     """

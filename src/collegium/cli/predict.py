@@ -16,8 +16,8 @@ from collegium.errors import InputError
 Trust = Annotated[
     list[str] | None,
     typer.Option(
-        help="Full name of a further type that the student may hold, such as a class of your own: making "
-        "it may run code.",
+        help="Full name of a further type that the student may hold, such as a class of your own. "
+        "Loading it may run code.",
     ),
 ]
 
@@ -37,7 +37,7 @@ def predict(
         Path | None,
         typer.Option(
             "--out",
-            help="CSV file to write; one that is there is left as it is. Default: the terminal.",
+            help="CSV file to write, which must not exist yet. Default: print to the terminal.",
             show_default=False,
         ),
     ] = None,
@@ -46,7 +46,7 @@ def predict(
     ] = False,
     trust: Trust = None,
 ) -> None:
-    """Let a published student name the class of each record. Nothing in the file is run.
+    """Predict the class of each record with a published student. No code in its file is run.
 
     Columns that the student does not know are left out. Rows are counted from 0.
 
@@ -70,7 +70,7 @@ def predict(
     except Exception as error:  # of any student, about any records
         reason = " ".join(str(error).split())[:300]
         raise InputError(
-            f"the student cannot be asked about {table} ({type(error).__name__}: {reason}): give records "
+            f"the student cannot predict from {table} ({type(error).__name__}: {reason}): give records "
             "like the public ones"
         ) from None
     text = pd.DataFrame(answers).rename_axis("row").to_csv()
@@ -79,12 +79,13 @@ def predict(
             text = "\n".join(clean(line) for line in text.splitlines()) + "\n"
         if not can_be_shown(text, sys.stdout):
             raise InputError(
-                f"names of classes hold letters that {sys.stdout.encoding} has not: write a file with --out"
+                f"the names of classes have letters that {sys.stdout.encoding} cannot show: write to a "
+                "file with --out"
             )
         typer.echo(text, nl=False)
         return
     write_named(out_file, text.encode())
-    out.print(f"{len(records):,} records; predictions: {out_file}", soft_wrap=True)
+    out.print(f"Wrote {out_file}: predictions for {len(records):,} records.", soft_wrap=True)
 
 
 def onnx(
@@ -99,11 +100,11 @@ def onnx(
     ],
     out_file: Annotated[
         Path,
-        typer.Option("--out", help="Where to write it; a file that is there is left as it is."),
+        typer.Option("--out", help="File to write, which must not exist yet."),
     ] = Path("student.onnx"),
     trust: Trust = None,
 ) -> None:
-    """Convert a published student to ONNX, and count on how many records it answers otherwise.
+    """Convert a published student to ONNX, and count the records for which it then answers differently.
 
     Needs: pip install 'collegium\\[onnx]'. Most of scikit-learn's classifiers can be converted, where records
     are rows of numbers.
@@ -119,14 +120,14 @@ def onnx(
     content, differing = onnx_bytes(stored, records)
     write_named(out_file, content)
     out.print(
-        f"{out_file}: answers otherwise on {differing:,} of the {len(records):,} records",
+        f"Wrote {out_file}: it answers differently for {differing:,} of the {len(records):,} records.",
         soft_wrap=True,
     )
 
 
 def _probabilities(student: Any, records: Any) -> dict[str, Any]:
     if not hasattr(student, "predict_proba"):
-        raise InputError("this student tells no probabilities: leave out --proba")
+        raise InputError("this student gives no probabilities: leave out --proba")
     named = zip(student.classes_, student.predict_proba(records).T, strict=True)
     return {f"probability of {name}": column for name, column in named}
 

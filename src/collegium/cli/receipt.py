@@ -27,28 +27,32 @@ def receipt(
             "--ledger", help="A file, or postgresql://USER@HOST/DATABASE.", show_default=False
         ),
     ],
-    owner: Annotated[str | None, typer.Argument(help="Whose name.", show_default=False)] = None,
+    owner: Annotated[
+        str | None, typer.Argument(help="Name of the person.", show_default=False)
+    ] = None,
     names: Annotated[
         Path | None,
         typer.Option(
             "--all",
-            help="Instead of one name: CSV or Parquet with the names of all who get a receipt (a ledger "
-            "keeps no names).",
+            help="Instead of one name: CSV or Parquet file with the names of all people who get a "
+            "receipt (a ledger keeps no names).",
             **PATH_OPTION,
         ),
     ] = None,
     column: Annotated[
         str | None,
         typer.Option(
-            "--owner", help="--all: column of owners, if there are others.", show_default=False
+            "--owner",
+            help="With --all: column with the names, if there are others.",
+            show_default=False,
         ),
     ] = None,
     folder: Annotated[
         Path | None,
         typer.Option(
             "--out",
-            help="--all: folder for the pages, new or empty. They are numbered; index.csv says whose "
-            "each is.",
+            help="With --all: new or empty folder for the pages, which are numbered; index.csv lists "
+            "whose each one is.",
             **PATH_OPTION,
         ),
     ] = None,
@@ -57,25 +61,27 @@ def receipt(
         Path | None,
         typer.Option("--html", help="Write a page instead of text.", **PATH_OPTION),
     ] = None,
-    text: Annotated[bool, typer.Option("--text", help="--all: text instead of pages.")] = False,
+    text: Annotated[
+        bool, typer.Option("--text", help="With --all: write text instead of pages.")
+    ] = False,
 ) -> None:
-    """Tell one person what was chosen, what used the records, what is left, and what it means.
+    """Show one person's account: what they chose, what used their records, what remains, what it means.
 
-    With --all, tell everybody: a page each, in a folder that only you can read.
+    With --all, write a page for everybody, in a folder that only you can read.
 
     Example: collegium receipt patient-17 --ledger people.ledger --html receipt.html
 
     Example: collegium receipt --all patients.csv --owner patient --ledger people.ledger --out receipts
     """
     if (owner is None) == (names is None):
-        raise InputError("give one name, or --all with a table of names")
+        raise InputError("give one name, or a table of names with --all")
     if owner is not None:
         if folder is not None or column is not None or text:
             raise InputError("--out, --owner and --text go with --all; one receipt goes to --html")
         _one(owner, place, key, html)
     if names is not None:
         if html is not None:
-            raise InputError("--html is for one receipt: pages of all go to a folder, --out")
+            raise InputError("--html is for one receipt: with --all, give a folder with --out")
         if folder is None:
             raise InputError("--all needs a folder for the pages: give --out FOLDER")
         _all(names, column, place, key, folder, "txt" if text else "html")
@@ -114,11 +120,13 @@ def _all(
     csv.writer(index).writerows([("owner", "file"), *zip(owners, files, strict=True)])
     _write(folder, itertools.chain(zip(files, texts, strict=True), [(INDEX, index.getvalue())]))
     out.print(
-        f"Wrote {len(owners):,} receipts into {folder}; {INDEX} says whose each is.", soft_wrap=True
+        f"Wrote {len(owners):,} receipts into {folder}; {INDEX} lists whose each one is.",
+        soft_wrap=True,
     )
     if unknown := accounts.count(None):
         out.print(
-            f"Not in the ledger: {unknown:,} of these names. Are they spelt as in the records?",
+            f"{unknown:,} of these names are not in the ledger: check that they are spelt as in the "
+            "records.",
             soft_wrap=True,
         )
 
@@ -134,8 +142,8 @@ def _owners(table: Path, column: str | None) -> list[str]:
     if column is None:
         if len(rows.columns) != 1:
             raise InputError(
-                f"{table} has the columns {', '.join(map(str, rows.columns))}: say with --owner which of "
-                "them holds the names"
+                f"{table} has several columns ({', '.join(map(str, rows.columns))}): give the one with "
+                "the names with --owner"
             )
         (column,) = rows.columns
     require_column(rows, column, table)
@@ -143,11 +151,11 @@ def _owners(table: Path, column: str | None) -> list[str]:
     unnamed = np.flatnonzero([name is None for name in spelt])
     if unnamed.size:
         raise RecordError(
-            f"{table}: {unnamed.size:,} rows without a name, first {WHERE}: name the owner of each row",
+            f"{table}: {unnamed.size:,} rows without a name, first {WHERE}: give a name in each row",
             unnamed[0],
         )
     if not spelt.size:
-        raise InputError(f"{table} names nobody: give a table with a row for each person")
+        raise InputError(f"{table} has no rows: give a table with a row for each person")
     return list(dict.fromkeys(spelt.tolist()))
 
 
@@ -161,7 +169,7 @@ def _make_empty(folder: Path) -> None:
         raise InputError(f"{folder} is a file: give a folder, new or empty")
     if folder.exists() and any(folder.iterdir()):
         raise InputError(
-            f"{folder} is not empty, and is left as it is: give a new folder, or an empty one"
+            f"{folder} is not empty, so nothing was written: give a new folder, or an empty one"
         )
     private_folder(folder)
     folder.chmod(0o700)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collegium.data.schema import Schema
 
 app = typer.Typer(
-    help="Public schema of a private table: bounds, categories, what is known.",
+    help="Public schema of a private table: bounds, categories, known statistics.",
     no_args_is_help=True,
 )
 
@@ -26,26 +26,28 @@ def init(
     public: Annotated[
         Path,
         typer.Argument(
-            help="PUBLIC records (.csv, .csv.gz, .parquet): what is drafted tells of them.",
+            help="PUBLIC records (.csv, .csv.gz, .parquet): the draft shows what is in them.",
             metavar="PUBLIC",
             show_default=False,
         ),
     ],
-    out_file: Annotated[
-        Path, typer.Option("--out", help="The file that is written.", **PATH_OPTION)
-    ] = Path("schema.toml"),
+    out_file: Annotated[Path, typer.Option("--out", help="File to write.", **PATH_OPTION)] = Path(
+        "schema.toml"
+    ),
     separator: Annotated[
-        str | None, typer.Option(help="Between the cells of a CSV file.", metavar="CHARACTER")
+        str | None,
+        typer.Option(help="What stands between the cells of a CSV file.", metavar="CHARACTER"),
     ] = None,
     decimal: Annotated[
         str,
-        typer.Option(help="Before the decimals of numbers in a CSV file.", metavar="CHARACTER"),
+        typer.Option(help="What stands before decimals in a CSV file.", metavar="CHARACTER"),
     ] = ".",
     quiet: Quiet = False,
 ) -> None:
     """Draft a schema from public records: bounds rounded outwards, categories, means and shares.
 
-    Never give it private records: a schema is read by everybody. What to check stands beside each column.
+    Never give it private records, because everybody can read a schema. Beside each column it says what to
+    check.
 
     Example: collegium schema init public.csv --out schema.toml
     """
@@ -60,11 +62,11 @@ def init(
     write_named(out_file, schema.toml().encode())
     out.print(_table(schema))
     err.print(
-        "Everything here is told to everybody: check that no private record was among these.",
+        "Everybody can see all of this: check that no private records were among these.",
         soft_wrap=True,
     )
     out.insist(
-        f"Wrote {out_file}: check bounds and categories before private rows are asked.",
+        f"Wrote {out_file}: check its bounds and categories before you ask about private rows.",
         soft_wrap=True,
     )
 

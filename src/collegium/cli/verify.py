@@ -18,13 +18,13 @@ _WRONG = 1
 
 def verify(
     folder: Annotated[
-        Path, typer.Argument(help="A study's or label job's folder.", show_default=False)
+        Path, typer.Argument(help="Folder of a study or label job.", show_default=False)
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
     """Check that every file of a folder is what its study wrote there last. Changes and spends nothing.
 
-    Exit code 0: all is well, 1: something is not.
+    Exit code 0 if all is well, 1 if anything is wrong.
 
     Example: collegium verify study/
     """
@@ -45,9 +45,9 @@ def verify(
         for one in found:
             out.print(f"{one.piece}: {_in_words(one)}", soft_wrap=True)
         out.print(
-            f"{wrong} of {len(found)} pieces are not as they should be: {_what_to_do(found)}."
+            f"{wrong} of {len(found)} files are not as they should be: {_what_to_do(found)}."
             if wrong
-            else "All is as the study wrote it.",
+            else "Everything is as the study wrote it.",
             soft_wrap=True,
         )
     if wrong:

@@ -1,4 +1,4 @@
-"""The account of a descent: which steps may be taken, and what they cost."""
+"""The account of DP-SGD: which steps may be taken, and what they cost."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         X_public : array-like or DataFrame, shape (n_public, n_features), optional
             Public records: what preprocessing is fitted to.
         y_public : array-like, shape (n_public,), optional
-            Their classes; missing ones are allowed. The descent starts at a model of those that are known,
+            Their classes; missing ones are allowed. The training starts at a model of those that are known,
             fitted without noise, which costs nobody anything.
         public_may_overlap : bool, default=False
             Whether public records may equal private ones. By default more than a handful are refused.
@@ -230,7 +230,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             What the ledger calls this release, for people who read their account.
         on_step : callable, optional
             Is told after each step how it stands (:class:`~collegium.dpsgd.progress.Progress`: ``step``,
-            ``epsilon`` by group, the ``model`` as released), and stops the descent by returning True. What
+            ``epsilon`` by group, the ``model`` as released), and stops the training by returning True. What
             it decides may depend on public and released things alone, never on private records.
 
         Returns

@@ -1,4 +1,4 @@
-"""What the estimators of direct training share: settings, a plan, and a descent from start to end."""
+"""What the estimators of direct training share: settings, a plan, and DP-SGD from start to end."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class DPSGDEstimator(Face):
         return Sampling(found) if name == "sampling" and isinstance(found, str) else found
 
     def _descent(self) -> DPSGDSettings:
-        """Check the settings of a descent, which are parameters of the same names."""
+        """Check the settings of DP-SGD, which are parameters of the same names."""
         names = [name for name in settings_of(DPSGDSettings) if hasattr(self, name)]
         given = {name: getattr(self, name) for name in names}
         if isinstance(self.sampling, Sampling):

@@ -1,4 +1,4 @@
-"""Descent with a filter: every owner pays for the norm that was really used, and stops when nothing is left.
+"""DP-SGD with a filter: every owner pays for the norm that was really used, and stops when nothing is left.
 
 Full batch, every step. An owner's account starts with what the plan's steps would cost at the owner's
 bound; a step takes from it the squared norm of the contribution that entered the sum, and a contribution is
@@ -31,7 +31,7 @@ _MOST = 2.0**62  # of an account, in cents: whole numbers end at 2^63
 
 
 def allowances_of(terms: Terms, steps: int) -> Integers:
-    """Say what each owner of a group may use over a whole descent, rounded down.
+    """Say what each owner of a group may use over the whole training, rounded down.
 
     ``steps``: those of the plan, whose cost at the full bound is what the plan's noise was chosen for.
     Returns (n_groups,): squared norms, in cents.
@@ -88,11 +88,11 @@ class Filtered:
     *Who pays what.* Owner o is charged ‖g_o‖², the squared norm of the contribution after clipping and after
     rounding to the grid, rounded up. Given the released history, this is a function of o's own records and of
     o's own past, and of nobody else's; and g_o is exactly what o's presence moves in the sum. By
-    ``docs/dpsgd-proofs.md`` the whole descent is √(allowance)/σ-Gaussian-DP for o if o's records are
-    blanked, and twice that if they are replaced, as full-batch descent is without a filter.
+    ``docs/dpsgd-proofs.md`` the whole training is √(allowance)/σ-Gaussian-DP for o if o's records are
+    blanked, and twice that if they are replaced, as full-batch DP-SGD is without a filter.
 
     *What must be durable.* The number of steps, before the noise of a step is drawn (any run keeps that);
-    and :meth:`sensitive_state` whenever the descent itself is kept. Steps that were charged, and whose
+    and :meth:`sensitive_state` whenever the training itself is kept. Steps that were charged, and whose
     accounts a crash took, are paid in full when :meth:`restore` is called.
 
     References
@@ -113,7 +113,7 @@ class Filtered:
     ) -> None:
         if (terms.rates < 1).any():
             raise InputError(
-                "a descent with a filter has everybody in every step, but a rate below 1 was given: "
+                "DP-SGD with a filter has everybody in every step, but a rate below 1 was given: "
                 "use sampling 'full-batch', or no filter"
             )
         self.blocks, self.loss, self.terms = blocks, loss, terms
@@ -131,7 +131,7 @@ class Filtered:
         Returns (d, n_outputs): whole numbers, in units of the grid.
         """
         if sample.key is not None:
-            raise InputError("a descent with a filter takes no samples: use sampling 'full-batch'")
+            raise InputError("DP-SGD with a filter takes no samples: use sampling 'full-batch'")
 
         def of_block(block: Block) -> _Step:
             left = self.sensitive_left[block.name]
@@ -177,7 +177,7 @@ class Filtered:
             sizes = {name: len(amounts) for name, amounts in stored.items()}
             if sizes != {name: len(amounts) for name, amounts in left.items()}:
                 raise InputError(
-                    "stored accounts of a descent are of other people than its records: restore the files"
+                    "stored accounts of DP-SGD are of other people than its records: restore the files"
                 )
             left = {name: np.array(stored[name], dtype=np.int64) for name in left}
         if steps > charged:

@@ -47,14 +47,14 @@ def allow(
     *,
     by_level: bool = False,
 ) -> Allowance:
-    """Decide what a descent may use of people's budgets.
+    """Decide what DP-SGD may use of people's budgets.
 
     Parameters
     ----------
     left : Balance
         What people have left.
-    settings : Descent
-        Of the descent.
+    settings : DPSGDSettings
+        Of the training.
     noise_seed : int or None
         No ledger takes seeded noise.
     people : Budgets
@@ -87,7 +87,7 @@ def allow(
 
 
 class DPSGDSpending(Spending):
-    """What a descent does about a ledger: parameters and attributes as of :class:`Spending`."""
+    """What DP-SGD does about a ledger: parameters and attributes as of :class:`Spending`."""
 
     method = "direct training"
     uses = "uses all that people have left"

@@ -1,4 +1,4 @@
-"""What a descent of a linear model publishes: scikit-learn's own estimators, which need nothing of ours."""
+"""What DP-SGD with a linear model publishes: scikit-learn's own estimators, which need nothing of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a descent remembers: nothing beyond the process, or (in a study) what a crash must not lose."""
+"""What DP-SGD remembers: nothing beyond the process, or (in a study) what a crash must not lose."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class DPSGDMemory:
         """Keep durably that steps up to this number are charged, before the first of them is taken."""
 
     def state(self) -> State | None:
-        """Recall where the descent stood after the last steps that were kept."""
+        """Recall where the training stood after the last steps that were kept."""
         return None
 
     def keep(self, state: State) -> None:
         """Keep where it stands."""
 
     def sensitive_accounts(self) -> dict[str, NDArray[Any]] | None:
-        """Recall what owners have left in a descent with a filter, as it was kept last."""
+        """Recall what owners have left in DP-SGD with a filter, as it was kept last."""
         return None
 
     def keep_accounts(self, sensitive_accounts: dict[str, NDArray[Any]]) -> None:

@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a descent stands; made of released values alone.
+    """Where DP-SGD stands; made of released values alone.
 
     ``step``: how many steps were taken, or lost.
     ``parameters``, ``velocity``: of the model, and of heavy-ball momentum.

@@ -1,4 +1,4 @@
-"""How a descent gets on, told between two steps: made of released values alone, and the clock."""
+"""How DP-SGD gets on, told between two steps: made of released values alone, and the clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EVERY_S = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Progress:
-    """Where a descent stands: released, but for the clock, so that whatever follows from it costs nothing.
+    """Where DP-SGD stands: released, but for the clock, so that whatever follows from it costs nothing.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ OnStep = Callable[[Progress], Any]
 class Watch:
     """Tells of each step once, and whether to stop after it.
 
-    ``on_step``: is told; it stops the descent by returning True.
+    ``on_step``: is told; it stops the training by returning True.
     ``steadiness``: looks at each state; what is lost is stopped.
     ``steps``: how many will be taken.
     """

@@ -1,4 +1,4 @@
-"""Where a descent starts: at a model of public records with known classes, which costs nobody anything."""
+"""Where DP-SGD starts: at a model of public records with known classes, which costs nobody anything."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class DPSGDRegressor(RegressorMixin, DPSGDEstimator):  # type: ignore[misc]
         budgets, X_public, public_may_overlap, scales_may_differ, ledger, release_name, on_step
             As for :meth:`DPSGDClassifier.fit <collegium.DPSGDClassifier.fit>`.
         y_public : array-like, shape (n_public,), optional
-            Targets of the public records; missing ones are allowed. The descent starts at a model of those
+            Targets of the public records; missing ones are allowed. The training starts at a model of those
             that are known, and their range is what ``bounds`` are if none are given.
 
         Returns

@@ -50,7 +50,7 @@ RELATIONS = {"zero-out": Neighbours.ADD_OR_REMOVE, "replace-one": Neighbours.ANY
 def planned(
     settings: DPSGDSettings, budgets: Budgets, relation: Neighbours | None = None
 ) -> DPSGDPlan:
-    """Plan a descent from public numbers only.
+    """Plan DP-SGD from public numbers only.
 
     ``relation``: what a ledger promises; settings come first.
     Raises InputError if it cannot be planned, or its noise not be drawn.
@@ -73,7 +73,7 @@ def planned(
 
 
 class Summands(Protocol):
-    """Private records, wherever they are, seen by one model: all that a descent asks of them."""
+    """Private records, wherever they are, seen by one model: all that DP-SGD asks of them."""
 
     def clipped_sum(self, parameters: Floats, sample: Sample) -> Integers:
         """Sum of the clipped contributions of who takes part, in units of the grid. **Sensitive.**"""
@@ -84,7 +84,7 @@ class Summands(Protocol):
 class DPSGDRecipe:
     """Everything that decides on the result of a run.
 
-    ``descent``: steps, sampling, clipping, learning.
+    ``dpsgd``: steps, sampling, clipping, learning.
     ``preprocessing``: fitted on public records only; rows are then brought to unit length.
     ``seed``: public randomness.
     ``noise_seed``: of noise and samples, for experiments: not private.
@@ -115,7 +115,7 @@ class DPSGDRecipe:
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What a descent released, and what it cost.
+    """What DP-SGD released, and what it cost.
 
     ``state``: after the last step.
     ``privacy``: budgets and spending by group.
@@ -287,7 +287,7 @@ class DPSGDRun:
         accounts = summands if isinstance(summands, Filtered) else None
         if (accounts is None) != (settings.individual_filter is None):
             raise InputError(
-                "a descent with a filter keeps an account of everybody, which is done for records in memory "
+                "DP-SGD with a filter keeps an account of everybody, which is done for records in memory "
                 "only: leave filter out"
             )
         account = DPSGDAccount(plan, settings.n_steps_taken)

@@ -18,7 +18,7 @@ MOST_COMPONENTS, WHITENING = 800, 0.75
 
 @dataclass(frozen=True)
 class DPSGDSettings(Settings):
-    """How a model is learnt directly: noisy, clipped steps.
+    """How a model is trained with DP-SGD: noisy, clipped steps.
 
     Examples
     --------

@@ -1,13 +1,13 @@
 """Was the learning rate too large? Told from released and public numbers, never from a private loss.
 
-Gradients are clipped, so a descent whose steps are too long does not run away: it jumps from one side of the
+Gradients are clipped, so training whose steps are too long does not run away: it jumps from one side of the
 valley to the other for ever. Then what is released turns around from step to step, far more than its noise,
 whose size is known, explains. With noisy gradients g_t in d parameters, each with noise of variance τ², over
 the second half of K steps,
 
     signal = Σ‖g_t‖² − K·d·τ²,   turns = Σ‖g_t+1 − g_t‖² − 2(K − 1)·d·τ²
 
-estimate the same sums without noise. Of a steady descent, turns are a small part of the signal; of one that
+estimate the same sums without noise. Of steady training, turns are a small part of the signal; of one that
 jumps, up to four times as much. Jumps that hardly move a score do no harm, and are not told of.
 """
 
@@ -47,7 +47,7 @@ def too_large_for_noise(settings: DPSGDSettings, plan: DPSGDPlan, rate: float, l
 
 
 class Steadiness:
-    """Looks at each state of a descent: sees whether it jumps.
+    """Looks at each state of DP-SGD: sees whether it jumps.
 
     ``loss``: of its unit, a step must move the score of a row of unit length by one to be told of.
     ``is_lost``: whether parameters are no finite numbers any more.
@@ -88,7 +88,7 @@ class Steadiness:
         return False
 
     def complaint(self, rate: float) -> str:
-        """Say so if the descent jumped; empty if it did not.
+        """Say so if the training jumped; empty if it did not.
 
         ``rate``: the learning rate.
         """

@@ -1,4 +1,4 @@
-"""From Parquet files to the shards of a descent: rounded features on this machine's disk, for one run."""
+"""From Parquet files to the shards of DP-SGD: rounded features on this machine's disk, for one run."""
 
 from __future__ import annotations
 

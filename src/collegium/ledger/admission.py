@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.checks import people as counted_people
 from collegium.errors import LedgerError
 from collegium.ledger import entries
 from collegium.ledger.people import People
@@ -31,9 +32,9 @@ def admit(
     new = cohort == 0
     if known.n_owners and new.sum() > len(cohort) / 2 and not allow_new_people:
         raise LedgerError(
-            f"{(~new).sum():,} of {len(cohort):,} owners are known to the ledger at {place}, which knows "
-            f"{known.n_owners:,}: is it another data set's? If they are new people, let them join "
-            "first (`collegium ledger change`, or allow_new_people=True); nothing was released"
+            f"the ledger at {place} knows {counted_people(known.n_owners)}, but only {(~new).sum():,} "
+            f"of these {len(cohort):,}: give the ledger of this data set, or, if most of these people "
+            "are new, allow_new_people=True (--allow-new-people); nothing was released"
         )
     for code, level in enumerate(budgets.group_names):
         chosen = new & (budgets.owner_group == code)

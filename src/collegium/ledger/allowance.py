@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from collegium.accounting.gaussian import gdp_epsilon
 from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budget, Budgets
+from collegium.checks import people
 from collegium.errors import (
     BudgetExceededError,
     InputError,
@@ -29,7 +30,9 @@ from collegium.ledger.ledger import Balance, Ledger, Reservation
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
 from collegium.personalisation.bins import MOST_BUDGETS, few_groups
 
-SEEDED = "noise from a seed protects nobody, so a ledger does not take it: leave noise_seed out"
+SEEDED = (
+    "noise from a seed protects nobody, so it cannot be used with a ledger: leave noise_seed out"
+)
 V = TypeVar("V")
 _ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
 _STEPS = 10  # what is left is rounded down to tenths, so that groups do not become too small
@@ -92,9 +95,10 @@ class Allowance:
         codes, groups = _groups(granted, alike, share)
         if not groups:
             raise BudgetExceededError(
-                f"nobody of {granted.n_owners:,} owners has anything left in the ledger (or a tenth of their "
-                "μ² at least): nothing was asked or spent; `collegium ledger show` lists the releases that "
-                "used it, and `collegium run` goes on with one that was begun, from its own file and folder"
+                f"no budget is left in the ledger for {people(granted.n_owners)} (less than a tenth of "
+                f"their μ²){_used_by(left.last_use)}: ask them for more (`collegium ledger change`), "
+                "or, to go on with a study that has begun, `collegium run` its own file and folder; "
+                "nothing was spent now"
             )
         return cls(uuid4().hex, False, *_few(groups, codes[which]))
 
@@ -112,9 +116,9 @@ class Allowance:
             its = tenths[granted.owner_group == code]
             if its.size and not its.min():
                 raise BudgetExceededError(
-                    f"{(its == 0).sum():,} of {its.size:,} owners of level {level!r} have nothing left in "
-                    "the ledger (or less than a tenth of their μ²): leave their records out; nothing was "
-                    "asked or spent"
+                    f"{(its == 0).sum():,} of {its.size:,} people of level {level!r} have no budget "
+                    "left in the ledger (less than a tenth of their μ²): leave their records out; "
+                    "nothing was asked or spent"
                 )
             groups[level] = _part(budget, int(its.min(initial=_STEPS)), share)
         return cls(uuid4().hex, False, groups, granted.owner_group)
@@ -165,9 +169,9 @@ class Spending:
     """
 
     method: ClassVar[str]
-    uses: ClassVar[str] = "may use what people have left, and leaves the rest"
+    uses: ClassVar[str] = "may use what people have left, and keeps the rest for later"
     instead: ClassVar[str] = (
-        '; price = "histogram" with Gaussian noise would leave what it does not use'
+        '; price = "histogram" with Gaussian noise would keep what it does not use'
     )
 
     def __init__(self, people: Budgets, allowance: Allowance) -> None:
@@ -176,8 +180,8 @@ class Spending:
         present = allowance.codes >= 0
         if not present.all():
             warnings.warn(
-                f"{(~present).sum():,} of {len(present):,} owners have nothing left in the ledger, or are "
-                "too few with so little left: their records take no part",
+                f"{(~present).sum():,} of {len(present):,} people take no part: they have no budget "
+                "left in the ledger, or too few others have as little left as they",
                 PrivacyWarning,
                 stacklevel=3,
             )
@@ -300,11 +304,17 @@ class Spending:
         self._reservation.settle([Cost(0.0) for _ in self.allowance.groups])
 
 
+def _used_by(last_use: tuple[str, str] | None) -> str:
+    return (
+        "" if last_use is None else f", which {last_use[0]!r} was the last to use, on {last_use[1]}"
+    )
+
+
 def _refuse_declared(granted: Budgets) -> None:
     if granted.declared_sizes is not None:
         raise InputError(
-            "group sizes are counted where a ledger says what is left, and here they are declared: leave "
-            "sizes out"
+            "sizes are declared, but with a ledger they are counted, since people of one level may "
+            "have different budgets left: leave sizes out"
         )
 
 

@@ -26,12 +26,15 @@ class Balance:
         The same as a share of all that the owner grants, from 0 to 1; 1 where that is infinite.
     untouched : ndarray of bool
         Whose records no release has used.
+    last_use : tuple of str or None
+        Name and day of the last release that used any of these records.
     """
 
     cohort: NDArray[np.intp]
     mu_squared: NDArray[np.float64]
     share: NDArray[np.float64]
     untouched: NDArray[np.bool_]
+    last_use: tuple[str, str] | None = None
 
     @classmethod
     def of_newcomers(cls, budgets: Budgets, share: float = DELTA_0_SHARE) -> Balance:
@@ -57,4 +60,12 @@ def left_of(books: Books, budgets: Budgets, cohort: NDArray[np.intp]) -> Balance
     untouched[known] = np.array(never, dtype=bool)[which]
     with np.errstate(invalid="ignore"):
         share = np.where(np.isinf(granted), 1.0, left / granted)
-    return Balance(cohort, left, share, untouched)
+    return Balance(cohort, left, share, untouched, _last_use(books, found.tolist()))
+
+
+def _last_use(books: Books, cohorts: list[int]) -> tuple[str, str] | None:
+    releases = [charge.release for one in cohorts for charge in books.charges_of(one)]
+    if not releases:
+        return None
+    last = max(releases, key=lambda release: release.opened.number)
+    return last.name, last.opened.at[:10]

@@ -69,7 +69,8 @@ class Key:
         if path.exists():
             if anchor.path.exists():
                 raise LedgerError(
-                    f"{path} is another ledger's key: give another --key, or put it away"
+                    f"{path} is the key of another ledger: give another file as the key, or move this "
+                    "one away"
                 )
             return cls.read(path)
         content = secrets.token_bytes(KEY_BYTES)
@@ -83,14 +84,17 @@ class Key:
             content, mode = path.read_bytes(), path.stat().st_mode
         except OSError as error:
             raise LedgerError(
-                f"the ledger's key {path} cannot be read ({error.strerror}): restore it, or say where it is"
+                f"the ledger's key {path} cannot be read ({error.strerror}): restore it, or give its "
+                "place as the key"
             ) from None
         if os.name != "nt" and mode & 0o077:
             raise LedgerError(
-                f"{path} may be read by others: if nobody has read it, `chmod 600` it"
+                f"{path} can be read by others: if nobody has read it, run `chmod 600` on it"
             )
         if len(content) != KEY_BYTES:
-            raise LedgerError(f"{path} is no ledger's key, or damaged: restore it from a backup")
+            raise LedgerError(
+                f"{path} is damaged, or not the key of a ledger: restore it from a backup"
+            )
         return cls(content)
 
     def owner(self, name: str) -> bytes:
@@ -163,7 +167,7 @@ class Anchor:
         seen = read_json(
             self.path,
             {"ledger": str, "entries": int, "mac": str},
-            "if the ledger is whole (`collegium ledger verify`), delete it",
+            "if `collegium ledger verify` finds the ledger whole, delete this file",
             LedgerError,
         )
         place = seen.get("place")
@@ -176,8 +180,8 @@ class Anchor:
             self._lock.acquire()
         except OSError as error:
             raise LedgerError(
-                f"{self._lock.lock_file} cannot be used ({error.strerror}): nothing is released that is not "
-                "entered in the ledger; mend that, and run again"
+                f"{self._lock.lock_file} cannot be used ({error.strerror}): nothing is released "
+                "without an entry in the ledger; mend that, and run again"
             ) from None
         try:
             yield

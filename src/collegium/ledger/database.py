@@ -117,8 +117,8 @@ class Database:
             )
         if connection.scalar(sa.text(odd)):
             raise LedgerError(
-                f"the ledger at {self} has triggers or views, which are none of its own: remove them, or "
-                "restore its newest backup; nothing was released"
+                f"the ledger at {self} has triggers or views, which Collegium does not make: remove "
+                "them, or restore its newest backup; nothing was released"
             )
 
     def make_private(self) -> None:
@@ -134,26 +134,28 @@ class Database:
             yield
         except DBAPIError as error:
             raise LedgerError(
-                f"the ledger at {self} cannot be used ({_in_short(error)}): nothing is released that is not "
-                "entered there; mend that, and run again"
+                f"the ledger at {self} cannot be used ({_in_short(error)}): nothing is released "
+                "without an entry there; mend that, and run again"
             ) from None
 
 
 def _url_of(place: str | Path) -> sa.URL:
     text = str(place)
     if not text.strip():
-        raise InputError(f"a ledger's place is empty: {_ALLOWED}")
+        raise InputError(f"the place of the ledger is empty: {_ALLOWED}")
     if isinstance(place, Path) or "://" not in text:
         return sa.URL.create("sqlite", database=str(Path(text).expanduser().absolute()))
     try:
         url = sa.make_url(text)
     except ArgumentError:
-        raise InputError(f"{text!r} is no place of a ledger: {_ALLOWED}") from None
+        raise InputError(f"{text!r} cannot be the place of a ledger: {_ALLOWED}") from None
     url = url.set(drivername=_DRIVERS.get(url.drivername, url.drivername))
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise InputError(f"a ledger cannot be kept in {url.get_backend_name()}: {_ALLOWED}")
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
-        raise InputError(f"a ledger in memory remembers nothing: {_ALLOWED}")
+        raise InputError(
+            f"a ledger in memory would forget everything when the program ends: {_ALLOWED}"
+        )
     return url
 
 

@@ -203,7 +203,7 @@ class Books:
         body = entry.body
         if (entry.number == 1) != (entry.kind == BEGIN):
             raise LedgerError(
-                "the ledger does not begin at its beginning: restore its newest backup"
+                "the ledger's first entry is missing, or is not the first: restore its newest backup"
             )
         self.times[entry.number] = entry.at
         for content in body["cohorts"]:

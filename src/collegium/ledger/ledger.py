@@ -17,6 +17,7 @@ from collegium.accounting.export import uses_of
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.checks import check_share, check_truth, shown
+from collegium.checks import people as counted_people
 from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
 from collegium.ledger import entries
 from collegium.ledger.admission import admit
@@ -142,7 +143,9 @@ class Ledger:
         self.allow_new_people = allow_new_people
         database, key_file, anchor = _where(place, key)
         if not database.exists:
-            raise LedgerError(f"{database} holds no ledger: make one with `collegium ledger init`")
+            raise LedgerError(
+                f"there is no ledger at {database}: make one with `collegium ledger init`"
+            )
         self._storage = Storage(database, Key.read(key_file), anchor)
         with database.reading() as connection:
             require_newest(connection, str(self))
@@ -182,7 +185,7 @@ class Ledger:
         key_file.parent.mkdir(parents=True, exist_ok=True)
         with anchor.held():  # others who find none meanwhile find this one then
             if not database.is_blank:
-                raise LedgerError(f"{database} holds a ledger already: nothing was changed")
+                raise LedgerError(f"there is a ledger at {database} already: nothing was changed")
             storage = Storage(database, Key.make(key_file, anchor), anchor)
             database.make_private()
             storage.begin(
@@ -265,8 +268,9 @@ class Ledger:
         """
         if not Neighbours.checked("neighbours", neighbours).include(self.neighbours):
             raise LedgerError(
-                f"the costs hold where {neighbours.in_words}, the ledger at {self} promises something where "
-                f"{self.neighbours.in_words}: nothing was released"
+                f"the costs hold where {neighbours.in_words}, but the ledger at {self} promises "
+                f"something where {self.neighbours.in_words}: compute the costs for that; nothing was "
+                "released"
             )
         listed, part_of = by_part(budgets, costs, parts)
         people = People(self._storage.key, budgets)
@@ -338,7 +342,9 @@ class Ledger:
         with self._storage.writing() as transaction:
             release = transaction.books.releases.get(id)
             if release is None:
-                raise LedgerError(f"release {id!r} is not in the ledger at {self}: begin a new one")
+                raise LedgerError(
+                    f"release {id!r} is not in the ledger at {self}: begin a new release"
+                )
             cohort = people.look_up(transaction)
             require_charged(transaction.books, release, cohort)
             self._go_on(transaction, release, cohort, all_is_drawn)
@@ -370,12 +376,13 @@ class Ledger:
     ) -> Reservation:
         if release.opened.body["parts"] != asked:
             raise LedgerError(
-                f"release {release.id!r} is in the ledger with other owners or other costs: begin a new one"
+                f"release {release.id!r} is in the ledger with other people or other costs: begin a "
+                "new release"
             )
         if not again:
             raise LedgerError(
-                f"release {release.id!r} was {'made' if release.is_settled else 'begun'} before: a new draw "
-                "needs a release of its own (another id); again=True goes on with one whose draws are kept"
+                f"release {release.id!r} was {'made' if release.is_settled else 'begun'} before: use "
+                "another id for new noise; give again=True only to go on with noise that was kept"
             )
         self._go_on(transaction, release, people.look_up(transaction), all_is_drawn=False)
         release = _taken(transaction, release, token, held)
@@ -387,15 +394,15 @@ class Ledger:
             release = transaction.books.releases[reservation.id]
             if release.token != reservation.token:
                 raise LedgerError(
-                    f"another copy has gone on with release {release.id!r} since: what this one drew may "
-                    "not be published"
+                    f"another copy has gone on with release {release.id!r} since: do not publish what "
+                    "this one has drawn"
                 )
             if release.is_settled and release.costs == costs:
                 return
             reason = release.ended_by_hand
             if release.is_settled and reason is None:
                 raise LedgerError(
-                    f"release {release.id!r} was settled before, at other costs: nothing was changed"
+                    f"release {release.id!r} was settled before at other costs: nothing was changed"
                 )
             reserved = release.reserved
             if len(costs) != len(reserved) or not all(
@@ -408,8 +415,9 @@ class Ledger:
             overdrawn = 0 if reason is None else transaction.books.overdrawn_by(release.id)
         if overdrawn:  # charged all the same: it was drawn
             raise BudgetExceededError(
-                f"release {release.id!r} was given back by hand ({reason}), but noise was drawn: that is "
-                f"charged now, and is more than {overdrawn:,} owners have left; do not release it"
+                f"release {release.id!r} was given back by hand ({reason}), but noise was drawn: it is "
+                f"charged now, and costs more than is left for {counted_people(overdrawn)}; do not "
+                "publish it"
             )
 
     def end(self, id: str, reason: str, *, nothing_was_drawn: bool = False) -> Release:
@@ -443,18 +451,18 @@ class Ledger:
         """
         if not reason.strip():
             raise InputError(
-                "a reservation is not ended without a reason: say how it is known, and by whom"
+                "the reason is empty: write how it is known that the program is gone, and who says so"
             )
         with self._storage.writing() as transaction:
             release = transaction.books.releases.get(id)
             if release is None:
                 raise LedgerError(
-                    f"the ledger at {self} has no release {id!r}: nothing was changed; `collegium ledger "
-                    "show` names those that are open"
+                    f"the ledger at {self} has no release {id!r}: `collegium ledger show` lists those "
+                    "that are open; nothing was changed"
                 )
             if release.closed is not None:
                 raise LedgerError(
-                    f"release {id!r} was settled on {release.closed.at}: nothing was changed"
+                    f"release {id!r} was settled on {release.closed.at} already: nothing was changed"
                 )
             costs = tuple(Cost(0.0) if nothing_was_drawn else cost for cost in release.costs)
             _close(transaction, release, costs, {"events": None, "by_hand": reason})
@@ -484,9 +492,10 @@ class Ledger:
         private = sum(one.has_left or not one.budget.is_unlimited for one in found)
         if private:
             raise LedgerError(
-                f"{private:,} people whose records are to be public grant a budget in the ledger at {self}, "
-                "or have left: take these records out, or let the ledger know that they changed their mind "
-                "(`collegium ledger change`); nothing was released"
+                f"the records of {counted_people(private)} are to be published, but the ledger at "
+                f"{self} limits their budget, or knows that they have left: take their records out, "
+                "or, if they changed their mind, enter that with `collegium ledger change`; nothing "
+                "was released"
             )
 
     def count_known(self, budgets: Budgets) -> int:
@@ -547,8 +556,8 @@ class Ledger:
             gone = [one.id for one in transaction.books.cohorts.values() if one.has_left]
             if (count := int(np.isin(cohort, gone).sum())) and not come_back:
                 raise LedgerError(
-                    f"{count:,} of these people have left: take them out of the table, or say that they are "
-                    "back (--come-back; come_back=True); nothing was changed"
+                    f"{count:,} of these {len(cohort):,} people have left: take them out of the table, "
+                    "or, if they are back, give come_back=True (--come-back); nothing was changed"
                 )
             moved: list[int] = []
             by_cohort = np.lexsort((budgets.owner_group, cohort))
@@ -652,8 +661,8 @@ def _taken(
     """Let one copy go on with a release, and no other any more."""
     if release.token and release.token not in held:
         raise LedgerError(
-            f"another copy has gone on with release {release.id!r}, so this one may draw and publish "
-            "nothing: go on with that, or begin a new release"
+            f"another copy has gone on with release {release.id!r}, so this one may not draw or "
+            "publish anything: go on with that copy, or begin a new release"
         )
     if token:
         transaction.write(entries.TAKE, {"release": release.id, "token": token})
@@ -668,13 +677,13 @@ def _refuse_if_given_back(release: Release, all_is_drawn: bool = False) -> None:
         return  # it is charged at what it cost after all, if people can afford that
     if release.ended_by_hand is None:
         raise LedgerError(
-            f"release {release.id!r} has ended, and gave back what it did not use: nothing more may be "
-            "drawn under it; begin a new one"
+            f"release {release.id!r} has ended, and what it did not use was given back: no more noise "
+            "may be drawn for it; begin a new release"
         )
     else:
         raise LedgerError(
-            f"release {release.id!r} was given back by hand ({release.ended_by_hand}): nothing may be drawn "
-            "under it any more; begin a new one"
+            f"release {release.id!r} was given back by hand ({release.ended_by_hand}): no more noise "
+            "may be drawn for it; begin a new release"
         )
 
 
@@ -689,8 +698,8 @@ def _warn_of_neighbour(key_file: Path) -> None:
     for other in sorted(key_file.parent.glob("*.key")):
         if other != key_file and other.with_suffix("").is_file():
             warnings.warn(
-                f"{other.with_suffix('')} is a ledger, too: if it is about the same people, use that one, "
-                "since two ledgers do not see one another, and people would spend their budgets twice",
+                f"{other.with_suffix('')} is a ledger, too: if it is about the same people, use that "
+                "one; two ledgers know nothing of each other, so budgets would be spent twice",
                 LedgerWarning,
                 stacklevel=3,
             )
@@ -699,7 +708,7 @@ def _warn_of_neighbour(key_file: Path) -> None:
 def _by_part_as_json(event: Event, n_parts: int) -> list[list[dict[str, Any]]]:
     if len(event) != n_parts:
         raise InputError(
-            f"the event has {len(event)} cohorts, the release {n_parts} parts: give an event with a cohort "
+            f"the event has {len(event)} cohorts, but the release has {n_parts} parts: give one cohort "
             "for each part; nothing was changed"
         )
     return [[use.to_json() for use in uses_of(event, part)] for part in range(n_parts)]
@@ -708,11 +717,15 @@ def _by_part_as_json(event: Event, n_parts: int) -> list[list[dict[str, Any]]]:
 def _where(place: str | Path, key: str | Path | None) -> tuple[Database, Path, Anchor]:
     for name, given in (("place", place), ("key", key)):
         if not isinstance(given, (str, Path)) and (name == "place" or given is not None):
-            raise InputError(f"{name} must be the name of a file (or server), got {shown(given)}")
+            raise InputError(
+                f"{name} must be the name of a file (or the address of a server), got "
+                f"{shown(given)}"
+            )
     database = Database(place)
     if key is None and database.file is None:
         raise InputError(
-            "a ledger on a server needs the file of its key, which never goes there: give key=FILE"
+            "the key of a ledger on a server is a file on this machine, and it is missing: give "
+            "key=FILE"
         )
     file = (Path(key) if key is not None else Path(f"{database.file}.key")).absolute()
     return database, file, Anchor(file.with_name(f"{file.name}.anchor"))

@@ -42,10 +42,10 @@ class Cost:
 
     def __post_init__(self) -> None:
         if not all(number >= 0 for number in (self.mu_squared, self.pure_epsilon, self.delta_0)):
-            raise InputError("a cost is at least 0 in each number")
+            raise InputError("each number of a cost must be at least 0")
         if self.alone is not None and (self.alone.is_unlimited or not self.mu_squared):
             raise InputError(
-                "what takes a whole budget costs something, and the budget is finite: leave alone out"
+                "alone is for a cost above 0 that takes a whole finite budget: leave alone out"
             )
 
     @classmethod

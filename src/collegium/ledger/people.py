@@ -24,7 +24,8 @@ class People:
         self._key, self.budgets = key, budgets
         if not budgets.named:
             raise InputError(
-                "a ledger is about people, but no names were given (a row's position is none): give owners="
+                "a ledger knows people by their names, and these budgets have none (a row's position "
+                "is not a name): give owners="
             )
         require_budgets(budgets)
         self._ids = np.empty(budgets.n_owners, dtype=object)
@@ -50,14 +51,16 @@ def by_part(
     """Tie costs to owners: by the name of their level, or by their part."""
     if isinstance(costs, Mapping) != (parts is None):
         raise InputError(
-            "give costs by level ({'high': Cost(…), …}), or a list of them with the part of each owner"
+            "give costs by level ({'high': Cost(…), …}), or a list of costs together with "
+            "parts, the part of each person"
         )
     if isinstance(costs, Mapping):
         return list(in_order(costs, budgets.group_names)), budgets.owner_group
     given = np.asarray(parts)
     if given.shape != (budgets.n_owners,) or (given.size and given.dtype.kind not in "iu"):
         raise InputError(
-            f"parts must be {budgets.n_owners:,} whole numbers, one for each owner, got shape {given.shape}"
+            f"parts must be {budgets.n_owners:,} whole numbers, one for each person, got shape "
+            f"{given.shape}"
         )
     if given.size and not 0 <= given.min() <= given.max() < len(costs):
         raise InputError(f"parts must be numbers from 0 to {len(costs) - 1}")
@@ -68,7 +71,7 @@ def in_order(costs: Mapping[str, Cost], levels: Sequence[str]) -> tuple[Cost, ..
     """Put costs into the order of levels."""
     if set(costs) != set(levels):
         raise InputError(
-            f"costs must name each of the levels {', '.join(levels)}, got {', '.join(costs)}"
+            f"costs must have one for each of the levels {', '.join(levels)}, got {', '.join(costs)}"
         )
     return tuple(costs[level] for level in levels)
 

@@ -49,8 +49,8 @@ class Place:
         if not self.is_asked_for and not Path(self.url).exists():
             if self.resolved in (one.url for one in known_places()):
                 raise LedgerError(
-                    f"there was a ledger at {self.url}, and it is gone: restore its newest backup, or take "
-                    f"its line out of {_list_file()} if nobody is to remember what it knew; nothing was asked"
+                    f"the ledger at {self.url} is gone: restore its newest backup, or, to give up all "
+                    f"that it knew, take its line out of {_list_file()}; nothing was asked"
                 )
             return None
         from collegium.ledger.ledger import Ledger  # a database comes with it

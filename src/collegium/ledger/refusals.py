@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.budgets import Budgets
+from collegium.checks import people
 from collegium.errors import BudgetExceededError, LedgerError
 from collegium.ledger.entries import Books, Release
 from collegium.ledger.limits import Cost
@@ -19,7 +20,7 @@ def refuse_who_left(known: Books, cohort: NDArray[np.intp]) -> None:
     gone = [one.id for one in known.cohorts.values() if one.has_left]
     if count := int(np.isin(cohort, gone).sum()):
         raise LedgerError(
-            f"{count:,} of {len(cohort):,} owners have left: take their records out of the data (in a study, "
+            f"{count:,} of {len(cohort):,} people have left: take their records out (in a study, "
             "`collegium forget` does that); nothing was released"
         )
 
@@ -33,10 +34,10 @@ def require_same_budgets(
         if its is not None and its.budget != given:
             count = int(((cohort == old) & (budgets.owner_group == code)).sum())
             raise LedgerError(
-                f"{count:,} owners grant ε = {its.epsilon:g} (δ = {its.delta:g}) in the ledger at "
-                f"{place}, but ε = {given.epsilon:g} (δ = {given.delta:g}) here, and a person has one budget "
-                "over all releases: give that one in every policy, or, if they changed their mind, say so "
-                "with `collegium ledger change`; nothing was released"
+                f"for {people(count)}, ε = {given.epsilon:g} (δ = {given.delta:g}) is granted here, "
+                f"but ε = {its.epsilon:g} (δ = {its.delta:g}) in the ledger at {place}: a person has "
+                "one budget for all releases, so give the ledger's, or, if they changed their mind, "
+                "enter that with `collegium ledger change`; nothing was released"
             )
 
 
@@ -49,8 +50,8 @@ def require_charged(known: Books, release: Release, cohort: NDArray[np.intp]) ->
     ]
     if count := int((~np.isin(cohort, charged)).sum()):
         raise LedgerError(
-            f"release {release.id!r} was not reserved for {count:,} of {len(cohort):,} owners: begin a new "
-            "one"
+            f"release {release.id!r} was not reserved for {count:,} of these {len(cohort):,} people: "
+            "begin a new release"
         )
 
 
@@ -63,8 +64,9 @@ def require_still_granted(known: Books, cohort: NDArray[np.intp]) -> None:
         now = known.standing(one)
         if not now.limit.allows(now.spent):
             raise BudgetExceededError(
-                f"{now.owners:,} owners of level {now.level!r} now grant less (ε = {now.budget.epsilon:g}) "
-                "than is booked with this release: nothing more is drawn"
+                f"level {now.level!r} ({people(now.owners)}) now grants ε = {now.budget.epsilon:g}, "
+                "less than its releases take, this one included: it cannot go on, and no more noise "
+                "is drawn"
             )
 
 
@@ -86,13 +88,13 @@ def require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -
         limit, left = after.limit, after.limit.left(Cost.total(before))
         if cost.alone is not None:
             raise BudgetExceededError(
-                f"refused: this release was to take the whole budget of {after.owners:,} owners of level "
-                f"{after.level!r} (ε = {after.budget.epsilon:g} at δ = {after.budget.delta:g}), and "
-                "something else has used their records: begin it anew, with what is left; nothing was "
-                "released"
+                f"refused: this release would take the whole budget of level {after.level!r} "
+                f"({people(after.owners)}, ε = {after.budget.epsilon:g} at δ = "
+                f"{after.budget.delta:g}), but another release has used a part of it: begin anew with "
+                "what is left; nothing was released"
             )
         have = [
-            f"{name} = {left_of_it:.4g} left of {all_of_it:.4g}, and this may cost {its:.4g}"
+            f"{name} = {left_of_it:.4g} left of {all_of_it:.4g} (this may cost {its:.4g})"
             for name, left_of_it, all_of_it, its in (
                 ("μ", left.mu_squared**0.5, limit.mu_squared**0.5, cost.mu_squared**0.5),
                 ("δ₀", left.delta_0, limit.delta_0, cost.delta_0),
@@ -100,7 +102,8 @@ def require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -
             if its > left_of_it or not left_of_it
         ]
         raise BudgetExceededError(
-            f"refused: {after.owners:,} owners of level {after.level!r} (ε = {after.budget.epsilon:g} at δ = "
-            f"{after.budget.delta:g}) have {'; '.join(have)}: ask for at most what is left (a study that "
-            "was begun is planned anew in another folder, --out), or leave them out; nothing was released"
+            f"refused: level {after.level!r} ({people(after.owners)}, ε = {after.budget.epsilon:g} at "
+            f"δ = {after.budget.delta:g}) has {'; '.join(have)}: ask for at most what is left (a study "
+            "that has begun must be planned anew, in another folder), or leave these people out; "
+            "nothing was released"
         )

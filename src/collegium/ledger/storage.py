@@ -76,8 +76,8 @@ class Storage:
                 self._anchor.advance(Seen(transaction.ledger, last.number, last.mac, place))
         except (OSError, LedgerError) as error:  # it was committed all the same
             warnings.warn(
-                f"{self._anchor.path} cannot be written ({getattr(error, 'strerror', error)}): an older copy "
-                "of the ledger would not be noticed",
+                f"{self._anchor.path} cannot be written ({getattr(error, 'strerror', error)}): so an "
+                "older copy of the ledger would not be noticed",
                 LedgerWarning,
                 stacklevel=5,
             )
@@ -93,12 +93,12 @@ class Storage:
         self.database.require_plain(connection)
         transaction = Transaction(connection, self.key, place, writes, proven)
         if transaction.last is None:
-            raise LedgerError(f"the ledger at {place} was emptied: restore its newest backup")
+            raise LedgerError(f"the ledger at {place} is empty: restore its newest backup")
         if seen is not None:
             if seen.ledger != transaction.ledger:
                 raise LedgerError(
-                    f"{place} is not the ledger that was used with this key before: give that one; nothing "
-                    "was released"
+                    f"{place} is not the ledger that this key belongs to: give that ledger, or another "
+                    "key; nothing was released"
                 )
             transaction.require_entry(seen.entries, seen.mac, "seen here")
             if writes:
@@ -112,9 +112,9 @@ class Storage:
             return
         if not here.samefile(seen.place) and _ledger_in(Path(seen.place)) == seen.ledger:
             raise LedgerError(
-                f"{here} is a copy of the ledger at {seen.place}, which is still there: with both, people "
-                "would spend their budgets twice; use that one, or put it away if this one is to go on; "
-                "nothing was released"
+                f"{here} is a copy of the ledger at {seen.place}, and with both of them budgets would "
+                "be spent twice: use that one, or move it away to go on with this one; nothing was "
+                "released"
             )
 
 

@@ -75,7 +75,7 @@ class Transaction:
         chosen = sa.select(tables.head)
         row = connection.execute(chosen.with_for_update() if writes else chosen).one_or_none()
         if row is None:
-            raise LedgerError(f"{place} holds no ledger any more: restore its newest backup")
+            raise LedgerError(f"there is no ledger at {place} any more: restore its newest backup")
         goes_on = proven is not None and self._goes_on(proven, row.ledger)
         self.proven = proven if goes_on and proven is not None else Proven(row.ledger)
         self._prove_entries(row.entries or 0)
@@ -127,7 +127,7 @@ class Transaction:
             self.proven.take(Entry(number, row.at, row.kind, row.body, proof))
         if len(self.entries) != expected:
             raise LedgerError(
-                f"the ledger at {self._place} ends at entry {len(self.entries)} instead of {expected}: "
+                f"the ledger at {self._place} ends at entry {len(self.entries)}, not {expected}: "
                 "restore its newest backup; nothing was released"
             )
 
@@ -135,8 +135,9 @@ class Transaction:
         """Refuse a ledger that lacks an entry which is known to have been there."""
         if not any(one.mac == mac for one in self.entries[number - 1 : number]):
             raise LedgerError(
-                f"{self._place} is an older copy, or another branch, of the ledger (entry {number} was "
-                f"{whose}; it ends at {self.next_number - 1}): put the newest one back; nothing was released"
+                f"{self._place} is an older copy of the ledger, or one that went another way (it ends "
+                f"at entry {self.next_number - 1}, and entry {number} was {whose}): put the newest "
+                "copy back; nothing was released"
             )
 
     def cohorts_of(self, ids: Sequence[bytes]) -> list[int]:
@@ -188,8 +189,8 @@ class Transaction:
                 members_sum(its, self._key),
             ):
                 raise LedgerError(
-                    f"owners were moved, added or taken out of the ledger at {self._place} by something "
-                    "else: restore its newest backup; nothing was released"
+                    f"another program changed who is in the ledger at {self._place}: restore its "
+                    "newest backup; nothing was released"
                 )
 
     def write(self, kind: str, body: dict[str, Any]) -> Entry:
@@ -214,8 +215,8 @@ class Transaction:
         )
         if tuple(self._connection.execute(joined).one_or_none() or ()) != (number, mac):
             raise LedgerError(
-                f"the database at {self._place} did not take what was written into it: look for triggers; "
-                "nothing was released"
+                f"the database at {self._place} did not keep what was written into it: look for "
+                "triggers; nothing was released"
             )
 
     def _write_owners(self) -> None:
@@ -239,7 +240,8 @@ class Transaction:
         if self.last is None or now >= self.last.at:
             return now
         warnings.warn(
-            f"the clock says {now}, the ledger's last entry is of {self.last.at}: that time is written again",
+            f"the clock shows {now}, but the ledger's last entry is from {self.last.at}: the new entry "
+            "gets that later time; set the clock right",
             LedgerWarning,
             stacklevel=4,
         )

@@ -25,10 +25,10 @@ def make_tables(connection: sa.Connection) -> None:
 def require_newest(connection: sa.Connection, place: str) -> None:
     """Refuse what is no ledger, and one of another version. Raises LedgerError."""
     if not sa.inspect(connection).has_table("alembic_version"):
-        raise LedgerError(f"{place} holds no ledger: make one with `collegium ledger init`")
+        raise LedgerError(f"there is no ledger at {place}: make one with `collegium ledger init`")
     found = connection.scalar(sa.text("SELECT version_num FROM alembic_version"))
     if found != NEWEST:
         raise LedgerError(
-            f"the ledger at {place} has version {found}, this program knows {NEWEST}: use the program that "
-            "wrote it, or a newer one; nothing was changed"
+            f"the ledger at {place} has version {found}, and this program knows version {NEWEST}: use "
+            "the program that wrote it, or a newer one; nothing was changed"
         )

@@ -1,4 +1,4 @@
-"""The public plan of a descent: how often each group takes part in a step, and how far it may move it.
+"""The public plan of DP-SGD: how often each group takes part in a step, and how far it may move it.
 
 A step sums over the owners who take part, each bounded in norm, adds noise, and divides by a public constant.
 A plan is computed from public numbers only (budgets, group sizes, settings) before any record is read, and
@@ -53,7 +53,7 @@ class GroupSteps:
 
 @dataclass(frozen=True)
 class DPSGDPlan:
-    """Rates, clips and noise of a descent whose steps are fixed, from public numbers only.
+    """Rates, clips and noise of DP-SGD whose steps are fixed, from public numbers only.
 
     A step releases Σ b_i·v_i + N(0, noise²) in every coordinate, divided by :attr:`divisor`: owner i takes
     part (b_i = 1) with the group's rate, independently of everybody and of other steps, and v_i has at most

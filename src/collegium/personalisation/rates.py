@@ -1,4 +1,4 @@
-"""From budgets to a plan of a descent: rates, clips and noise that use each budget, and no more.
+"""From budgets to a plan of DP-SGD: rates, clips and noise that use each budget, and no more.
 
 Everything here is public arithmetic on budgets and group sizes, matched by the groups' names. Each kind of
 plan is a function from budgets to clips, rates and one noise; :func:`plan_dpsgd` makes the plan of them.

@@ -15,10 +15,12 @@ from collegium.planner.facts import Facts
 DIRECT, TOGETHER, VOTES = "direct training", "direct training and a student", "votes (PATE)"
 Sections = dict[str, dict[str, Any]]
 _WHY = {
-    "kernel": "images: similarities to public images, in scattering features; a linear model on them is the "
-    "best of what was measured (docs/results/dpsgd.md)",
-    "binned": "a table: each number also by the bin it is in, so that a linear model can bend",
-    "components": "rows of numbers: principal components of the public records, units evened out",
+    "kernel": "for images: similarities to public images, in scattering features; a linear model on "
+    "them did best in our measurements (docs/results/dpsgd.md)",
+    "binned": "for tables: each number also as the bin it is in, so that a linear model can follow "
+    "curves",
+    "components": "for rows of numbers: principal components of the public records, in comparable "
+    "units",
 }
 
 
@@ -59,14 +61,14 @@ def direct(facts: Facts) -> Candidate:
     sees = USUAL_VIEW[facts.kind]
     sections: Sections = {"method": {"kind": "dpsgd"}, "preprocessing": {"kind": sees}}
     reasons = {
-        "method.kind": "every record takes part in every step, and no vote is thrown away",
+        "method.kind": "every record takes part in every step, and no votes are lost",
         "preprocessing.kind": _WHY[sees],
     }
     if facts.kind != IMAGES:
         return Candidate(DIRECT, sections, reasons)
     sections["student"] = {"model": "gaussian-process"}
     reasons["student.model"] = (
-        "learns from what the model believes of all public records, which costs nobody anything; published "
-        "is whichever is better, as noise tells"
+        "learns from the model's predictions for all public records, which costs no budget; the "
+        "better of the two is published"
     )
     return Candidate(TOGETHER, sections, reasons)

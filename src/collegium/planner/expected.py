@@ -14,8 +14,10 @@ MEASURES = {
     "accuracy": "accuracy",
     "balanced": "balanced accuracy",
     "auc": "ROC AUC",
-    LABELS: "accuracy of a student of the labels",
+    LABELS: "accuracy of a student that learns from the labels",
 }
+NOT_KNOWN = "cannot be predicted without public labels (a few hundred would do)"
+"""The basis of an interval that holds all that is possible."""
 _WIDE = 1.645
 """Standard errors on each side: nine in ten."""
 _DOUBT = 0.5
@@ -54,13 +56,19 @@ class Expected:
 
     def in_words(self) -> str:
         """One line."""
-        words = (
+        known = self.basis != NOT_KNOWN
+        words = self._interval if known else f"{self.measure} {NOT_KNOWN}"
+        if self.floor is not None:
+            floor = _shown(self.floor, self.measure)
+            words += f"; always answering the largest class has {floor}"
+        return words
+
+    @property
+    def _interval(self) -> str:
+        return (
             f"{self.measure} {_shown(self.middle, self.measure)} "
             f"({_shown(self.low, self.measure)} to {_shown(self.high, self.measure)}), {self.basis}"
         )
-        if self.floor is not None:
-            words += f"; always naming the largest class has {_shown(self.floor, self.measure)}"
-        return words
 
 
 def floor_of(facts: Facts) -> float | None:
@@ -112,7 +120,7 @@ def from_labels(
         max(0.0, whole.score - cost - short - _WIDE * error),
         middle,
         min(1.0, whole.score - cost + _SLOW * (gain + _DOUBT * error * more) + _WIDE * error),
-        f"rehearsed on {whole.n:,} public records whose class is known",
+        f"rehearsed on {whole.n:,} public records with known classes",
         floor_of(facts),
     )
 
@@ -125,11 +133,13 @@ def from_experience(facts: Facts) -> Expected:
         # With less signal than was ever tried, anything between guessing and that.
         less = math.sqrt(min(1.0, facts.signal / _IMAGES_OF_TEN["MNIST"][0][0]))
         low, high = less * (min(found) - 0.03), min(1.0, max(found) + 0.01)
-        basis = "as MNIST and Fashion-MNIST had with such budgets (no public class is known)"
+        basis = (
+            "which is what MNIST and Fashion-MNIST had with such budgets (no public labels are "
+            "known)"
+        )
         return Expected(MEASURES[facts.goal], low, (low + high) / 2, high, basis, floor)
     low = 1 / len(facts.classes) if floor is None else floor
-    basis = "anything between: without public classes nobody can know (a few hundred would tell)"
-    return Expected(MEASURES[facts.goal], low, (low + 1) / 2, 1.0, basis, floor)
+    return Expected(MEASURES[facts.goal], low, (low + 1) / 2, 1.0, NOT_KNOWN, floor)
 
 
 def _at(curve: tuple[tuple[float, float], ...], signal: float) -> float:

@@ -57,8 +57,8 @@ class Facts:
     def __post_init__(self) -> None:
         if len(self.classes) < 2:
             raise InputError(
-                f"there is nothing to learn with {len(self.classes)} class: give the public list of two or "
-                "more classes"
+                f"classes has {len(self.classes)} class, which leaves nothing to learn: give the "
+                "public list of two or more classes"
             )
 
     @classmethod
@@ -124,9 +124,9 @@ class Facts:
         if noise > MAX_NOISE:
             smallest = min(budget.epsilon for budget in self.groups.values())
             raise InputError(
-                f"budgets are too small to be used (the smallest ε is {smallest:g}): they ask for "
-                f"{noise / MAX_NOISE:.2g} times the most noise that can be drawn; ask these people for a "
-                "larger ε, or leave them out"
+                f"budgets are too small (the smallest ε is {smallest:g}): they need "
+                f"{noise / MAX_NOISE:.2g} times the largest noise that can be drawn; ask these people "
+                "for a larger ε, or leave them out"
             )
 
     @cached_property

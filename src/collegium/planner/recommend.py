@@ -182,8 +182,8 @@ def recommend_from(
     tried = {candidate.name: whole}
     if by_votes is None and facts.goal == LABELS:
         raise InputError(
-            f"labels are released by votes, and {facts.n_people} people with {facts.n_public} public records "
-            "are too few to vote: leave the goal out to learn directly"
+            f"labels are released by votes, but {facts.n_people:,} people with {facts.n_public:,} "
+            "public records are too few for votes: leave the goal out to train with DP-SGD"
         )
     if by_votes is not None:
         tell(f"rehearsing {by_votes.name}")
@@ -202,9 +202,9 @@ def recommend_from(
     if found.synthetic:
         expected = from_experience(facts)
         notes.append(
-            f"no class of {ENOUGH} or more public records is known, so that the rehearsal had to take "
-            f"clusters for classes: noise costs {100 * max(0.0, at(NO_NOISE).score - whole.score):.1f} "
-            "points of them. A few hundred public labels would make the prediction one."
+            f"fewer than {ENOUGH} public labels are known, so the rehearsal used clusters in place of "
+            f"classes: noise costs {100 * max(0.0, at(NO_NOISE).score - whole.score):.1f} points "
+            "there. A few hundred public labels would make a real prediction possible"
         )
     else:
         alone, half, steps = rehearsal.alone(), rehearsal.alone(0.5), None
@@ -224,8 +224,8 @@ def recommend_from(
     notes += _of_shape(facts)
     if X_test is not None and (apart := rehearsal.apart_from(X_test)) > _OTHERS:
         notes.append(
-            f"public and test records are of different kinds: a model tells them apart (AUC {apart:.2f}, 0.5 "
-            "if they were alike). What is predicted is about records like the public ones"
+            f"public and test records differ: a model tells them apart (AUC {apart:.2f}; 0.5 if they "
+            "were alike). The prediction is for records like the public ones"
         )
     return Recommendation(
         candidate.name,
@@ -298,8 +298,8 @@ def _of_public_labels(expected: Expected, alone: Rehearsed) -> list[str]:
     if alone.score < expected.middle:
         return []
     return [
-        f"the public labels alone teach as much ({expected.measure} {alone.score:.3f}), at no cost to "
-        "anybody: think whether private records are needed"
+        f"the public labels alone are enough for this ({expected.measure} {alone.score:.3f}), at no "
+        "cost to anybody: consider whether private records are needed"
     ]
 
 
@@ -312,7 +312,7 @@ def _if_useless(facts: Facts, expected_at: Callable[[float], Expected]) -> list[
     if facts.shares is not None and facts.goal in (ACCURACY, LABELS):
         always = f"always answering “{facts.classes[facts.shares.argmax()]}”"
     line = (
-        f"{NOT_WORTH_IT} {always}, by {expected.measure}: think before any budget is spent on it. To be "
+        f"{NOT_WORTH_IT} {always} ({expected.measure}): think before you spend any budget on it. To do "
         "better"
     )
     times = 4.0
@@ -324,7 +324,8 @@ def _if_useless(facts: Facts, expected_at: Callable[[float], Expected]) -> list[
             ]
         times *= 4
     return [
-        f"{line}, it takes other features or more public classes: without any noise these tell too little"
+        f"{line}, it takes other features or more public labels: even without noise these tell too "
+        "little"
     ]
 
 
@@ -347,8 +348,8 @@ def _of_shape(facts: Facts) -> list[str]:
     known = facts.known[facts.labelled]
     if known.size and np.unique(known).size == 1:
         notes.append(
-            f"all {known.size:,} known public classes are {str(facts.classes[known[0]])!r}: they say nothing "
-            "about how to tell classes apart"
+            f"all {known.size:,} known public labels are {str(facts.classes[known[0]])!r}: they do not "
+            "show how to tell classes apart"
         )
     if facts.kind == TABLE:
         constant = [
@@ -356,12 +357,13 @@ def _of_shape(facts: Facts) -> list[str]:
         ]
         if constant:
             notes.append(
-                f"column {constant[0]!r} has one value in all public records"
-                + (f" (and {len(constant) - 1} more have)" if len(constant) > 1 else "")
-                + ": what private records hold there cannot be used. Are public records like private ones?"
+                f"column {constant[0]!r} has the same value in all public records"
+                + (f" (and so have {len(constant) - 1} more)" if len(constant) > 1 else "")
+                + ", so what private records hold there cannot be used: check that public records are "
+                "like private ones"
             )
     if facts.n_public < 100 and facts.kind == IMAGES:
-        notes.append(f"{facts.n_public} public records are few: features are fitted on them")
+        notes.append(f"{facts.n_public} public records are few to fit features on")
     return notes
 
 
@@ -455,8 +457,8 @@ def recommend(
     """
     if n_records is None and (isinstance(budgets, Budget) or is_number(budgets)):
         raise InputError(
-            "everybody has one budget, and how many records there are is not said: give n_records, or one ε "
-            "per record"
+            "budgets is one budget for everybody, so the number of records is missing: give "
+            "n_records, or one ε for each record"
         )
     granted = split_by_level(as_budgets(budgets, delta, n_records)).budgets
     if neighbours not in RELATIONS:
@@ -473,7 +475,7 @@ def recommend(
         strange = np.flatnonzero((known < 0) & ~pd.isna(np.asarray(given, dtype=object)))
         if strange.size:
             raise InputError(
-                f"{strange.size:,} of {len(known):,} classes in y_public are not among classes, first "
+                f"y_public: {strange.size:,} of {len(known):,} labels are not in classes, first "
                 f"{str(given[strange[0]])!r} in record {strange[0] + 1:,}: allowed are "
                 f"{', '.join(map(str, names[:20]))}; leave unknown ones missing (None or NaN)"
             )

@@ -71,10 +71,10 @@ def votes(facts: Facts) -> Candidate | None:
         "student": shown,
     }
     reasons = {
-        "method.kind": "labels of public records are released, and any model can learn from them",
+        "method.kind": "labels of public records are released, so any model can learn from them",
         "preprocessing.kind": made.reasons["view"],
         "teachers.n_teachers": made.reasons["teachers"],
-        "aggregation.release": "the noisy counts cost no more than the label that is read off them",
+        "aggregation.release": "the noisy counts cost no more than the label that follows from them",
         "aggregation.answers": made.reasons["answers"],
         "student.model": made.reasons["student"],
     }

@@ -18,63 +18,67 @@ from collegium.ledger.limits import Cost, Limit
 from collegium.report.numbers import clean, down
 
 BUDGET = (
-    "A level is a budget: a limit on how much may be learnt from your records. Every release that uses them "
-    "is entered in one account in your name, and the limit is for all of them together."
+    "A level is a budget, which limits how much can be learnt from your records. Every release that "
+    "uses your records is entered in one account in your name, and the limit is for all releases "
+    "together."
 )
-NOTHING_YET = "No release has used your records so far: nobody can do better than guess."
+NOTHING_YET = "No release has used your records so far, so nobody can do better than guess."
 AT_MOST = (
-    "As long as your budget is kept, nobody can be right more than {right} times in 100, whatever they "
-    "compute from all releases together, later ones included."
+    "As long as your budget is kept, nobody can be right more than {right} times in 100, whatever "
+    "they compute from all releases together, including later ones."
 )
 IF_GAUSSIAN = (
     "If all these releases are protected by Gaussian noise (random numbers from the bell curve), each at its "
     "full price, nobody can be right more than {right} times."
 )
 LARGEST = (
-    "This is the number of the largest budget that you have ever granted: what was released under it stays "
-    "released."
+    "This number belongs to the largest budget that you have ever granted, because what was released "
+    "under it stays released."
 )
 NO_LIMIT = (
-    "There is no limit. So nothing is promised: whoever sees the releases may learn everything that your "
-    "records say."
+    "There is no limit, so nothing is promised. People who see the releases may learn everything in "
+    "your records."
 )
-ONCE_NO_LIMIT = "For a time you set no limit: nothing is promised about what was released then."
+ONCE_NO_LIMIT = "For a time you set no limit. Nothing is promised about what was released then."
 NEXT_TO_NOTHING = (
-    "This budget is so large that it promises next to nothing: it allows somebody to be right 100 times in "
-    "100."
+    "This budget is so large that it promises next to nothing. It allows somebody to be right 100 "
+    "times in 100."
 )
 GIVING = (
-    "Then your records may be published as they are, with what they say of you: anybody may read and use "
-    "them, and nothing about them is private. What is published cannot be taken back."
+    "Your records may then be published as they are, with all that they say about you. Anybody may "
+    "read and use them, and nothing in them is private. What is published cannot be taken back."
 )
-SAYING_NO = "You may say no. Then your records are left out, and used for nothing (ε = 0)."
+SAYING_NO = "You may say no. Your records are then left out, and not used for anything (ε = 0)."
 CHANGING = (
-    "You may choose another level later. If it allows more, that holds at once. If it allows less, that "
-    "holds for what comes: what was released stays released, under the budget that you granted before. If "
-    "more was used by then than you allow now, no further release uses your records."
+    "You may choose another level later. If it allows more, it counts at once. If it allows less, it "
+    "counts for all that comes; what was released stays released, under the budget that you granted "
+    "before. If more than the new level allows has been used by then, no further release uses your "
+    "records."
 )
 LEAVING = (
-    "You may leave. From then on no release uses your records. What was released cannot be taken back. How "
-    "much was used is remembered: if you come back, your account goes on from there."
+    "You may leave. From then on, no release uses your records. What was released cannot be taken "
+    "back. How much of your budget was used is remembered, and if you come back, your account goes on "
+    "from there."
 )
 SMALL_PRINT = (
-    "The numbers are proved, not measured: they hold for every way of deciding. They say what to expect "
-    "before anything is released; what is released can, by chance, tell more, or less.",
-    "What is learnt about people in general may be true of you, too, whether or not your records are used. "
-    "No budget changes that.",
-    "The promise is about what your records say. It does not hide which level you choose, and it does not "
-    "cover what is released without being entered in your account.",
+    "The numbers are proved, not measured, and hold for every way of deciding. They tell what to "
+    "expect before anything is released; by chance, a release can reveal more or less.",
+    "What is learnt about people in general may also be true of you, whether or not your records are "
+    "used. No budget changes that.",
+    "The promise is about the contents of your records. It does not hide which level you choose, and "
+    "it does not cover releases that are not entered in your account.",
 )
 BY_RECORD = (
-    "Here each record counts by itself. If you have several records, less is promised about all of them "
-    "together."
+    "Here each record counts by itself. If you have several records, the promise for all of them "
+    "together is weaker."
 )
 MEASURES = (
-    "ε (epsilon) and δ (delta) are the usual measures of how much may be learnt: smaller is less."
+    "ε (epsilon) and δ (delta) are the usual measures of how much can be learnt; smaller numbers mean "
+    "less."
 )
 KEY = {
     "guess": "right by guessing",
-    "gain": "right beyond that, at most so many",
+    "gain": "right beyond that, at most",
     "rest": "wrong",
 }
 _MARKS = {"guess": "o", "gain": "+", "rest": "."}
@@ -95,9 +99,9 @@ def game(neighbours: Neighbours) -> str:
         else "was your place left blank"
     )
     return (
-        "Imagine somebody who knows the records of everybody else and sees all that is released. They must "
-        f"decide: were your records used, or {other}? Both are equally likely beforehand, so guessing is "
-        "right 50 times in 100."
+        "Imagine that somebody knows everybody else's records and sees everything that is released. "
+        f"They must decide: were your records used, or {other}? Both are equally likely beforehand, so "
+        "guessing is right 50 times in 100."
     )
 
 

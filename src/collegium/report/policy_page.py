@@ -12,7 +12,7 @@ from collegium.report.in_plain_words import Promise, paragraph
 from collegium.report.numbers import clean, down
 from collegium.report.page import environment
 
-TITLE = "What may be learnt from your records: you choose"
+TITLE = "You choose how much can be learnt from your records"
 
 
 @dataclass(frozen=True)

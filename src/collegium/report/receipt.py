@@ -29,10 +29,12 @@ from collegium.report.numbers import clean, down
 from collegium.report.page import environment
 
 NOT_KNOWN = (
-    "There is no account under this name: no release that is entered here has used records under it. Is it "
-    "spelt as in the records, letter by letter?"
+    "There is no account under this name, so no release that is entered here has used records under "
+    "it. Check that the name is spelt exactly as in the records."
 )
-UP_TO = "“up to”: this has not ended yet, and what it does not use comes back to your budget."
+UP_TO = (
+    "“Up to” means that a release has not ended yet; what it does not use returns to your budget."
+)
 NO_MORE = "No further release will use your records."
 
 
@@ -133,14 +135,14 @@ def _heading(account: Account) -> str:
     if standing.budget.is_unlimited:
         return f"{used} You set no limit."
     if not standing.limit.allows(standing.spent):
-        return f"{used} That took more than you allow now. {NO_MORE}"
+        return f"{used} Together they took more than you allow now. {NO_MORE}"
     if not number:
-        return f"{used} All of your budget is left."
+        return f"{used} All of your budget remains."
     share = standing.limit.share_of(standing.spent)
     takes, at_least = ("took", "") if account.has_ended else ("takes up to", "at least ")
     return (
-        f"{used} So far that {takes} {percent_spent(share)} of your budget; {at_least}"
-        f"{percent_left(1 - share)} is left."
+        f"{used} So far that {takes} {percent_spent(share)} of your budget; "
+        f"{at_least}{percent_left(1 - share)} remains."
     )
 
 
@@ -187,6 +189,6 @@ def _numbers(standing: Standing) -> str:
     if not standing.n_releases:
         return f"{said}. {MEASURES}"
     return (
-        f"{said}; so far at most ε = {spent} is used. {MEASURES} Unlike the percentages, ε does not add up "
-        "over releases."
+        f"{said}; so far, at most ε = {spent} has been used. {MEASURES} Unlike the percentages, ε does "
+        "not add up over releases."
     )

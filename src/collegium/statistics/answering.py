@@ -185,7 +185,7 @@ class Answering:
         n = float(self._table.sizes.sum())
         nothing = Nothing(len(self._table.sizes), neighbours=self._neighbours)
         cells = table_of([Estimate(n, 0.0, 0.0, 0.0, n, n)], None)
-        said = ("how many people there are in each group is public: nothing was drawn or spent",)
+        said = ("how many people each group has is public: nothing was spent",)
         return self._finished(question, cells, np.ones(len(self._table.sizes)), nothing, said)
 
     def _charge(self, events: Sequence[Event], share: float) -> Event:
@@ -298,7 +298,7 @@ class Answering:
     ) -> tuple[Heard, Floats, Floats, Event]:
         """Draw two rounds (:mod:`~collegium.statistics.rounds`).
 
-        Returns how people were heard, what each group weighs, the noisy sums, and what was charged.
+        Returns how people were counted, what each group weighs, the noisy sums, and what was charged.
         """
         asked, sizes, rounds = question.asked, self._table.sizes, learning.rounds
         first, events = steps[0][0], [event for _, event in steps]
@@ -470,19 +470,20 @@ class Answering:
             ratio = wasted(trade, "proportional", prices, sizes)
             if ratio > 1:
                 notes.append(
-                    f"weights in proportion to budgets are predicted to err {ratio:.2f} times as much as "
+                    f"proportional weights are predicted to give {ratio:.2f} times the error of "
                     "uniform ones here: leave weights out"
                 )
                 warnings.warn(notes[-1], PrivacyWarning, stacklevel=5)
         if question.asked.kind == "quantile" and not question.interval:
             notes.append(
-                "without an interval nothing says how far off a value is, or whether anybody is there: of "
-                "nobody, it is any step between the bounds, each as likely"
+                "without an interval nothing tells how far off a value is, or whether there is "
+                "anybody at all: of nobody, the value is any step between the bounds, each equally "
+                "likely"
             )
         if self._table.named:
-            most = self._most_rows
+            rows = f"{self._most_rows:,} row{'s' * (self._most_rows != 1)}"
             notes.append(
-                f"an owner with more than {most} row(s) counts as {most}, shared among all of them"
+                f"a person with more than {rows} counts as {rows}, shared equally among them"
             )
         return tuple(notes)
 
@@ -503,9 +504,9 @@ class Answering:
         if not drowned:
             return ()
         which = (
-            "this says nothing"
+            "this value tells nothing"
             if len(cells) == 1
-            else f"{drowned} of {len(cells)} values say nothing"
+            else f"{drowned:,} of {len(cells):,} values tell nothing"
         )
         return (f"{which}: {DROWNED}",)
 
@@ -544,7 +545,7 @@ class Answering:
         )
         heard = weights > 0
         effective = effective_people(weights[heard], sizes[heard])
-        rule = "everybody alike, then level by level" if question.calibrated else question.weights
+        rule = "equal (each level asked by itself)" if question.calibrated else question.weights
         found = " found in two rounds" if learnt else ""
         people = int(sizes.sum())
         known = known_of(question.asked, self.schema, people if self._most_rows == 1 else None)
@@ -559,8 +560,8 @@ class Answering:
             int(sizes.sum()),
             represented,
             paid,
-            f"{rule} weights{found}, {self.noise} noise, {self._noise.description}; neighbours: "
-            f"{self._arrangement.sentence}",
+            f"{rule} weights{found}, {self.noise} noise, {self._noise.description}; neighbouring data "
+            f"sets: {self._arrangement.sentence}",
             groups,
             matrix,
             notes,

@@ -1,4 +1,4 @@
-"""An answer: its value, how far off it is, who is heard in it, and what everybody paid."""
+"""An answer: its value, how far off it is, whose records count how much, and what everybody paid."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ import pandas as pd
 from collegium.plain_text import in_a_row
 from collegium.statistics.estimates import Estimate
 
-DROWNED = "the noise is as large as all that is possible; spend more on it, or ask more people"
-"""How a note ends that has to stand beside the value, wherever it is printed."""
+DROWNED = (
+    "the noise is as large as the whole range of possible values; spend more on it, or ask "
+    "about more people"
+)
+"""The end of a note that must stand beside the value, wherever it is printed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +36,13 @@ class Answer:
     confidence : float
         Of the intervals.
     effective : float
-        How many equally heard people the weights amount to.
+        The number of people that, counted equally, would give the same precision.
     people : int
         How many there are.
     represented : DataFrame
         Of each group: *people*, their *share*, and their *weight* as a share of all weight.
     paid : DataFrame
-        Of each group: *budget* (ε per owner), *epsilon* (paid for this answer by itself, at the group's δ),
+        Of each group: *budget* (ε per person), *epsilon* (paid for this answer by itself, at the group's δ),
         and *share* of the budget (of μ², or of ε with Laplace noise).
     how : str
         How it was made, in a sentence.
@@ -62,7 +65,7 @@ class Answer:
     >>> budgets = [1.0] * 1000 + [2.0] * 1000
     >>> answer = Statistics(people, budgets, schema=schema, noise_seed=1).mean("age")
     >>> print(answer)
-    mean age: 44.91 ± 0.17 (95%: 44.57 to 45.24)
+    mean age: 44.91 ± 0.17 (95 %: 44.57 to 45.24)
     >>> answer.represented["weight"].round(2).to_dict()
     {'ε=1': 0.35, 'ε=2': 0.65}
     """
@@ -165,8 +168,8 @@ class Answer:
         shown = self.cells.to_html(float_format=lambda number: f"{number:.5g}", max_rows=40)
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         return (
-            f"<p><b>{html.escape(self.question)}</b></p>{shown}<p>{html.escape(self.how)}</p>"
-            f"<p>Heard as {self.effective:,.0f} of {self.people:,} people.</p>"
+            f"<p><b>{html.escape(self.question)}</b></p>{shown}<p>{html.escape(self.how)}</p><p>Precision: "
+            f"as if {self.effective:,.0f} of {self.people:,} people had been counted equally.</p>"
             + (f"<ul>{notes}</ul>" if notes else "")
         )
 
@@ -179,9 +182,9 @@ class Answer:
 
     def _in_words(self, row: Mapping[str, float] | pd.Series) -> str:
         if math.isnan(row["value"]):
-            return "too few people to say"
+            return "too few people to tell"
         if math.isinf(row["lower"]) and math.isinf(row["upper"]):
-            return f"{row['value']:,.3g} (any number is possible as well)"
+            return f"{row['value']:,.3g} (it could be any number)"
         digits = in_digits(row["standard_error"], row["value"])
         lower, upper = (f"{row[end]:,.{digits}f}" for end in ("lower", "upper"))
         error = (
@@ -190,7 +193,7 @@ class Answer:
         value = f"{row['value']:,.{digits}f}{error}"
         if math.isnan(row["lower"]):  # nobody asked for an interval
             return value
-        return f"{value} ({self.confidence:.0%}: {lower} to {upper})"
+        return f"{value} ({100 * self.confidence:g} %: {lower} to {upper})"
 
 
 def table_of(estimates: list[Estimate], index: pd.Index | None) -> pd.DataFrame:

@@ -168,7 +168,7 @@ def _solved(first: float, second: float, third: float) -> tuple[float, float]:
 
 
 def unequal(weights: Floats, sizes: NDArray[np.int64]) -> float:
-    """Say how much less so weighted people say than all of them heard alike: Σ n w²/W² - 1/n."""
+    """Say how much less people so weighted tell than all of them counted equally: Σ n w²/W² - 1/n."""
     heard = float(sizes @ (weights * weights)) / float(sizes @ weights) ** 2
     return max(0.0, heard - 1 / int(sizes.sum()))
 

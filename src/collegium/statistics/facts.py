@@ -64,14 +64,14 @@ def in_words(facts: pd.DataFrame, calibrated: bool) -> str:
     far = abs(row["z"]) > _FAR + math.log10(len(facts))
     about = f" of {key!r}" if key else ""
     said = (
-        f"what is known in public{about}, {row['known']:,.6g}, is {abs(row['z']):.1f} standard errors "
+        f"the publicly known value{about}, {row['known']:,.6g}, is {abs(row['z']):.1f} standard errors "
         "away"
     )
     if far and calibrated:
-        said += ": these people seem to be others than those it is known of"
+        said += ": it seems to be known of other people than these"
     elif far:
         said += (
-            ": budgets seem to go with the data, or these people are others than those it is known of; "
-            "calibrated=True hears everybody alike"
+            ": budgets seem to depend on the data, or the value is known of other people than these; "
+            "calibrated=True (--calibrated) counts everybody equally"
         )
     return said

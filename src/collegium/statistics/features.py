@@ -41,7 +41,7 @@ Arrays = Mapping[str, NDArray[np.generic]]
 Floats = NDArray[np.float64]
 
 SPREAD_SHARE = 0.05
-"""Part of the price of a mean with unequal weights that measures how much values spread."""
+"""Part of the price of a mean with unequal weights, which measures how much values spread."""
 MOST_CELLS = 100_000
 
 
@@ -107,7 +107,8 @@ def features_of(
     cells = math.prod(len(one.keys) for one in by)
     if cells > MOST_CELLS:
         raise InputError(
-            f"{asked} has {cells:,} cells, and at most {MOST_CELLS:,} are answered: group by fewer columns"
+            f"{asked} has {cells:,} cells, but at most {MOST_CELLS:,} can be answered: group by fewer "
+            "columns"
         )
     keys = tuple(product(*(one.keys for one in by)))
 

@@ -85,7 +85,7 @@ def parse_where(text: str | None, schema: Schema) -> Where:
     if text is None or not text.strip():
         return EVERYBODY
     if is_sql(text):
-        raise InputError("SQL is not taken: give the condition alone, such as age >= 40")
+        raise InputError("this is SQL: give the condition alone, such as age >= 40")
     words = Words(text)
     where = _Conditions(words, schema).read()
     if words.next.kind != END:
@@ -120,7 +120,7 @@ def parse_question(text: str, schema: Schema) -> Query:
     median age by smoker where age >= 40
     >>> parse_question("SELECT AVG(age) FROM people WHERE age > 39", schema)
     Traceback (most recent call last):
-    collegium.errors.InputError: SQL is not taken; ask instead: mean age where age >= 40
+    collegium.errors.InputError: SQL is not understood; ask instead: mean age where age >= 40
     """
     if not isinstance(text, str) or not text.strip():
         raise InputError(
@@ -132,7 +132,7 @@ def parse_question(text: str, schema: Schema) -> Query:
     head = words.take()
     with _pointing_at(words, head):
         if head.kind != WORD_TOKEN:
-            raise InputError("a question begins with what is asked, such as mean or count")
+            raise InputError("a question begins with what to compute, such as mean or count")
         refuse_unknown_kind(head.value)
     kind = head.value.casefold()
     level = _level(words) if kind == "quantile" else None
@@ -239,8 +239,8 @@ def _column(words: Words, schema: Schema) -> str:
     with _pointing_at(words, token):
         if schema[token.value].kind == TEXT:
             raise InputError(
-                f"column {token.value!r} is text in the schema, which is not asked about: declare its "
-                "categories"
+                f"column {token.value!r} is text in the schema, and text cannot be asked about: "
+                "declare its categories"
             )
     words.take()
     return token.value
@@ -296,7 +296,7 @@ class _Conditions:
             return self._of_column(negated)
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self.words.error(f"at most {_DEEPEST} parentheses may be open")
+            raise self.words.error(f"at most {_DEEPEST} parentheses may be open at a time")
         self.words.take()
         inner = self.any_of(negated)
         self.words.expect(")")
@@ -347,7 +347,7 @@ class _Conditions:
             negated = not negated
         if not self.words.taken("missing", "null"):
             raise self.words.error(
-                "'missing' or 'not missing' is expected after 'is'; else write =="
+                "'missing' or 'not missing' is expected after 'is'; otherwise write =="
             )
         return IsMissing(name, not negated)
 
@@ -386,7 +386,7 @@ class _Conditions:
         number = float(literal.value)
         with _pointing_at(self.words, literal):
             if not is_number(number) or math.isinf(number):
-                raise InputError("the number is larger than any that can be computed with")
+                raise InputError("the number is too large to compute with")
             if column.kind == WHOLE:
                 operation, number = _whole(operation, number)
             _refuse_nobody(name, column, operation, number)

@@ -97,8 +97,8 @@ def relation_on(ledger: Ledger, neighbours: str | None) -> Neighbours:
     blanked = ledger.neighbours is Neighbours.ADD_OR_REMOVE
     if neighbours == "zero-out" and not blanked:
         raise InputError(
-            f"the ledger at {ledger} promises something where {ledger.neighbours.in_words}, and neighbours = "
-            "'zero-out' less: leave neighbours out, or give 'replace-one'"
+            f"the ledger at {ledger} promises something where {ledger.neighbours.in_words}, and "
+            "neighbours = 'zero-out' would promise less: leave neighbours out, or give 'replace-one'"
         )
     return (
         Neighbours.ADD_OR_REMOVE

@@ -135,7 +135,7 @@ class Plan:
         ``unit`` says: of a quantile, in ranks (0.01: one in a hundred); of covariances, correlations and
         regressions, of each of the moments that they are made of.
     heard : dict of str to float
-        How many equally heard people it amounts to, for each rule.
+        The number of people that, counted equally, would give the same precision, for each rule.
     epsilon : dict of str to float
         What each person of each group would pay at most: ε at the group's δ, by itself.
     of_people : int
@@ -161,18 +161,18 @@ class Plan:
 
     def __str__(self) -> str:
         if self.free:
-            return f"{self.question}: {self.free}, and free"
-        lines = [f"{self.question}: {self.noise} noise, nothing is spent yet"]
+            return f"{self.question}: {self.free}, so it is free"
+        lines = [f"{self.question}: {self.noise} noise; nothing is spent yet"]
         best = min(self.predicted, key=lambda rule: self.predicted[rule])
         for rule in RULES:
             if rule not in self.predicted:
                 continue
             marks = " (chosen)" if rule == self.rule else ""
-            marks += " (least)" if rule == best and rule != self.rule else ""
+            marks += " (smallest error)" if rule == best and rule != self.rule else ""
             off = f"{self.predicted[rule]:.4g}{self.unit}"
             lines.append(
-                f"  {rule:<13} off by about {off}, as if {self.heard[rule]:,.0f} of {self.of_people:,} "
-                f"people were heard alike{marks}"
+                f"  {rule:<13} off by about {off}; precision: as if {self.heard[rule]:,.0f} of "
+                f"{self.of_people:,} people had been counted equally{marks}"
             )
         paid = ", ".join(
             f"{among_others(name)} {value:.3g}" for name, value in list(self.epsilon.items())[:8]

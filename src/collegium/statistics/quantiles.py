@@ -128,7 +128,8 @@ def scores_of(
     total = below[:, -1:]
     if total.max(initial=0) >= MAX_SCORE // q.denominator:
         raise InputError(
-            f"weights add up to 2**62 / {q.denominator} steps or more: ask for a rounder quantile"
+            f"the weights are too many for so fine a quantile (1/{q.denominator}): ask for a rounder "
+            "one, such as 0.9"
         )
     part, rest = q.numerator, q.denominator - q.numerator
     above = total - below

@@ -83,7 +83,8 @@ def refuse_unknown_kind(kind: str) -> None:
     word = kind.casefold()
     if word in _EXTREMES:
         raise InputError(
-            f"{word} is one person's value, which no noise can hide: ask quantile({_EXTREMES[word]})"
+            f"{word} is the value of one person, which no noise can hide: ask "
+            f"quantile({_EXTREMES[word]})"
         )
     if word in _MEANT:
         raise InputError(f"there is no question {shown(kind)}: did you mean {_MEANT[word]!r}?")
@@ -108,21 +109,24 @@ def checked(
     for name in columns:
         if kind in (*ONE_NUMBER, *NUMBERS) and not found[name].is_number:
             raise InputError(
-                f"{kind} needs numbers, and column {name!r} is a {found[name].kind} in the schema: ask "
+                f"{kind} needs numbers, but column {name!r} is a {found[name].kind} in the schema: ask "
                 f"histogram {name_text(name)}, or a share: count where {name_text(name)} == …"
             )
         if kind == "quantile" and found[name].kind == FLAG:
-            raise InputError(f"column {name!r} is yes or no: ask mean {name_text(name)}, its share")
+            raise InputError(
+                f"column {name!r} is yes or no: ask mean {name_text(name)}, which is the "
+                "share of yes"
+            )
     _check_level(kind, level)
     if by and kind not in GROUPED:
         raise InputError(
-            f"{kind} has no groups: 'by' goes with {listed(GROUPED)}; ask crosstab for counts by two "
-            "columns, or once for each group with where"
+            f"'by' goes with {listed(GROUPED)}, not with {kind}: for counts by two columns ask "
+            "crosstab; for anything else ask once for each group, with where"
         )
     for name in by:
         if not found[name].has_keys:
             raise InputError(
-                f"groups must be public, and column {name!r} has none: give it bins in the schema, for "
+                f"groups must be public, but column {name!r} has none: give it bins in the schema, for "
                 f"instance bins = [{plain(found[name].lower)}, …, {plain(found[name].upper)}]"
             )
     if len(set(by)) < len(by):
@@ -135,7 +139,7 @@ def checked(
 def _check_level(kind: str, level: float | None) -> None:
     if kind != "quantile":
         if level is not None:
-            raise InputError(f"a level goes with quantile, got one for {kind}: leave it out")
+            raise InputError(f"only quantile has a level, and this is {kind}: leave the level out")
     elif level is None:
         raise InputError("quantile needs a level, such as quantile(0.9)")
     else:
@@ -147,8 +151,8 @@ def _check_steps(name: str, column: Column, by: Sequence[Column]) -> None:
     steps, groups = column.n_steps or STEPS + 1, math.prod(len(one.keys) for one in by)
     if steps > MOST_STEPS:
         raise InputError(
-            f"column {name!r} has {steps:,} steps between its bounds, and at most {MOST_STEPS:,} can be told "
-            "apart: give it a larger step in the schema"
+            f"column {name!r} has {steps:,} steps between its bounds, but at most {MOST_STEPS:,} can "
+            "be told apart: give it a larger step in the schema"
         )
     if steps * groups > MOST_PLACES:
         raise InputError(
@@ -161,7 +165,8 @@ def _asked_about(schema: Schema, name: str) -> Column:
     column = schema[name]
     if column.kind == TEXT:
         raise InputError(
-            f"column {name!r} is text in the schema, which is not asked about: declare its categories"
+            f"column {name!r} is text in the schema, and text cannot be asked about: declare its "
+            "categories"
         )
     return column
 
@@ -171,11 +176,13 @@ def _check_number_of_columns(kind: str, columns: Sequence[str]) -> None:
         raise InputError(f"{kind} names a column twice: {listed(columns)}")
     if kind == "count" and columns:
         raise InputError(
-            "count counts rows: name whose after 'where', or ask histogram, sum or mean of a column"
+            "count counts rows and takes no column: write which rows after 'where', or ask histogram, "
+            "sum or mean of a column"
         )
     if (kind in ONE_NUMBER or kind == "histogram") and len(columns) != 1:
         raise InputError(
-            f"{kind} needs one column, got {len(columns)}: ask once for each, or name groups after 'by'"
+            f"{kind} needs one column, got {len(columns)}: ask once for each, or write groups after "
+            "'by'"
         )
     if kind in ("crosstab", *NUMBERS) and len(columns) < 2:
         usage = "ridge income on age" if kind == "ridge" else f"{kind} age, income"

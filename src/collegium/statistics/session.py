@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 CALIBRATED = ("count", "sum", "mean", "histogram", "crosstab")
-"""Questions whose answers can hear everybody alike, whatever they granted."""
+"""Questions whose answers can count everybody equally, whatever they granted."""
 
 
 class Statistics(Answering):
@@ -76,8 +76,9 @@ class Statistics(Answering):
     weights : {"saturating", "proportional", "uniform"}, default="saturating"
         How budgets become weights: see :func:`~collegium.statistics.weights.weights_of`, and :meth:`plan`.
     neighbours : {"zero-out", "replace-one"}, optional
-        What is hidden: whether all rows of an owner are there or blank (the default), or also which they are
-        of all that could be. The latter costs up to twice as much. Default: what the ledger promises.
+        What is hidden: "zero-out" hides whether all rows of a person are there or blank; "replace-one" hides
+        their contents, too, and costs up to twice as much. Default: what the ledger promises, or else
+        "zero-out".
     confidence : float, default=0.95
         Of intervals.
     delta : float, default=1e-5
@@ -137,9 +138,9 @@ class Statistics(Answering):
     ) -> None:
         if schema is None:
             raise InputError(
-                "a schema is missing: bounds and categories must be public, and never read off private rows; "
-                "draft one from public records with Schema.from_public(frame) or `collegium schema init "
-                "public.csv`"
+                "schema is missing: bounds and categories must be public, never read off private "
+                "rows; draft one from public records with Schema.from_public(frame) or `collegium "
+                "schema init public.csv`"
             )
         if not isinstance(schema, Schema):
             raise InputError(
@@ -343,7 +344,7 @@ class Statistics(Answering):
             dict(groups),
             self._arrangement,
             self._noise.is_private,
-            f"the noisy answers to {self._queries:,} question(s)",
+            f"the noisy answers to {self._queries:,} question{'s' * (self._queries != 1)}",
         )
 
     def close(self) -> None:
@@ -367,7 +368,7 @@ class Statistics(Answering):
     def __repr__(self) -> str:
         return (
             f"Statistics({int(self._table.sizes.sum()):,} people, {len(self._table.groups)} groups, "
-            f"{self.noise} noise, {len(self._record)} answers, {self._left:.0%} left)"
+            f"{self.noise} noise, {len(self._record)} answers, {100 * self._left:.0f} % left)"
         )
 
     # --------------------------------------------------------------------------------- the order
@@ -402,7 +403,7 @@ class Statistics(Answering):
         calibrated = bool(how.get("calibrated", False))
         if calibrated and asked.kind not in CALIBRATED:
             raise InputError(
-                f"calibrated answers are for {', '.join(CALIBRATED)}, not for {asked.kind!r}"
+                f"calibrated goes with {', '.join(CALIBRATED)}, not with {asked.kind!r}: leave it out"
             )
         interval = how.get("interval", True)
         if not isinstance(interval, bool):
@@ -426,14 +427,15 @@ class Statistics(Answering):
     def __getstate__(self) -> NoReturn:
         """Refuse to be copied: each copy would spend what the session may use only once."""
         raise InputError(
-            "a session cannot be copied or sent elsewhere, where it would be spent twice: ask it here"
+            "a session cannot be copied or sent elsewhere, since its budget would be spent twice: ask "
+            "it here"
         )
 
     def _answer(self, asked: Query, how: Mapping[str, Any]) -> Answer:
         if os.getpid() != self._process:
             raise InputError(
-                "this session belongs to the process that opened it, and another one would spend it twice: "
-                "ask there"
+                "this session belongs to the process that opened it, since in another one its budget "
+                "would be spent twice: ask there"
             )
         with self._one_at_a_time:  # what is left is looked at and charged by one question at a time
             return self._answered(asked, how)
@@ -449,8 +451,9 @@ class Statistics(Answering):
         if share > self._left * (1 + 1e-9) or share <= 0:
             rest = "ask with spend=1.0 for the rest, or " if self._left > 1e-6 else ""
             raise BudgetExceededError(
-                f"the session has {self._left:.1%} of its share left, and {asked} would take {share:.1%}: "
-                f"nothing was asked or spent; {rest}plan more questions at the start (questions=…)"
+                f"the session has {100 * self._left:.1f} % of its share left, but {asked} would take "
+                f"{100 * share:.1f} %: {rest}plan for more questions when opening a session "
+                "(questions=…); nothing was asked or spent"
             )
         share = min(share, self._left)
         query, charged = self._queries, len(self._charged)
@@ -508,8 +511,8 @@ class Grouped:
             "crosstab",
         ):
             raise AttributeError(
-                f"by groups one can ask for count, sum, mean, var, std, quantile, median, histogram and "
-                f"crosstab, not for {name!r}"
+                "questions by groups are count, sum, mean, var, std, quantile, median, histogram and "
+                f"crosstab, not {name!r}"
             )
 
         def asked(*arguments: Any, **how: Any) -> Answer:

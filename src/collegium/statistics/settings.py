@@ -17,35 +17,36 @@ class QuerySettings(Settings):
 
     spend: float = setting(
         1.0,
-        "Share of what people have left that all answers may use altogether: of μ² (Gaussian noise) or of ε "
-        "(Laplace noise); without a ledger, of their budgets.",
+        "Share of people's remaining budgets (without a ledger, of their whole budgets) that all "
+        "answers together may use: of μ² with Gaussian noise, of ε with Laplace noise.",
         above=0,
         most=1,
     )
     noise: str = setting(
         "auto",
-        "auto: Laplace noise where so few questions are asked that it is smaller, otherwise Gaussian noise.",
+        "auto takes Laplace noise where so few questions are asked that it is smaller, and Gaussian "
+        "noise otherwise.",
         choices=NOISES,
     )
     weights: str = setting(
         "saturating",
-        "How budgets become weights. saturating: as the least error wants it; proportional; uniform: "
-        "everybody as the strictest budget allows.",
+        "How budgets become weights. saturating aims at the smallest error; proportional follows the "
+        "budgets; uniform counts everybody equally, as the strictest budget allows.",
         choices=RULES,
     )
     neighbours: str | None = setting(
         None,
-        "What is hidden. zero-out: whether all rows of a person are there or blank. replace-one: also which "
-        "they are of all that could be, which costs up to twice as much. Left out: what the ledger promises, "
-        "else zero-out.",
+        "What is hidden. zero-out hides whether all rows of a person are there or blank; replace-one "
+        "hides their contents, too, and costs up to twice as much. Default: what the ledger promises, "
+        "or else zero-out.",
         kind="text",
         choices=NEIGHBOURS,
         example='"zero-out"',
     )
-    confidence: float = setting(0.95, "Of the intervals.", above=0, below=1)
+    confidence: float = setting(0.95, "Confidence of the intervals.", above=0, below=1)
     noise_seed: int | None = setting(
         None,
-        "For experiments: noise from a seed. The answers are then NOT PRIVATE, and say so.",
+        "Noise from a seed, for experiments. The answers are then NOT PRIVATE, and marked so.",
         kind="whole number",
         least=0,
         most=2**32 - 1,

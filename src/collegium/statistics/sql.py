@@ -38,12 +38,15 @@ def refusal_of_sql(text: str, parse: Callable[[str], Any]) -> InputError:
     asked = _same_in_words(text)
     if asked is not None:
         try:
-            return InputError(f"SQL is not taken; ask instead: {parse(asked)}")
+            return InputError(f"SQL is not understood; ask instead: {parse(asked)}")
         except InputError as error:
-            return InputError(f"SQL is not taken; a question is: {asked}; but {error}")
+            return InputError(
+                f"SQL is not understood; as a question it would be: {asked}; but {error}"
+            )
     return InputError(
-        "SQL is not taken; a question is one of count, sum, mean, var, std, median, quantile(0.9), "
-        "histogram, crosstab, cov, corr and ridge with its columns, as in: mean income by sex where age >= 40"
+        "SQL is not understood; a question is one of count, sum, mean, var, std, median, "
+        "quantile(0.9), histogram, crosstab, cov, corr and ridge with its columns, as in: mean income "
+        "by sex where age >= 40"
     )
 
 

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from collegium.budgets import Budget, Policy, unknown_level
+from collegium.checks import people as counted_people
 from collegium.data.datasets.table_files import refuse_other_columns
 from collegium.data.schema import Schema
 from collegium.data.sharding.source import ParquetSource, unreadable
@@ -64,7 +65,7 @@ class InParquet:
         for column in (privacy, *((owner,) if owner else ())):
             if column not in names:
                 raise InputError(
-                    f"the files have no column {column!r}: theirs are {', '.join(names)}"
+                    f"the files have no column {column!r}: they have {', '.join(names)}"
                 )
         self._schema, self._privacy, self._owner = schema, privacy, owner
         self._as_counted = self._state()
@@ -73,7 +74,7 @@ class InParquet:
         owned, people = self._count_owners(policy) if owner else self._count_rows(policy)
         used = np.flatnonzero(owned)
         if not used.size:
-            raise InputError("nobody in these files granted anything: there is nothing to ask")
+            raise InputError("nobody in these files granted a budget: there is nothing to ask")
         self._place = np.full(len(owned), -1, dtype=np.intp)
         self._place[used] = np.arange(len(used))
         budgets = list(policy.levels.items())
@@ -117,8 +118,8 @@ class InParquet:
             same = False
         if not same:
             raise InputError(
-                "the files have changed since the session began, when owners and levels were counted: open "
-                "another session; if this question was charged before they changed, it stays charged"
+                "the files have changed since the session was opened, when people and levels were "
+                "counted: open another session; if this question was charged already, it stays charged"
             )
 
     def _read(self, columns: list[str]) -> Iterator[Any]:
@@ -167,7 +168,8 @@ class InParquet:
             name = _plain(batch.column(self._owner))
             if name.null_count:
                 raise InputError(
-                    f"{name.null_count:,} row(s) have no owner in column {self._owner!r}: name each one's"
+                    f"{name.null_count:,} rows have no name in column {self._owner!r}: give each row "
+                    "its person's name"
                 )
             part = pd.DataFrame({"owner": name.to_pandas(), "level": self._codes(batch)})
             parts.append(
@@ -179,7 +181,7 @@ class InParquet:
         torn = int(table["owner"].duplicated().sum())
         if torn:
             raise RecordError(
-                f"{torn:,} owner(s) with two levels: all records of one owner need the same level",
+                f"{counted_people(torn)} with two levels: all records of one person need the same level",
                 0,
             )
         owned = np.bincount(table["level"], minlength=len(self._levels) + 1).astype(np.int64)

@@ -72,8 +72,8 @@ class Weighing:
         scale = diameter * most_rows / largest * (1 + 2.0**-40)
         if scale > MAX_SCALE:
             raise InputError(
-                f"a price of {largest:.1g} buys so little that the noise would be {scale:.1g} people: spend "
-                "more on fewer questions"
+                f"the share of the budget is so small (a price of {largest:.1g}) that the noise would "
+                f"be as large as {scale:.1g} people: spend more on fewer questions"
             )
         return cls(steps, max(scale, GRID), laplace, most_rows)
 

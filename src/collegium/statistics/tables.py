@@ -27,8 +27,8 @@ def paths_of(frame: Any) -> list[Path]:
             raise InputError(f"there is no file {path}: give a table, or Parquet files")
         if path.is_file() and path.suffix != ".parquet":
             raise InputError(
-                f"{path} is no Parquet file: read it first, for instance with pandas.read_csv, and give the "
-                "table"
+                f"{path} is not a Parquet file: read it first, for instance with pandas.read_csv, and "
+                "give the table"
             )
     return paths
 
@@ -36,11 +36,11 @@ def paths_of(frame: Any) -> list[Path]:
 def refuse_empty(frame: Any) -> None:
     """Refuse a table without a row or a column: there is nobody, or nothing, to ask about."""
     if not n_rows(frame):
-        raise InputError("the table has no row: give one with the people who are asked about")
+        raise InputError("the table has no rows: give one with the people to ask about")
     names = getattr(frame, "column_names", getattr(frame, "columns", None))
     if names is not None and not len(names):
         raise InputError(
-            "the table has no column: give it with those that are asked about, by their names in the schema"
+            "the table has no columns: give those to ask about, named as in the schema"
         )
 
 
@@ -80,7 +80,7 @@ class InMemory:
     def __init__(self, frame: Any, budgets: Budgets, schema: Schema) -> None:
         if n_rows(frame) != len(budgets):
             raise InputError(
-                f"{n_rows(frame):,} rows, but {len(budgets):,} budgets: give one per row"
+                f"{n_rows(frame):,} rows, but {len(budgets):,} budgets: give one for each row"
             )
         self._frame, self._schema = frame, schema
         owned = np.bincount(budgets.owner_group, minlength=len(budgets.group_names))

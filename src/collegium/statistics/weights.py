@@ -179,7 +179,7 @@ def effective_people(weights: ArrayLike, sizes: ArrayLike) -> float:
 
 
 def staircase(bounds: Sequence[float] | Floats) -> list[Floats]:
-    """Split budgets so that everybody is heard alike first, and the more generous once more, step by step.
+    """Split budgets so that everybody counts equally first, and the more generous once more, step by step.
 
     With b₁ < b₂ < … the j-th sum is over the people of b_j and more, with the weight √(b_j² - b_{j-1}²);
     somebody of b_g pays Σ_{j≤g} (b_j² - b_{j-1}²) = b_g² in μ². The first sum is of everybody alike:

@@ -22,8 +22,8 @@ def in_files(
 
     if not isinstance(budgets, Policy) or privacy is None:
         raise InputError(
-            "files are read in batches, and say themselves what each row's owner granted: give a Policy as "
-            "budgets, and the column with the levels as privacy"
+            "for tables in files, budgets must be a Policy, and privacy the column with each row's "
+            "level: give both, or read the files and give a table"
         )
     return InParquet(files, budgets, privacy, owner, schema)
 
@@ -36,18 +36,18 @@ def who_granted(
     if isinstance(budgets, Policy):
         if privacy is None:
             raise InputError(
-                "a policy says what levels mean, and privacy which column has each row's level: give "
-                "privacy='…', or policy.assign(levels) as budgets"
+                "budgets is a Policy, but the column with each row's level is missing: give "
+                "privacy='COLUMN', or policy.assign(levels) as budgets"
             )
         owners = None if owner is None else series_of(frame, owner)
         budgets = budgets.assign(series_of(frame, privacy), owners)
     elif privacy is not None or owner is not None:
         raise InputError(
-            "privacy and owner name columns where budgets is a Policy: give a Policy, or leave them out"
+            "privacy and owner are for budgets that are a Policy: give a Policy, or leave them out"
         )
     granted = as_budgets(budgets, delta, count)
     if len(granted) != count:
-        raise InputError(f"{count:,} rows, but {len(granted):,} budgets: give one per row")
+        raise InputError(f"{count:,} rows, but {len(granted):,} budgets: give one for each row")
     rows = has_budget(granted)
     if len(rows) < count:
         return subset(granted, rows), take_frame_rows(frame, rows)

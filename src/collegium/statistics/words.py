@@ -44,7 +44,8 @@ class Words:
         self.text = text
         if len(text) > MOST_CHARACTERS:
             raise InputError(
-                f"a question may have {MOST_CHARACTERS:,} characters, got {len(text):,}: ask less at once"
+                f"a question may have at most {MOST_CHARACTERS:,} characters, got {len(text):,}: ask "
+                "less at once"
             )
         self._tokens = list(self._split())
         self._place = 0
@@ -56,7 +57,7 @@ class Words:
             if found is None:
                 start = place + len(self.text[place:]) - len(self.text[place:].lstrip())
                 bad = Token(SIGN, self.text[start], start, start + 1)
-                what = "a quote that does not end" if bad.value in "'\"`" else "not understood"
+                what = "the quote has no end" if bad.value in "'\"`" else "not understood"
                 raise self.error(what, bad)
             kind = str(found.lastgroup)
             raw = found.group(kind)

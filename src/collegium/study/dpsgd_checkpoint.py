@@ -1,4 +1,4 @@
-"""What a study remembers of its descent, on disk: which steps are charged, and where it stands."""
+"""What a study remembers of its training, on disk: which steps are charged, and where it stands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAKEN = "taken"
 
 
 class FolderDPSGDMemory(DPSGDMemory):
-    """Memory of a descent in a study's folder; one that was cut off goes on from it.
+    """Memory of DP-SGD in a study's folder; one that was cut off goes on from it.
 
     Steps are charged in the journal, durably, before the first of them is taken, and the state (released
     values alone) is kept after the last, in a file that the journal vouches for: so a state that is older
@@ -32,7 +32,7 @@ class FolderDPSGDMemory(DPSGDMemory):
     two is lost.
 
     ``folder``: the study's. Nothing is written before it is open.
-    ``steps``: of the whole descent: a crash takes a fiftieth of them, at most.
+    ``steps``: of the whole training: a crash takes a fiftieth of them, at most.
     ``holds_same_study``: whether it holds this very study, so that what is slow to compute may be kept in it.
     """
 
@@ -53,7 +53,7 @@ class FolderDPSGDMemory(DPSGDMemory):
         self._steps.charge(steps)
 
     def state(self) -> State | None:
-        """Recall where the descent stood after the last steps that were kept."""
+        """Recall where the training stood after the last steps that were kept."""
         path = self._study.path / STATE
         if not path.exists():
             return None
@@ -75,7 +75,7 @@ class FolderDPSGDMemory(DPSGDMemory):
         self._steps.keep(name, buffer.getvalue())
 
     def sensitive_accounts(self) -> dict[str, NDArray[Any]] | None:
-        """Recall what owners have left in a descent with a filter. **Sensitive.**"""
+        """Recall what owners have left in DP-SGD with a filter. **Sensitive.**"""
         path = self._study.path / ACCOUNTS
         if not path.exists():
             return None

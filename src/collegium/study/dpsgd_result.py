@@ -45,7 +45,7 @@ class DPSGDResult(PublishedResult):
     ``student_notes``: what the user should know about how the model was made.
     ``ledger``: which one remembers it, if any.
     ``unjudged``: what can be said where there is no ``quality``.
-    ``is_student``: whether a student is published, and not what was learnt directly.
+    ``is_student``: whether a student is published, and not what DP-SGD trained.
     ``foretold``: what was predicted, and what came out, in a sentence; empty where nothing was.
     ``chosen``: budgets as people chose them, by level.
     """

@@ -90,7 +90,7 @@ class DistilledStudent:
 
 
 def published_model(config: StudyConfig, run: DPSGDRun, model: Any) -> Any:
-    """Let what was learnt directly answer for the goal, and take records as they are."""
+    """Let what DP-SGD trained answer for the goal, and take records as they are."""
     goal = config.student.goal
     seen = run.X_seen if goal == BALANCED else None
     return run.view.published(answering(goal, model, seen))

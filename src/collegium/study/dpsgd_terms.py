@@ -33,7 +33,7 @@ class DPSGDTerms(Terms):
 
     ``plan``: steps, noise, and what each group gives and grants.
     ``n_steps_taken``: how many steps are taken: with a filter more than are planned.
-    ``settings``: of the descent.
+    ``settings``: of the training.
     """
 
     method: ClassVar[str] = DPSGD

@@ -4,7 +4,7 @@ One JSON object per line, flushed to the disk before the next step:
 
 - ``file``: from now on, this file of the folder has this SHA-256 digest. Written *before* the file is.
 - ``reserve``: these queries may be drawn from now on. Written *before* any noise is drawn.
-- ``steps``: noise may be drawn for the steps of a descent up to this number from now on. Written *before*
+- ``steps``: noise may be drawn for the steps of DP-SGD up to this number from now on. Written *before*
   any of them is taken. What is drawn is kept in a file of its own: a step that was charged, and is not in
   that, is lost, and never taken again.
 - ``settle``: what came of them; queries that are not named were not drawn. Written *before* any
@@ -69,7 +69,7 @@ class FileJournal:
     asked : bool
         Whether any query, or step, may have been drawn.
     steps : int
-        Up to which step of a descent noise may have been drawn.
+        Up to which step of DP-SGD noise may have been drawn.
     """
 
     def __init__(self, path: Path, n_values: int = 0, key: bytes = b"") -> None:

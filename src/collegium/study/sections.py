@@ -686,7 +686,9 @@ HOW = (
 #: For each key that chooses between classes, the keys that belong to each choice.
 BELONGING = {
     "personalisation.method": {
-        name: tuple(field.name for field in fields(cls) if field.name != "rule")
+        name: tuple(
+            field.name for field in fields(cls) if field.name not in settings_of(Personalisation)
+        )
         for name, cls in PERSONALISATIONS.items()
     },
     "aggregation.aggregator": {

@@ -1,4 +1,4 @@
-"""How long the steps of a descent will take: tried on made-up records, never on private ones."""
+"""How long the steps of DP-SGD will take: tried on made-up records, never on private ones."""
 
 from __future__ import annotations
 

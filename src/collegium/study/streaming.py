@@ -196,7 +196,7 @@ class StreamedTeaching(Teaching):
 def streamed_summands(
     data: StreamedStudyData, run: DPSGDRun, folder: Path, workers: Workers | None
 ) -> AbstractContextManager[Summands]:
-    """Lend clipped sums over the records, for a descent; see :func:`summands_from_parquet`."""
+    """Lend clipped sums over the records, for DP-SGD; see :func:`summands_from_parquet`."""
     view = replace(run.view, transformer=_Shown(data.X.types, run.view.transformer))
     stream = Stream(data.X.source, data.X.roles, data.X.scanned, view, data.X.fingerprint)
     return summands_from_parquet(

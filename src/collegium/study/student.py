@@ -28,7 +28,7 @@ _STATEMENT = {"config": dict}
 
 
 class StudentStage:
-    """Trains and publishes the student of a study; or, without one, what was learnt directly.
+    """Trains and publishes the student of a study; or, without one, what DP-SGD trained.
 
     ``notes``: are told what the user should know, and how it gets on.
     ``make``: trains it on what was released; it takes records as they are.

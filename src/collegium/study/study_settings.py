@@ -41,11 +41,11 @@ from collegium.workers.engines import Engine
 class StudyConfig:
     """All settings of a study, with defaults filled in.
 
-    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``descent``, ``statistics``,
+    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``dpsgd``, ``statistics``,
         ``teachers``, ``personalisation``, ``aggregation``, ``student``, ``ledger``, ``run``: the sections, as
         :mod:`collegium.study.sections` describes them.
     ``folder``: what relative paths are relative to: the TOML file's folder.
-    ``has_student``: whether a student is published; without one, what was learnt directly.
+    ``has_student``: whether a student is published; without one, what DP-SGD trained.
     ``given``: what stands in the file.
     """
 
@@ -119,7 +119,7 @@ class StudyConfig:
             for section, cls in SECTIONS.items()
             if section not in outside
         }
-        if self.student.goal != ACCURACY:  # also where what was learnt directly is published
+        if self.student.goal != ACCURACY:  # also where what DP-SGD trained is published
             said.setdefault(StudentSection.section, {})["goal"] = self.student.goal
         return said
 
