@@ -54,6 +54,7 @@ from cases import (
 from sklearn.naive_bayes import GaussianNB
 
 from collegium import PATEClassifier, Policy, load_student
+from collegium.accounting.neighbours import Arrangement
 from collegium.cli import console
 from collegium.cli.main import main
 from collegium.errors import PrivacyWarning
@@ -264,9 +265,7 @@ def _on_disk(out: Path) -> Entry:
     labels = pd.read_csv(release / "labels.csv")
     said = json.loads((release / "privacy.json").read_text("utf-8"))
     settings = _as_called_before(said.pop("config", said.pop("settings", None)))
-    terms = _terms_as_before(out)
-    if terms["price"] == "histogram":  # as well; it was the only one
-        del terms["price"]
+    terms = _terms_as_before(json.loads((vault / "terms.json").read_text("utf-8")))
     entry: Entry = {
         "labels": _labels(labels["row"].to_numpy(), labels["label"].to_numpy()),
         "verdicts": dict(sorted(Counter(row[2] for row in settled).items())),
@@ -290,6 +289,24 @@ def _on_disk(out: Path) -> Entry:
         entry["account"] = _account(out)
     entry["spent"] = {name: _float(value) for name, value in spent.items()}
     return entry
+
+
+def _terms_as_before(terms: Entry) -> Entry:
+    """Say the terms of a job as they were said when only votes had any."""
+    own, arrangement = terms["own"], Arrangement(**terms["arrangement"])
+    before = {
+        "format": 1,
+        "guarantee": terms["guarantee"],
+        "adjacency": arrangement.sentence,
+        "unit": arrangement.unit,
+        "private_noise": terms["private_noise"],
+        "owners": terms["people"],
+        "groups": terms["groups"],
+        **own,
+    }
+    if own["price"] == "histogram":  # it was the only one
+        del before["price"]
+    return before
 
 
 def _journal_as_before(path: Path) -> list[bytes]:
@@ -537,22 +554,6 @@ def _labels(rows: Any, labels: Any) -> Entry:
         "number": len(pairs),
         "first": pairs[:_FIRST].tolist(),
         "sha256": _digest(pairs.astype("<i8").tobytes()),
-    }
-
-
-def _terms_as_before(out: Path) -> dict[str, Any]:
-    """Arrange a job's terms as the record has them: in one level, with the sentence."""
-    terms = read_terms(out)[0]
-    content = terms.to_json()
-    return {
-        "format": 1,
-        "guarantee": content["guarantee"],
-        "adjacency": terms.adjacency,
-        "unit": terms.unit,
-        "private_noise": content["private_noise"],
-        "owners": content["people"],
-        "groups": content["groups"],
-        **content["own"],
     }
 
 

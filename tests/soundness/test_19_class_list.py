@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from collegium import GNMax, PATEClassifier
+from collegium.accounting.neighbours import Arrangement
 from collegium.data.tables import classes_of_public
 from collegium.errors import InputError, PrivacyWarning
 from collegium.study.config import config_from
@@ -76,7 +77,8 @@ def test_a_list_read_off_private_labels_is_not_covered_as_every_released_file_sa
     assert set(said) == {"privacy.json", "report.html", "README.md"}
     assert all(NOT_COVERED in text for text in said.values())
     assert RARE in (result.folder.release / "effects.json").read_text()  # why it must be said
-    assert NOT_COVERED in json.loads((tmp_path / "out/vault/terms.json").read_text())["adjacency"]
+    terms = json.loads((tmp_path / "out/vault/terms.json").read_text())
+    assert NOT_COVERED in Arrangement(**terms["arrangement"]).sentence
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -201,7 +201,7 @@ def test_queries_and_labels_are_limited(folder, tmp_path):
     result = run_study(config, tmp_path / "study")
     assert (result.labels.n_asked, result.labels.stop_reason) == (23, "queries")
     terms = json.loads((tmp_path / "study/vault/terms.json").read_text())
-    assert terms["n_queries"] == 23
+    assert terms["own"]["n_queries"] == 23
 
 
 @pytest.mark.parametrize(
