@@ -218,7 +218,7 @@ def test_a_bare_count_is_free_and_takes_no_part_of_what_others_pay(ask, answers,
     assert [one["free"] for one in planned] == ["public", ""]
     assert planned[1]["epsilon"]["high"] == pytest.approx(1.0, rel=1e-6)
     assert not any(planned[0]["epsilon"].values())
-    assert "count: public, and free" in ask("count", "--plan")[0].splitlines()
+    assert "count: public, so it is free" in ask("count", "--plan")[0].splitlines()
     place = tmp_path / "people.ledger"
     printed, _ = ask("count", "--owner", "id", "--ledger", place)  # no --spend: none is needed
     assert "count: 600 ± 0" in printed and "paid" not in printed and not place.exists()

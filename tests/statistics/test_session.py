@@ -256,7 +256,7 @@ def test_questions_that_cannot_be_asked(
 def test_groups_without_public_keys_are_refused_with_the_way_out() -> None:
     with pytest.raises(InputError, match="bins"):
         session().groupby("income").mean("age")
-    with pytest.raises(AttributeError, match="not for 'cov'"):
+    with pytest.raises(AttributeError, match="not 'cov'"):
         session().groupby("sex").cov(["age", "income"])
 
 
@@ -507,7 +507,7 @@ def test_a_column_of_too_many_steps_is_named() -> None:
 def test_a_plan_says_what_is_free():
     people = pd.DataFrame({"age": [30, 40, 50, 60] * 50})
     ask = Statistics(people, [1.0, 2.0] * 100, schema=SCHEMA)
-    assert str(ask.plan("count")) == "count: public, and free"
+    assert str(ask.plan("count")) == "count: public, so it is free"
     assert "pays at most" in str(ask.plan("mean age"))
     ask.mean("age")
     again = ask.plan("mean age")

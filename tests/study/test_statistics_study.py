@@ -434,7 +434,7 @@ def test_commands_show_answers_and_refuse_what_has_no_meaning(study, tmp_path, c
     study()
     path, out = tmp_path / "study.toml", tmp_path / "study"
     code, said, _ = collegium("plan", path)
-    assert code == 0 and "off by about" in said and "count: public, and free" in said
+    assert code == 0 and "off by about" in said and "count: public, so it is free" in said
     assert not out.exists()
     code, said, _ = collegium("run", path)
     assert code == 0 and "mean income by sex where age >= 40:" in said and "Report:" in said

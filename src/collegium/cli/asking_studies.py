@@ -46,7 +46,7 @@ def show_plan(config: StudyConfig, as_json: bool) -> None:
     for line in "\n".join(map(str, plans)).splitlines():
         out.print(line, soft_wrap=True)
     for question in free:
-        out.print(f"{question}: public, and free", soft_wrap=True)
+        out.print(f"{question}: public, so it is free", soft_wrap=True)
     out.print(session.arrangement.in_short, soft_wrap=True)
     if ledger is not None:
         out.print(ledger.in_words, soft_wrap=True)

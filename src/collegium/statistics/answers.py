@@ -182,7 +182,7 @@ class Answer:
 
     def _in_words(self, row: Mapping[str, float] | pd.Series) -> str:
         if math.isnan(row["value"]):
-            return "too few people to tell"
+            return "too few people to say"
         if math.isinf(row["lower"]) and math.isinf(row["upper"]):
             return f"{row['value']:,.3g} (it could be any number)"
         digits = in_digits(row["standard_error"], row["value"])
