@@ -12,13 +12,12 @@ from collegium.distillation.goal import require_beliefs_for
 from collegium.distillation.share_matching import require_probabilities
 from collegium.dpsgd.run import DPSGDRecipe
 from collegium.dpsgd.settings import WHITENING
-from collegium.errors import InputError
 from collegium.models.catalogue import build_model, build_preprocessing
 from collegium.models.classifiers import check_classifier
 from collegium.pate.recipe import Recipe, seeded
 from collegium.runs.views import SAME
 from collegium.study.config import StudyConfig
-from collegium.study.sections import DPSGD, PATE, STATISTICS
+from collegium.study.sections import DPSGD
 
 _NAMES = {
     "teacher": "teachers.model",
@@ -45,20 +44,10 @@ def settled(config: StudyConfig, X_public: Any) -> StudyConfig:
 
 
 def recipe_of(config: StudyConfig) -> Recipe:
-    """Build the models and everything else that decides on a study's result.
+    """Build the models and everything else that decides on the result of a study of votes.
 
     ``config``: :func:`settled`, or else nothing can be trained with the recipe.
-    Raises InputError if the study has no teachers.
     """
-    if config.is_direct:
-        raise InputError(
-            f"method.kind = {DPSGD!r} has no teachers and asks no questions: this works with method.kind = "
-            f"{PATE!r} only"
-        )
-    if config.only_asks:
-        raise InputError(
-            f"method.kind = {STATISTICS!r} learns nothing: this works with method.kind = {PATE!r} only"
-        )
     teachers, student, aggregation = config.teachers, config.student, config.aggregation
     return Recipe(
         teacher=build_model("teachers.model", teachers.model, teachers.params),
