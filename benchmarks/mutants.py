@@ -45,7 +45,7 @@ SUBJECTS: dict[str, tuple[list[str], list[str]]] = {
         ["tests/accounting", "tests/pate/voting"],
     ),
     "noise": (
-        ["noise/grid.py", "noise/exact_sampling.py", "noise/sources.py"],
+        ["noise/grid.py", "noise/exact_sampling.py", "noise/sources.py", "noise/sums.py"],
         ["tests/noise"],
     ),
     "plan": (
