@@ -1,8 +1,8 @@
-"""Direct training: seconds of a private step beside a plain one, and of a descent larger than memory.
+"""Direct training: seconds of a private step beside a plain one, and of training larger than memory.
 
-    python benchmarks/descent.py              # softmax, 60,000 records × 400 features × 10 classes, 60 steps
-    python benchmarks/descent.py --streamed   # 10,000,000 rows × 20 columns from Parquet, logistic, 60 steps
-    python benchmarks/descent.py --quick      # less of it
+    python benchmarks/dpsgd.py              # softmax, 60,000 records × 400 features × 10 classes, 60 steps
+    python benchmarks/dpsgd.py --streamed   # 10,000,000 rows × 20 columns from Parquet, logistic, 60 steps
+    python benchmarks/dpsgd.py --quick      # less of it
 
 A plain step is the same arithmetic on the same records and threads, without norms, clipping, rounding and
 noise: scores, errors, and the sum of features times errors.
@@ -130,7 +130,7 @@ def streamed(rows: int, steps: int, jobs: int, where: Path | None) -> None:
     from collegium.runs.records import Records
     from out_of_core import LEVELS, disk_of, generate
 
-    folder = Path(tempfile.mkdtemp(prefix="collegium-descent-", dir=where))
+    folder = Path(tempfile.mkdtemp(prefix="collegium-dpsgd-", dir=where))
     watch = Resident()
     try:
         generate(folder, rows, 10_000)

@@ -1,4 +1,4 @@
-"""Whether a filter is worth having: full-batch descent with and without, at equal budgets.
+"""Whether a filter is worth having: full-batch DP-SGD with and without, at equal budgets.
 
 Softmax regression on whitened scattering features (MNIST) or principal coordinates (Adult), everybody the
 same ε, δ = 1e-5, records blanked. Private, public and two held-out parts are cut from the training records
@@ -7,7 +7,7 @@ one seed of noise, and accuracies are on the second, means over others. Used: sh
 that was paid, and share of people with next to nothing left (both sensitive: looked at here, where nothing is
 private).
 
-    python benchmarks/descent_filter.py --data-dir DATA [--dataset mnist] [--seeds 3]
+    python benchmarks/dpsgd_filter.py --data-dir DATA [--dataset mnist] [--seeds 3]
 """
 
 from __future__ import annotations

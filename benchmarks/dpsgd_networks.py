@@ -1,4 +1,4 @@
-"""Speed of private steps of a network: ``python benchmarks/descent_networks.py``.
+"""Speed of private steps of a network: ``python benchmarks/dpsgd_networks.py``.
 
 The Tanh network of Papernot et al. (2021) for MNIST and a batch of 512 random images. All ways take
 turns, so that whatever else the machine does falls on all alike; printed are medians over the turns,

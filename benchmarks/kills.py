@@ -252,12 +252,12 @@ def stage_of(folder: Path) -> str:
         (b"vault/student.json", "student"),
         (b"release/labels.csv", "labels"),
         (b"vault/aggregation.json", "voting-ended"),
-        (b"vault/descent.json", "voting-ended"),
+        (b"vault/dpsgd.json", "voting-ended"),
     ):
         if b'"' + file + b'"' in journal:
             return stage
     if b'{"steps"' in journal:
-        kept = journal.rfind(b'"vault/descent.npz"') > journal.rfind(b'{"steps"')
+        kept = journal.rfind(b'"vault/dpsgd.npz"') > journal.rfind(b'{"steps"')
         return "asking" if kept else "drawing"
     if b'{"reserve"' in journal:
         settled = journal.rfind(b'{"settle"') > journal.rfind(b'{"reserve"')

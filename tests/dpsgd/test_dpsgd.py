@@ -1,4 +1,4 @@
-"""A whole descent: what is charged, drawn and lost; what neighbours change; what the plan promises."""
+"""A whole run of DP-SGD: what is charged, drawn and lost; what neighbours change; what the plan promises."""
 
 from dataclasses import replace
 from itertools import pairwise

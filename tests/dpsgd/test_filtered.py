@@ -1,4 +1,4 @@
-"""Descent with a filter: nobody pays less than they moved the sum, and nobody more than they have."""
+"""DP-SGD with a filter: nobody pays less than they moved the sum, and nobody more than they have."""
 
 from __future__ import annotations
 

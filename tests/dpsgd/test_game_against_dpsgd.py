@@ -1,4 +1,4 @@
-"""A distinguishing game against the steps of a descent: what an attacker finds stays below what was charged.
+"""A distinguishing game against the steps of DP-SGD: what an attacker finds stays below what was charged.
 
 The attacker knows everything but whether one owner's record is there, sees every noisy step, and has made the
 record so that its clipped gradient is always as long as its bound, in a direction of its own. An event is

@@ -1,4 +1,4 @@
-"""What is durable of a descent: charged before it is drawn, and never drawn twice, wherever it is cut off."""
+"""What is durable of DP-SGD: charged before it is drawn, and never drawn twice, wherever it is cut off."""
 
 import contextlib
 import errno

@@ -16,7 +16,7 @@ from collegium.study.dpsgd_checkpoint import FolderDPSGDMemory
 from collegium.study.folder import StudyFolder
 
 pytestmark = pytest.mark.filterwarnings("ignore:δ is large")
-DESCENT = DPSGDSettings(steps=20, individual_filter=1.5, clip_norm=0.2)  # 60 steps are taken
+SETTINGS = DPSGDSettings(steps=20, individual_filter=1.5, clip_norm=0.2)  # 60 steps are taken
 
 
 class Killed(BaseException):
@@ -35,8 +35,8 @@ def process(path, killed_at=None):
     folder.open()
     with folder.locked():
         folder.claim({}, {})
-        memory = FolderDPSGDMemory(folder, DESCENT.n_steps_taken)
-        run = DPSGDRun(DPSGDRecipe(DESCENT, noise_seed=3), its, memory)
+        memory = FolderDPSGDMemory(folder, SETTINGS.n_steps_taken)
+        run = DPSGDRun(DPSGDRecipe(SETTINGS, noise_seed=3), its, memory)
         summands = run.summands()
         assert isinstance(summands, Filtered)
         before = accounts(summands)

@@ -77,9 +77,9 @@ def test_a_streamed_dpsgd_publishes_what_the_one_in_memory_does(study, tmp_path)
         for name in ("quality.json", "privacy.json"):
             first, second = (r.folder.release / name for r in (memory, result))
             assert first.read_bytes() == second.read_bytes()
-        first, second = (np.load(r.folder.vault / "descent.npz") for r in (memory, result))
+        first, second = (np.load(r.folder.vault / "dpsgd.npz") for r in (memory, result))
         assert (first["parameters"] == second["parameters"]).all() and first["parameters"].any()
-        assert not (result.folder.vault / "descent-shards").exists()
+        assert not (result.folder.vault / "dpsgd-shards").exists()
 
 
 def test_a_filter_needs_memory_and_says_so(study, tmp_path):
@@ -92,7 +92,7 @@ def test_a_filter_needs_memory_and_says_so(study, tmp_path):
 
 def test_a_dpsgd_that_is_cut_off_goes_on_with_its_shards_and_leaves_none(study, tmp_path):
     config, out = study(streaming=True), tmp_path / "out"
-    shards = out / "vault" / "descent-shards"
+    shards = out / "vault" / "dpsgd-shards"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ShardSums, "clipped_sum", _cut_off)
         with pytest.raises(KeyboardInterrupt):

@@ -29,7 +29,7 @@ from collegium.workers.engines import Workers
 
 _FORMAT = 1
 _CHUNK = 16_384  # records that are seen as floats at a time
-_MANIFEST = "descent.json"
+_MANIFEST = "dpsgd.json"
 _SHAPE = {"build": str, "records": [int]}
 
 

@@ -17,7 +17,7 @@ from collegium.dpsgd.optimiser import State
 from collegium.errors import StudyMismatchError
 from collegium.study.checkpoint import ChargedSteps, drawing
 from collegium.study.folder import StudyFolder
-from collegium.study.manifest_check import ACCOUNTS, DESCENT_ENDED, STATE
+from collegium.study.manifest_check import ACCOUNTS, STEPS_ENDED, STATE
 
 _STRIDES = 50
 _TAKEN = "taken"
@@ -94,10 +94,10 @@ class FolderDPSGDMemory(DPSGDMemory):
 
     def end(self) -> None:
         """Keep that all steps are taken, or lost; once."""
-        if (self._study.path / DESCENT_ENDED).exists():
+        if (self._study.path / STEPS_ENDED).exists():
             return
         done = {"steps": self.charged(), "lost": self.lost}
-        self._study.write_json(self._study.path / DESCENT_ENDED, done)
+        self._study.write_json(self._study.path / STEPS_ENDED, done)
 
     @property
     def lost(self) -> int:

@@ -28,7 +28,7 @@ from collegium.json_files import read_json
 from collegium.study.journal import FileJournal
 from collegium.study.manifest_check import (
     ASKING_ENDED,
-    DESCENT_ENDED,
+    STEPS_ENDED,
     DIGESTS,
     HISTOGRAMS_FILE,
     JOURNAL_FILE,
@@ -101,7 +101,7 @@ class StudyFolder:
 
     def voting_has_ended(self) -> bool:
         """Tell whether all that will be asked, or drawn, was."""
-        ended = (self.path / name for name in (DESCENT_ENDED, ASKING_ENDED))
+        ended = (self.path / name for name in (STEPS_ENDED, ASKING_ENDED))
         return self.voting_ended.exists() or any(path.exists() for path in ended)
 
     def holds(

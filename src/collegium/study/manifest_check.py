@@ -26,7 +26,7 @@ KEPT_ALLOWANCE, KEPT_CODES = "vault/ledger.json", "vault/left.npy"
 """What a ledger had left for the study, and its release there; and for whom."""
 LEAVERS = "vault/leavers.json"
 """Who has left, and the group sizes that the plan was made of."""
-STATE, DESCENT_ENDED = "vault/descent.npz", "vault/descent.json"
+STATE, STEPS_ENDED = "vault/dpsgd.npz", "vault/dpsgd.json"
 """Where DP-SGD stands; and how it ended."""
 ACCOUNTS = "vault/sensitive-accounts.npz"
 """What owners have left in DP-SGD with a filter."""
@@ -35,7 +35,7 @@ ANSWERS, ASKING_ENDED = "vault/answers.json", "vault/asked.json"
 NEEDED_ONCE_ASKED = {
     *(f"vault/{name}" for name in ("terms.json", "order.npy", "aggregation.json")),
     STATE,
-    DESCENT_ENDED,
+    STEPS_ENDED,
     ACCOUNTS,
     ANSWERS,
     ASKING_ENDED,

@@ -50,7 +50,7 @@ from collegium.study.student_file import STUDENT_FILE, student_bytes
 from collegium.study.study_data import StudyData
 from collegium.study.terms import TERMS, read_terms
 
-_SHARDS = "descent-shards"  # in the vault
+_SHARDS = "dpsgd-shards"  # in the vault
 WITHOUT = "the statement is published, and no model"
 
 
@@ -153,7 +153,7 @@ class DPSGDStudyPlan(Plan[DPSGDSpending, Learnt]):
         self.run.observer = notes
 
     def keep_in(self, folder: StudyFolder) -> None:
-        """Keep which steps are charged, and where the descent stands."""
+        """Keep which steps are charged, and where the model stands."""
         run = self.run
         _tell(run, mostly_noise(run.plan, run.loss))
         _tell(run, too_large_for_noise(run.recipe.dpsgd, run.plan, run.learning_rate, run.loss))
