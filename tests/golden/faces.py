@@ -30,6 +30,8 @@ KEYS: dict[str, str] = {
     "filter": "individual_filter",
     "data.not_people": "data.not_identifiers",
     "ledger.newcomers": "ledger.allow_new_people",
+    "vault/descent.npz": "vault/dpsgd.npz",
+    "vault/descent.json": "vault/dpsgd.json",
 }
 #: Commands and their options.
 OPTIONS: dict[str, str] = {"--left": "--remaining", "--newcomers": "--allow-new-people"}

@@ -17,7 +17,7 @@ from collegium.dpsgd.optimiser import State
 from collegium.errors import StudyMismatchError
 from collegium.study.checkpoint import ChargedSteps, drawing
 from collegium.study.folder import StudyFolder
-from collegium.study.manifest_check import ACCOUNTS, STEPS_ENDED, STATE
+from collegium.study.manifest_check import ACCOUNTS, STATE, STEPS_ENDED
 
 _STRIDES = 50
 _TAKEN = "taken"

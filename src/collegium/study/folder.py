@@ -28,11 +28,11 @@ from collegium.json_files import read_json
 from collegium.study.journal import FileJournal
 from collegium.study.manifest_check import (
     ASKING_ENDED,
-    STEPS_ENDED,
     DIGESTS,
     HISTOGRAMS_FILE,
     JOURNAL_FILE,
     MANIFEST,
+    STEPS_ENDED,
     VOTES,
     refuse_links,
     require_sound,
