@@ -77,6 +77,10 @@ GIVEN_DIRECTLY = (
     "nothing is promised to them. They are in no group, and no noisy step is taken over them"
 )
 
+_CLASSES = (
+    "Not covered: the list of class names, which was read off private labels (a class that only one person "
+    "has is visible)"
+)
 OWNER, ROW, TEACHER = "owner", "row", "teacher"
 _WHOSE = {
     OWNER: "all records of one owner",
@@ -172,10 +176,7 @@ class Arrangement:
         verb = "are" if self.unit == OWNER else "is"
         said = "; ".join([f"{whose} {verb} {self._change}", *self._conditions()])
         if self.private_classes:
-            said += (
-                ". Not covered: the list of class names, which was read off private labels (a class that "
-                "only one person has is visible)"
-            )
+            said += f". {_CLASSES}"
         return said
 
     @property
@@ -194,12 +195,12 @@ class Arrangement:
         }[self.unit]
         seen = "which teachers there are" if self.unit == TEACHER else "who took part"
         chose = "how many have each" if self.unit == TEACHER else "how many chose each"
-        more = [
-            *["how many records each person has"] * self._row_by_row,
-            *["the list of class names"] * self.private_classes,
-        ]
+        more = ["how many records each person has"] * self._row_by_row
         hidden = ", ".join([seen, "their level", *([chose, *more][:-1])])
-        return f"Protected: everything {protected}. Not hidden: {hidden}, and {[chose, *more][-1]}."
+        return (
+            f"Protected: everything {protected}. Not hidden: {hidden}, and {[chose, *more][-1]}."
+            + f" {_CLASSES}." * self.private_classes
+        )
 
     @property
     def provisos(self) -> tuple[str, ...]:
