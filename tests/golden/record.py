@@ -19,8 +19,10 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   also where they are the defaults: files that do not have them are of no version that was released.
 - ``init`` leaves out classes that it can read off the public records, and its refusals name the option that
   is missing (``--public FILE``) or to be added (``--from FILE``), not always the one that was given.
-- Votes' ``--remaining`` and ``--export`` name their ``method``, and an export of DP-SGD has ``epsilon_planned``,
-  as ``--remaining`` had it: both are written once for all methods now.
+- Votes' ``--remaining`` and ``--export`` name their ``method``, and an export of DP-SGD has
+  ``epsilon_planned``, as ``--remaining`` had it: both are written once for all methods now.
+- Four refusals of estimators name the setting as it is called now (``sampling.individual_filter``,
+  ``sampling.accountant``, ``class_shares``); they are refused as before.
 - Statements, cards, pages and terminal texts are in plain words, and pages and cards of one form.
 """
 
