@@ -113,7 +113,9 @@ def test_a_record_answers_again_for_free_and_without_the_table(ask, answers, fol
     assert [one["from_record"] for one in (*first["answers"], *again["answers"])] == [False, True]
     printed, _ = ask("mean income", "count where age >= 40", "--record", record)
     assert "answered before, so it is free" in printed
-    assert "neighbours: one record is there or left blank" in " ".join(printed.split())
+    assert "Protected: everything in one row. Not hidden: who took part" in " ".join(
+        printed.split()
+    )
     assert len(json.loads(record.read_text())["answers"]) == 2
     uniform = answers("mean income", "--record", record, "--weights", "uniform")
     assert uniform["answers"][0]["from_record"] is False
@@ -302,7 +304,10 @@ def test_what_is_paid_for_is_shown_where_it_cannot_be_kept(ask, tmp_path, monkey
 def test_what_cannot_be_asked_is_refused_before_others_are_charged(ask, tmp_path, monkeypatch):
     record = ["--record", tmp_path / "record.json"]
     _, errors = ask("mean age", "median age", "--calibrated", *record, code=2)
-    assert "calibrated answers are for" in errors and not (tmp_path / "record.json").exists()
+    assert (
+        "calibrated goes with count, sum, mean" in errors
+        and not (tmp_path / "record.json").exists()
+    )
     _, errors = ask("mean", "age", "where", "sex", "==", "F", code=2)
     assert (
         """put the question in quotes, so that it is read as one: "mean age where sex == 'F'\""""
@@ -359,7 +364,7 @@ def test_names_of_groups_stand_in_one_line_of_a_table(
     call += ["--spend", 0.1, "count where age >= 40", "mean income"]
     collegium(*call)
     monkeypatch.setenv("COLUMNS", str(width))
-    table = collegium(*call)[1].split("Who is heard")[1].splitlines()
+    table = collegium(*call)[1].split("How much each group counts")[1].splitlines()
     assert sum("average risk, 9/10 left" in line for line in table) == 1
     cut = [line for line in table if line.strip() in ("average risk,", "9/10 left", "left")]
     assert not cut

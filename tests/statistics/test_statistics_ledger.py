@@ -112,7 +112,7 @@ def test_people_who_are_new_for_the_most_part_are_let_in_where_the_ledger_is_ope
     how: dict[str, Any] = {"schema": SCHEMA, "questions": 1}
     with session(ledger):
         pass  # everybody is known now
-    with pytest.raises(LedgerError, match="0 of 300 owners are known"):
+    with pytest.raises(LedgerError, match="knows 300 people, but only 0 of these 300"):
         Statistics(FRAME, others, ledger=ledger, **how)
     opened = Ledger(tmp_path / "people.ledger", allow_new_people=True)
     with Statistics(FRAME, others, ledger=opened, **how) as ask:

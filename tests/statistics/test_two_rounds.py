@@ -259,4 +259,4 @@ def test_a_question_interrupted_between_rounds_pays_for_what_was_drawn_and_noise
     ask.mean("x")
     ask.count("rare")
     assert len(drawn) == len(set(drawn)) == 5
-    assert "3 question(s)" in ask.privacy_.released
+    assert "3 questions" in ask.privacy_.released

@@ -293,7 +293,7 @@ def test_verify_tells_the_damaged_piece_from_the_others_and_reads_no_pickle(job,
     assert wrong == {"vault/teachers/000001.joblib", "release/labels.csv"}
     assert not (tmp_path / "ran").exists()
     assert command("verify", job).output.splitlines()[-1] == (
-        "2 of 8 pieces are not as they should be: delete release/labels.csv, vault/teachers/000001.joblib, "
+        "2 of 8 files are not as they should be: delete release/labels.csv, vault/teachers/000001.joblib, "
         "and the next run makes them again."
     )
 

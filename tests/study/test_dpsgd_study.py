@@ -307,7 +307,7 @@ def test_what_was_begun_cannot_be_changed_but_the_student_may(folder, monkeypatc
     result = run_study(study(folder, **own), folder / "out")
     assert type(cg.load_student(folder / "out")[-1]).__name__ != "Pipeline"
     assert result.quality.verdict.startswith("The student") and result.accuracy > 0.5
-    assert "What is published is a student" in result.report.read_text("utf-8")
+    assert "The published model is a student" in result.report.read_text("utf-8")
     published = json.loads((folder / "out/release/privacy.json").read_text("utf-8"))
     assert published["config"]["student"]["model"] == own["student"]["model"]
     run_study(study(folder), folder / "out")
@@ -318,7 +318,7 @@ def test_what_was_begun_cannot_be_changed_but_the_student_may(folder, monkeypatc
     result = run_study(study(folder, **own), folder / "out")
     assert (folder / "out" / "release" / "student.skops").read_bytes() == first
     assert result.quality.verdict.startswith("The model")
-    assert "What is published is a student" not in result.report.read_text("utf-8")
+    assert "The published model is a student" not in result.report.read_text("utf-8")
     assert "is a linear classifier" in (folder / "out/release/README.md").read_text("utf-8")
 
 
@@ -451,7 +451,7 @@ def test_a_ledger_is_charged_before_the_first_step_and_for_what_was_drawn(folder
     )
     run_study(on_ledger(folder), folder / "out")
     assert len(Ledger(folder / "people.ledger").history()) == entries
-    with pytest.raises(BudgetExceededError, match="nobody"):
+    with pytest.raises(BudgetExceededError, match="no budget is left in the ledger for 200 people"):
         run_study(on_ledger(folder), folder / "again")
 
 
@@ -487,7 +487,7 @@ def test_a_plan_says_who_pays_what_and_spends_nothing(folder, collegium):
     write(path, settings(dpsgd={"sampling": "scale", "rate": 0.2, **RDP}))
     code, output, errors = collegium("plan", path)
     assert not code, errors
-    for said in ("8 steps", "Signal to noise", "there or blanked", "pays", "rate"):
+    for said in ("8 steps", "Signal to noise", "one person's records", "pays", "rate"):
         assert said in output
     code, output, _ = collegium("plan", path, "--json")
     plan = json.loads(output)

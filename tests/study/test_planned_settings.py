@@ -251,7 +251,7 @@ def test_the_command_shows_choice_reasons_prediction_and_consent(folder, collegi
     assert code == 0
     for words in (
         "Chosen from public facts alone: direct training",
-        'preprocessing.kind = "binned"  (a table',
+        'preprocessing.kind = "binned"  (',
         "Expected: accuracy",
         "granted ε = 3 instead of 2",
         "With high = 4: accuracy",

@@ -97,7 +97,7 @@ def test_a_key_that_others_may_read_proves_nothing(folder):
     StoredTeachers(folder, 1)
     path = store_teacher(folder.vault, 0, Teacher(None))
     (folder.vault / "key").chmod(0o644)
-    with pytest.raises(StudyMismatchError, match="can be read by others"):
+    with pytest.raises(StudyMismatchError, match="may be read by others"):
         fetch_teacher(folder.vault, path)
 
 

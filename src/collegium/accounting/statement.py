@@ -418,7 +418,13 @@ def statement(
     beside = dict.fromkeys(budgets, math.inf) if mu is None else mu
     spent = account.epsilon_spent_by_name()
     groups = tuple(
-        GroupSpending(name, owners[name], budget, spent[name], beside[name])
+        GroupSpending(
+            name,
+            owners[name],
+            budget,
+            spent[name],
+            math.inf if budget.is_unlimited else beside[name],
+        )
         for name, budget in budgets.items()
     )
     return PrivacyStatement(
