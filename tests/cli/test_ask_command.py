@@ -323,7 +323,7 @@ def test_what_cannot_be_asked_is_refused_before_others_are_charged(ask, tmp_path
     monkeypatch.setattr(Statistics, "ask", broken)
     printed, errors = ask("mean age", "mean income", "median age", code=2)
     assert "mean age: " in printed and "median age" not in printed
-    assert "the files have changed; nothing was asked after the answers above" in errors
+    assert "the files have changed; the answers above are paid for, and nothing" in errors
 
 
 def test_names_with_commas_are_quoted_where_they_stand_among_others(collegium, tmp_path):
