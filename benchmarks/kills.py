@@ -361,6 +361,8 @@ def kill_and_go_on(
             continue
         step = moments.randint(1, 1 + steps[aim] // (1 + REPEATED.get(aim, 1)))
         wait = moments.choice([0.0, 0.0, 0.03 * moments.random() ** 2])
+        if aim == "drawing":  # it lasts for less than any wait
+            wait = 0.0
         code, said, _ = killer.run(path, aim, step, wait)
         now = known(folder)
         for query, outcome in before.items():

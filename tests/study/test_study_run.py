@@ -424,8 +424,7 @@ def test_killed_at_every_stage_it_finishes_and_never_charges_less_than_it_releas
     folder = tmp_path / "study"
     aims = ("teaching", "drawing", "drawing", "asking", "labels", "report")
     met = list(kill_and_go_on(killer, path, usual, random.Random(5), aims))
-    # Whether a kill falls before or after an outcome is durable depends on how fast the machine is.
-    assert len(met) >= 4 and "teaching" in met and {"drawing", "asking"} & set(met)
+    assert len(met) >= 4 and {"teaching", "drawing"} <= set(met)
     outcomes = settled(folder)
     answered = [(o.query, CLASSES[o.label]) for o in outcomes if o.verdict == "answered"]
     released = published(folder)
