@@ -4,6 +4,7 @@ import gc
 import math
 import os
 import sys
+from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # One process of the suite per core: threads of their own would wait for each other, and NumPy and
@@ -62,6 +63,18 @@ settings.register_profile("suite", derandomize=True, database=None, max_examples
 # New examples every time: pytest --hypothesis-profile=search
 settings.register_profile("search", derandomize=False, max_examples=500, **_STEADY)
 settings.load_profile("suite")
+
+
+def pytest_configure() -> None:
+    """Let temporary folders be in memory, where there is room.
+
+    The suite writes and removes some 100,000 small files: on a disk that alone can take minutes.
+    """
+    memory = Path("/dev/shm")
+    if "PYTEST_DEBUG_TEMPROOT" not in os.environ and memory.is_dir():
+        about = os.statvfs(memory)
+        if about.f_bavail * about.f_frsize > 4 * 2**30 and not about.f_flag & os.ST_NOEXEC:
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
 
 
 class FilesInOneProcess(LoadScopeScheduling):

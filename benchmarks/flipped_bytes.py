@@ -108,9 +108,9 @@ def stopped_at(owner: Any, name: str, call: int = 1) -> Iterator[None]:
 
 #: What is stopped at its so manieth call, and whether the private records are streamed.
 STATES: dict[str, tuple[str, int, bool]] = {
-    "fresh": ("collegium.study.votes_checkpoint.FolderMemory.votes", 1, False),
+    "fresh": ("collegium.study.methods.votes.checkpoint.FolderMemory.votes", 1, False),
     "half trained": ("collegium.study.stored_teachers.store_teacher", 4, False),
-    "trained": ("collegium.study.votes_checkpoint.FolderMemory.keep_votes", 1, False),
+    "trained": ("collegium.study.methods.votes.checkpoint.FolderMemory.keep_votes", 1, False),
     "half voted": ("collegium.pate.voting.vote_blocks._Rows.append", 3, True),
     "half asked": ("collegium.study.journal.FileJournal.settle", 2, False),
     "released": ("collegium.study.student.StudentStage.publish", 1, False),

@@ -37,7 +37,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from collegium.accounting.accountants import GaussianAccountant
@@ -46,9 +45,19 @@ from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import epsilon_of
 from collegium.pate.voting.labelling import Outcome
 from collegium.study.folder import StudyFolder
+from collegium.study.methods.votes.terms import JobTerms
 from collegium.study.terms import read_terms
-from collegium.study.votes_terms import JobTerms
-from kills import CHECK, CLASSES, KINDS, LEVELS, known, write_settings, write_tables
+from kill_checks import known
+from kill_studies import (
+    CHECK,
+    CLASSES,
+    LEVELS,
+    STREAMED,
+    Changes,
+    write_settings,
+    write_tables,
+    write_votes,
+)
 from ledger_programs import FULL, PAUSE, At, Program
 
 FEW = {"max_labels": 8}
@@ -56,7 +65,7 @@ MORE = {"sigma": 20, "max_labels": 24}
 LEAVES: dict[str, Any] = {"privacy": {"column": "privacy", "price": "histogram"}}
 
 #: Studies that use what is left, and leave something.
-STUDIES: dict[str, dict[str, dict[str, Any]]] = {
+STUDIES: dict[str, Changes] = {
     "histogram": {"aggregation": {"aggregator": "gnmax", "release": "histogram", **MORE}},
     "confident": {"aggregation": {"aggregator": "confident", **CHECK, **FEW}},
     "interactive": {"aggregation": {"aggregator": "interactive", **CHECK, "refit_every": 4, **FEW}},
@@ -68,12 +77,12 @@ STUDIES: dict[str, dict[str, dict[str, Any]]] = {
         "aggregation": {"aggregator": "gnmax", **MORE},
         "personalisation": {"method": "upsampling"},
     },
-    "streamed": {**KINDS["streamed"], "aggregation": {"aggregator": "gnmax", **MORE}},
+    "streamed": {**STREAMED, "aggregation": {"aggregator": "gnmax", **MORE}},
 }
 #: Those that take everything.
-WHOLE: dict[str, dict[str, dict[str, Any]]] = {
+WHOLE: dict[str, Changes] = {
     "labels, whole": {"aggregation": {"aggregator": "gnmax", "sigma": 9}},
-    "streamed, whole": KINDS["streamed"],
+    "streamed, whole": STREAMED,
     "Laplace, whole": {"aggregation": {"aggregator": "lnmax", "gamma": 0.2}},
     "votes, whole": {
         "aggregation": {"aggregator": "gnmax", "sigma": 9, "max_labels": 30},
@@ -128,14 +137,7 @@ class Story:
     def begun(cls, place: Place, folder: Path) -> Story:
         """Write tables into a new folder, and find a place for a ledger."""
         write_tables(folder, n_public=60)
-        votes = np.random.default_rng(1).integers(0, 3, (60, 12))
-        votes[:, 3:] = (np.arange(60) % 3)[:, None]
-        np.save(folder / "votes.npy", votes)
-        names = np.array(["high", "low"])
-        budgets = {"epsilon": [4.0, 12.0] * 6, "group": [*names] * 6}
-        pd.DataFrame(budgets).to_csv(folder / "budgets.csv", index=False)
-        people = {"owner": [f"person {one}" for one in range(120)], "group": [*names] * 60}
-        pd.DataFrame(people).to_csv(folder / "people.csv", index=False)
+        write_votes(folder, 60)
         url, key = place.new(folder)
         return cls(place, folder, url, key)
 
@@ -153,20 +155,18 @@ class Story:
             write_settings(path, leaves, settings, ledger)
             return released, ["collegium", "run", path]
         if kind == "label job":
-            more = ["--ledger", self.url, "--key", self.key] if asked_for else []
+            lines = [
+                "aggregation.sigma = 9",
+                "aggregation.max_labels = 8",
+                "privacy.price = 'histogram'",
+            ]
+            lines += [f"ledger.{key} = {json.dumps(value)}" for key, value in asked_for.items()]
+            path = self.folder / f"{name}.toml"
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
             command: list[object] = ["collegium", "label", "--votes", self.folder / "votes.npy"]
             command += ["--budgets", self.folder / "budgets.csv", "--classes", 3, "--out", released]
             command += ["--people", self.folder / "people.csv", "--aggregator", "gnmax"]
-            return released, [
-                *command,
-                "--sigma",
-                9,
-                "--max-labels",
-                8,
-                "--price",
-                "histogram",
-                *more,
-            ]
+            return released, [*command, "--settings", path]
         program = {"bare": "bare", "estimator": "fit"}[kind]
         return released, [program, self.url, self.key, self.folder, released]
 

@@ -128,11 +128,9 @@ def _import_for_label_jobs() -> None:
     import alembic.config
 
     import collegium.cli.main
-    import collegium.cli.vote_budgets
-    import collegium.cli.vote_files
     import collegium.ledger.versions
-    import collegium.study.on_ledger
-    import collegium.study.published  # noqa: F401
+    import collegium.study.methods.votes.label_job
+    import collegium.study.runner  # noqa: F401
 
     assert alembic.command and alembic.config
 

@@ -306,12 +306,14 @@ class Malformed:
             )
         else:
             name = self._random.choice(
-                ["--classes", "--sigma", "--out", "--max-labels", "--guarantee"]
+                ["--classes", "--sigma", "--out", "max_labels", "aggregator"]
             )
-            command += [
-                name,
-                self._random.choice(["", "1e400", "nan", "-1", "x", "0", "99999999999"]),
-            ]
+            value = self._random.choice(["", "1e400", "nan", "-1", "x", "0", "99999999999"])
+            if not name.startswith("--"):
+                settings = folder / "settings.toml"
+                settings.write_text(f"[aggregation]\n{name} = {value}\n", encoding="utf-8")
+                name, value = "--settings", str(settings)
+            command += [name, value]
         return f"{what} {cell!r} {command[-2:]}"[:60], lambda: _command(*command)
 
     def account(self) -> tuple[str, Callable[[], Any]]:

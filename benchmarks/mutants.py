@@ -124,7 +124,7 @@ class Mutant:
 
 #: Survivors that change nothing: (file, line of code, before, after) -> why no test can fail.
 _SAMPLING, _ACCOUNTANT = "noise/exact_sampling.py", "accounting/accountant.py"
-_WHOLE = "whole = self._path.stat().st_size == self._size + self._torn"
+_WHOLE = "return self._path.stat().st_size == self._size + self._torn"
 _NOTHING_TORN = (
     "where this is asked, a line has just been tried to append, and what was torn is cut off"
 )
@@ -333,6 +333,15 @@ def known(subject: str, file: str, before: str, after: str) -> Iterator[Mutant]:
         yield Mutant(subject, file, line, before, after, source, code, (line,))
 
 
+def refuse_stale_reasons() -> None:
+    """Refuse reasons for survivors that are not in the source any more."""
+    files = [(subject, file) for subject, (its, _) in SUBJECTS.items() for file in its]
+    present = {mutant.key for one in files for mutant in mutants_of(*one)}
+    for key in EQUIVALENT:
+        if key not in present:
+            raise SystemExit(f"{key[0]}: {key[1]!r} is not there any more: update EQUIVALENT")
+
+
 #: Mutants that lived once: scales that are forgotten, a price of another mechanism, a seed from a vote.
 _MAXIMA, _LABELLING = "pate/voting/noisy_maxima.py", "pate/voting/labelling.py"
 KNOWN: list[tuple[str, str, str, str]] = [
@@ -415,6 +424,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="how many there are, and stop")
     arguments = parser.parse_args()
     subjects = arguments.subject or list(SUBJECTS)
+    refuse_stale_reasons()
     chosen = [mutant for one in KNOWN for mutant in known(*one) if mutant.subject in subjects]
     for subject in subjects:
         every = [mutant for file in SUBJECTS[subject][0] for mutant in mutants_of(subject, file)]

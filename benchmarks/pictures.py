@@ -100,8 +100,8 @@ def how_it_works() -> str:
         made.text(12, y + 19, level, 11, QUIET)
 
     ways = (
-        (56, "learnt directly", "clipped gradients", "noisy steps", "model"),
-        (176, "learnt from votes", "teachers’ votes", "noisy answers", "student"),
+        (56, "trained with noise: DP-SGD", "clipped gradients", "noisy steps", "model"),
+        (176, "learnt from noisy votes: PATE", "teachers’ votes", "noisy answers", "student"),
     )
     for y, name, first, second, result in ways:
         made.text(212, y + 12, name, 12, QUIET)
@@ -213,7 +213,7 @@ def what_is_gained() -> str:
     made.line([(684, 216), (712, 216)], QUIET, 2.5)
     made.dot(698, 216, 5, QUIET)
     made.text(720, 221, "all at the lowest ε", 14, weight="600")
-    made.text(684, 262, "60,000 people, learnt directly,", 12, QUIET)
+    made.text(684, 262, "60,000 people, DP-SGD,", 12, QUIET)
     made.text(684, 279, "worst case, δ = 1e-5; a person’s", 12, QUIET)
     made.text(684, 296, "record is there, or blank", 12, QUIET)
     return made.svg()

@@ -2,8 +2,8 @@
 
     python benchmarks/size.py [FOLDER]        # default: src/collegium
 
-Beside it, of each way of learning: its own room, files named after it, and how many places elsewhere
-ask which method a study has (by name, or by a property that stands for one).
+Beside it, of each way of learning: its own room, its folder in study/methods, and how many places elsewhere
+ask which method a study has (by name, or by a property that stands for one), or import from its folder.
 """
 
 from __future__ import annotations
@@ -38,17 +38,23 @@ def lines_of_code(text: str) -> int:
 #: Rooms of the methods themselves, which may name them.
 METHODS = ("dpsgd", "pate", "statistics")
 _ASKS = {"is_direct", "only_asks", "OF_OTHER_METHODS", "DPSGD", "PATE", "STATISTICS"}
+_ASKS |= {"VotesKind", "DPSGDKind", "StatisticsKind"}
+SHELLS = {"dpsgd": "dpsgd", "pate": "votes", "statistics": "statistics"}
 
 
 def places_that_name_a_method(folder: Path) -> list[str]:
-    """List where the shell asks for a method: names and attributes, comparisons with a method's name."""
+    """List where the shell asks for a method: names, attributes and comparisons; and imports, marked."""
     found = []
     for path in sorted(folder.rglob("*.py")):
         inner = path.relative_to(folder).parts
         if inner[0] in METHODS or inner[:2] == ("study", "methods"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute):
+            if isinstance(node, ast.ImportFrom):
+                parts = str(node.module).split(".")
+                named = parts[1:3] == ["study", "methods"]
+                named = named and bool(set(parts[3:4]) & set(SHELLS.values()))
+            elif isinstance(node, ast.Attribute):
                 named = node.attr in _ASKS
             elif isinstance(node, ast.Name):
                 named = node.id in _ASKS and isinstance(node.ctx, ast.Load)
@@ -58,7 +64,8 @@ def places_that_name_a_method(folder: Path) -> list[str]:
                     for one in (node.left, *node.comparators)
                 )
             if named:
-                found.append(f"{'/'.join(inner)}:{node.lineno}")
+                how = " (imports)" if isinstance(node, ast.ImportFrom) else ""
+                found.append(f"{'/'.join(inner)}:{node.lineno}{how}")
     return found
 
 
@@ -86,17 +93,22 @@ def main() -> None:
     print(f"raise statements {raises:,}")
     for name in METHODS:
         room = [path for path in files if path.relative_to(folder).parts[0] == name]
-        shell = [path for path in files if name in path.stem.replace("votes", "pate").split("_")]
-        shell = [path for path in shell if path not in room]
+        shell = [
+            path
+            for path in files
+            if path.relative_to(folder).parts[:3] == ("study", "methods", SHELLS[name])
+        ]
         code_of_room, code_of_shell = (
             sum(lines_of_code(path.read_text(encoding="utf-8")) for path in paths)
             for paths in (room, shell)
         )
-        print(
-            f"{name}: lines of code {code_of_room:,} in its room, {code_of_shell:,} in files named after it"
-        )
+        print(f"{name}: lines of code {code_of_room:,} in its room, {code_of_shell:,} in its shell")
     places = places_that_name_a_method(folder)
-    print(f"places that name a method outside study/methods: {len(places)}")
+    imports = sum(place.endswith("(imports)") for place in places)
+    asks = len(places) - imports
+    print(
+        f"places that name a method outside study/methods: {asks}; imports of one's folder: {imports}"
+    )
     for place in places:
         print(f"  {place}")
 

@@ -295,7 +295,7 @@ def run(path: Path, goal: str) -> dict[str, Any]:
         "auc": quality.auc,
         "better": quality.better,
         "predicted_answers": found.answers,
-        "answers": None if config.is_direct else len(result.labels.labels),
+        "answers": None if config.kind.name == "dpsgd" else len(result.labels.labels),
         "predicted_minutes": found.minutes,
         "minutes": took / 60,
         "plan_seconds": planned,

@@ -13,10 +13,11 @@ from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.renyi import rdp_to_epsilon
 from collegium.budgets import Budget
 from collegium.noise.sources import SeededNoise
-from collegium.pate import pipeline
+from collegium.pate.pipeline import PlannedVoting
 from collegium.pate.settings import Queries
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.labelling import LabellingJob
+from collegium.pate.voting.price_choice import ChosenPrice
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation.electorate import Electorate
 from collegium.personalisation.plan import Plan
@@ -110,18 +111,17 @@ def vote(
         What the students see; see :mod:`collegium.pate.voting.release`.
     """
     electorate = plan.electorate(_seed(run_seed))
-    labels = pipeline.release(
-        votes,
+    voting = PlannedVoting(
+        plan,
         electorate,
         aggregator,
-        query_order(votes.n_queries, run_seed),
-        account=reading.settings,
-        queries=Queries(max_labels=max_labels, release=release),
-        price="histogram",
-        noise=SeededNoise(_seed(run_seed)),
-        arrangement=Arrangement(),
-        owners={name: group.owners for name, group in plan.groups.items()},
-    ).labels
+        reading.settings,
+        Queries(max_labels=max_labels, release=release),
+        Arrangement(),
+        ChosenPrice("histogram"),
+    )
+    order = query_order(votes.n_queries, run_seed)
+    labels = voting.release(votes, order, SeededNoise(_seed(run_seed))).labels
     counts = [
         np.asarray(outcome.noisy_counts) / electorate.ballot(outcome.position).scale
         for outcome in labels.outcomes

@@ -241,7 +241,7 @@ def unknown_level(
     near = difflib.get_close_matches((level or "").strip().casefold(), list(alike), n=1)
     hint = f"; did you mean {alike[near[0]]!r}?" if near else ""
     return RecordError(
-        f"{n_unknown} record(s) with a privacy level that the policy does not know, first {WHERE}, which "
+        f"{n_unknown:,} record(s) with a privacy level that the policy does not know, first {WHERE}, which "
         f"has {what}: allowed are {', '.join(names)}{hint}",
         position,
     )
@@ -355,7 +355,7 @@ class Budgets:
         unnamed = np.flatnonzero(pd.isna(names))
         if unnamed.size:
             raise RecordError(
-                f"{unnamed.size} record(s) without an owner, first {WHERE}: name the owner of each record",
+                f"{unnamed.size:,} record(s) without an owner, first {WHERE}: name the owner of each record",
                 unnamed[0],
             )
         self._groups = dict(groups)
@@ -413,7 +413,7 @@ class Budgets:
         bad = np.flatnonzero(np.isnan(values) | (values < 0))
         if bad.size:
             raise RecordError(
-                f"{bad.size} record(s) with a privacy budget that is no number from 0, first "
+                f"{bad.size:,} record(s) with a privacy budget that is no number from 0, first "
                 f"{values[bad[0]]:g} in {WHERE}: give a positive ε, or 0 for who grants nothing",
                 bad[0],
             )

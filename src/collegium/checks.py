@@ -116,6 +116,23 @@ def nearest(name: str, allowed: Collection[str]) -> str:
     )
 
 
+def check_separator(separator: str | None, name: str = "separator") -> None:
+    """Refuse what cannot stand between the cells of a CSV file. ``name``: what the user calls it.
+
+    Examples
+    --------
+    >>> check_separator(";;", "data.separator")
+    Traceback (most recent call last):
+    collegium.errors.InputError: data.separator must be one character, got ';;'
+    """
+    if separator is None:
+        return
+    if not separator.strip(" \n"):
+        raise InputError(f"{name} must not be empty, got {separator!r}")
+    if len(separator) != 1 or separator in ' \n\r"':
+        raise InputError(f"{name} must be one character, got {separator!r}")
+
+
 def is_whole(value: Any) -> bool:
     """Tell whether a value is a whole number; True and False are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)

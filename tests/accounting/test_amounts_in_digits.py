@@ -19,7 +19,8 @@ from collegium.accounting.statement import (
     cost_in_digits,
 )
 from collegium.budgets import Budget
-from collegium.cli.console import privacy_table
+from collegium.cli.blocks import rich_table
+from collegium.report.promise import spending_table
 
 epsilons = st.floats(1e-300, 1e15, allow_subnormal=False)
 
@@ -64,7 +65,7 @@ def statement(guarantee, *groups):
 def printed(privacy):
     console = Console(width=200)
     with console.capture() as said:
-        console.print(privacy_table(privacy))
+        console.print(rich_table(spending_table(privacy)))
     return said.get()
 
 

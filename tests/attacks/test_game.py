@@ -49,8 +49,21 @@ def play(mechanism, **options):
     return play_game(mechanism, **{"runs": RUNS, "queries": QUERIES, "confidence": SURE, **options})
 
 
-@pytest.mark.parametrize("personalisation", ["uniform", "upsampling", "weighting", "vanishing"])
-@pytest.mark.parametrize("aggregator", AGGREGATORS)
+#: Every aggregator and every personalisation twice. What each pair of them is charged, against what it can
+#: move, is compared without noise, to the last bit, in `soundness/test_traps.py` (16).
+RIGHT = [
+    ("uniform", "lnmax"),
+    ("vanishing", "lnmax"),
+    ("upsampling", "gnmax"),
+    ("weighting", "gnmax"),
+    ("vanishing", "confident"),
+    ("upsampling", "confident"),
+    ("uniform", "interactive"),
+    ("weighting", "interactive"),
+]
+
+
+@pytest.mark.parametrize(("personalisation", "aggregator"), RIGHT)
 def test_right_mechanisms_are_attacked_in_vain(mechanism, personalisation, aggregator):
     findings = play(mechanism(personalisation, aggregator), runs=400)
     assert [finding.group for finding in findings] == list(RICH)
@@ -68,7 +81,7 @@ def test_right_mechanisms_are_attacked_in_vain(mechanism, personalisation, aggre
     ids=lambda aggregator: aggregator.name,
 )
 def test_labels_alone_give_something_away_and_not_too_much(mechanism, aggregator):
-    findings = play(mechanism(aggregator=aggregator), observe="released")
+    findings = play(mechanism(aggregator=aggregator), observe="released", runs=250)
     assert all(finding.holds for finding in findings)
     assert findings[-1].lower_mu > 0 and findings[-1].lower_epsilon > 0
 
@@ -85,6 +98,8 @@ def test_the_claim_is_what_the_account_of_one_job_charges(mechanism, house):
 
 
 # ------------------------------------------------------------------------- broken on purpose
+#
+# One query gives away with noise σ what n give away with σ·√n, and is asked in a fraction of the time.
 
 
 class Altered:
@@ -123,30 +138,30 @@ def test_half_the_noise_charged_in_full_is_caught(mechanism):
     secure = SecureNoise()
     half = Altered(lambda total, noise, query, purpose: secure.noised(
         total, replace(noise, scale=noise.scale / 2), query=query, purpose=purpose))  # fmt: skip
-    made = replace(mechanism(aggregator=GNMax(1.5)), noise=half)
-    assert refuted(play(made, runs=1800)) == set(RICH)
+    made = replace(mechanism(aggregator=GNMax(0.75), queries=1), noise=half)
+    assert refuted(play(made, queries=1, runs=1800)) == set(RICH)
 
 
 def test_swapped_groups_are_caught(mechanism):
     """The strictest group is charged with the sensitivity of the most generous, and the reverse."""
-    made = mechanism(aggregator=GNMax(1.5))
+    made = mechanism(aggregator=GNMax(0.75), queries=1)
     swapped = replace(made.electorate, sensitivity=made.electorate.sensitivity[::-1].copy())
     broken = replace(made, electorate=swapped, pricing=WorstCasePricing(made.aggregator, swapped))
-    assert refuted(play(broken)) == {"low"}
+    assert refuted(play(broken, queries=1)) == {"low"}
 
 
 def test_a_check_that_is_not_charged_is_caught(mechanism):
-    """Nothing is ever answered, and ten checks cost nothing: as the account has it."""
+    """Nothing is ever answered, and two checks cost nothing: as the account has it."""
 
     class ForgetsChecks(WorstCasePricing):
         def check(self, ballot):
             return Nothing(len(ballot.sensitivity))
 
-    aggregator = ConfidentGNMax(threshold=1e6, sigma_threshold=1.0, sigma=1.2)
-    made = mechanism(aggregator=aggregator, queries=10)
-    assert refuted(play(made, queries=10, runs=300)) == set()
+    aggregator = ConfidentGNMax(threshold=1e6, sigma_threshold=0.45, sigma=1.2)
+    made = mechanism(aggregator=aggregator, queries=2)
+    assert refuted(play(made, queries=2, runs=300)) == set()
     broken = replace(made, pricing=ForgetsChecks(aggregator, made.electorate))
-    assert refuted(play(broken, queries=10)) == set(RICH)
+    assert refuted(play(broken, queries=2)) == set(RICH)
 
 
 def test_the_same_noise_for_check_and_answer_is_caught(mechanism):
@@ -155,7 +170,7 @@ def test_the_same_noise_for_check_and_answer_is_caught(mechanism):
 
     noise = Reused(lambda query, purpose: (query, "anything"))
     made = replace(mechanism(aggregator=ConfidentGNMax(1.0, 10.0, 8.0)), noise=noise)
-    assert refuted(play(made)) == set(RICH)
+    assert refuted(play(made, queries=2)) == set(RICH)
 
 
 def test_the_same_noise_for_two_queries_is_caught(mechanism):
@@ -163,21 +178,23 @@ def test_the_same_noise_for_two_queries_is_caught(mechanism):
         first = "answer"
 
     noise = Reused(lambda query, purpose: (query // 2, purpose))
-    assert refuted(play(replace(mechanism(aggregator=GNMax(8.0)), noise=noise))) == set(RICH)
+    made = replace(mechanism(aggregator=GNMax(8.0)), noise=noise)
+    assert refuted(play(made, queries=2)) == set(RICH)
 
 
 def test_upsampling_charged_for_one_teacher_is_caught(mechanism):
-    made = mechanism("upsampling", GNMax(2.0))
+    made = mechanism("upsampling", GNMax(1.0), queries=1)
     taught = {name: len(teachers) for name, teachers in made.owner_teachers.items()}
     single = replace(made.electorate, sensitivity=np.ones(len(RICH)))
     broken = replace(made, electorate=single, pricing=WorstCasePricing(made.aggregator, single))
     assert taught["low"] >= 3
-    assert "low" in refuted(play(broken, runs=2000))
+    assert "low" in refuted(play(broken, queries=1, runs=2000))
 
 
 def test_no_noise_at_all_is_caught(mechanism):
     none = Altered(lambda total, noise, query, purpose: total)
-    assert refuted(play(replace(mechanism(aggregator=GNMax(8.0)), noise=none))) == set(RICH)
+    made = replace(mechanism(aggregator=GNMax(8.0), queries=1), noise=none)
+    assert refuted(play(made, queries=1)) == set(RICH)
 
 
 # --------------------------------------------------------------------------------- bad input

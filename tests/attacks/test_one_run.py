@@ -23,8 +23,8 @@ from collegium.attacks.one_run import OneRunSettings, audit_run
 from collegium.errors import InputError
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
+from collegium.study.methods.votes.checkpoint import FolderMemory
 from collegium.study.runner import plan_study
-from collegium.study.votes_checkpoint import FolderMemory
 
 AGGREGATION = {
     "confident": {"aggregator": "confident", "sigma": 60.0},

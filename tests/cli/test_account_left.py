@@ -12,8 +12,9 @@ from collegium.cli.main import app
 from collegium.errors import CollegiumError
 from collegium.pate.voting.aggregators import ConfidentGNMax
 from collegium.study.folder import StudyFolder
+from collegium.study.methods.votes.terms import JobTerms
 from collegium.study.terms import read_terms
-from collegium.study.votes_terms import JobTerms
+from tests.settings_file import settings
 
 ROWS = ["1"] * 54 + ["2"] * 37 + ["3"] * 9
 
@@ -22,7 +23,7 @@ def command(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def label(folder, house, *more):
+def label(folder, house, *lines):
     votes = folder / "votes.npy"
     if not votes.exists():
         np.save(votes, house.predictions(400, 100))
@@ -38,7 +39,8 @@ def label(folder, house, *more):
         "--out",
         out,
     ]
-    result = command("label", *arguments, "--votes-are", "predictions", "--sigma", 30, *more)
+    arguments += ["--votes-are", "predictions", "--sigma", 30, *settings(folder, *lines)]
+    result = command("label", *arguments)
     assert result.exit_code == 0, result.output
     return out
 
@@ -58,7 +60,12 @@ def as_json(*arguments):
 
 @pytest.mark.parametrize("personalisation", ["weighting", "vanishing", "uniform"])
 def test_what_is_left_of_a_finished_job_is_what_it_stated(tmp_path, house, personalisation):
-    job = label(tmp_path, house, "--personalisation", personalisation, "--max-labels", 12)
+    job = label(
+        tmp_path,
+        house,
+        f"personalisation.method = '{personalisation}'",
+        "aggregation.max_labels = 12",
+    )
     before = everything(job)
     left = as_json("--remaining", job, "--json")
     assert everything(job) == before
@@ -74,8 +81,10 @@ def test_what_is_left_of_a_finished_job_is_what_it_stated(tmp_path, house, perso
 
 @pytest.mark.parametrize("price", ["histogram", "labels"])
 def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house, price):
-    every_query_passes = ("--threshold=-10000", "--sigma-threshold", 40, "--price", price)
-    job = label(tmp_path, house, *every_query_passes, "--max-labels", 5)
+    every_query_passes = (
+        "aggregation.threshold = -10000", "aggregation.sigma_threshold = 40", f"privacy.price = '{price}'"
+    )  # fmt: skip
+    job = label(tmp_path, house, *every_query_passes, "aggregation.max_labels = 5")
     left = as_json("--remaining", job, "--json")
     terms, journal = read_terms(job)
     outcomes = journal.settled()
@@ -91,7 +100,7 @@ def test_the_answers_left_are_the_answers_that_still_come(tmp_path, house, price
 
 
 def test_in_words_it_says_the_same(tmp_path, house):
-    job = label(tmp_path, house, "--max-labels", 3)
+    job = label(tmp_path, house, "aggregation.max_labels = 3")
     result = command("account", "--remaining", job)
     assert result.exit_code == 0
     words = " ".join(result.output.split())
@@ -103,7 +112,7 @@ def test_in_words_it_says_the_same(tmp_path, house):
 
 
 def test_a_running_job_counts_what_may_have_been_drawn(tmp_path, house):
-    job = label(tmp_path, house, "--max-labels", 3)
+    job = label(tmp_path, house, "aggregation.max_labels = 3")
     before = as_json("--remaining", job, "--json")
     journal = StudyFolder(job).open_journal()
     first = before["queries_asked"]
@@ -121,7 +130,7 @@ def test_a_running_job_counts_what_may_have_been_drawn(tmp_path, house):
 
 
 def test_the_export_is_the_composition(tmp_path, house):
-    job = label(tmp_path, house, "--max-labels", 6)
+    job = label(tmp_path, house, "aggregation.max_labels = 6")
     before = everything(job)
     content = as_json("--export", job)
     assert everything(job) == before
@@ -139,10 +148,11 @@ def test_the_export_is_the_composition(tmp_path, house):
 def test_terms_survive_json_exactly(house, personalisation):
     electorate = house.plan(personalisation, 100).electorate(5)
     aggregator = ConfidentGNMax().resolved(100)
-    terms = JobTerms.of(
-        aggregator,
-        electorate,
-        owners=dict.fromkeys(electorate.groups, 3),
+    terms = JobTerms(
+        groups=dict(electorate.groups),
+        people=dict.fromkeys(electorate.groups, 3),
+        aggregator=aggregator,
+        electorate=electorate,
         arrangement=Arrangement(assignment="balanced", public_levels=("open",)),
         guarantee="worst-case",
         private_noise=True,
@@ -165,15 +175,17 @@ def refused(*arguments, words):
 
 
 def test_data_dependent_jobs_are_not_shown(tmp_path, house):
-    job = label(tmp_path, house, "--max-labels", 3, "--guarantee", "data-dependent")
+    job = label(
+        tmp_path, house, "aggregation.max_labels = 3", "privacy.guarantee = 'data-dependent'"
+    )
     for option in ("--remaining", "--export"):
         refused(option, job, words="sensitive")
 
 
 def test_folders_without_a_job_are_refused(tmp_path, house):
-    refused("--remaining", tmp_path, words="no labelling job")
-    refused("--export", tmp_path / "nowhere", words="no labelling job")
-    job = label(tmp_path, house, "--max-labels", 3)
+    refused("--remaining", tmp_path, words="the folder of a study or label job")
+    refused("--export", tmp_path / "nowhere", words="the folder of a study or label job")
+    job = label(tmp_path, house, "aggregation.max_labels = 3")
     (job / "vault" / "terms.json").write_text("{}", encoding="utf-8")
     refused("--remaining", job, words="is not what the journal beside it says")
 

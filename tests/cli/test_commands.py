@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from collegium.study import baselines
+from collegium.study.methods.dpsgd import baselines
 from collegium.study.terms import read_terms
+from tests.settings_file import settings
 
 COMMANDS = ("demo", "init", "plan", "run", "report", "label", "account", "ask", "statement")
 CLASSES = ["cat", "dog", "owl"]
@@ -382,13 +383,18 @@ def label_options(folder, votes="votes.npy", budgets="teachers.csv", out="labels
 
 
 GNMAX = ("--aggregator", "gnmax", "--sigma", 8)
+METHOD = "personalisation.method"
 
 
 @pytest.mark.parametrize("votes", ["votes.npy", "votes.csv"])
 @pytest.mark.parametrize("method", ["uniform", "weighting", "vanishing"])
 def test_label_takes_predictions_and_budgets_of_teachers(tmp_path, works, votes, method):
     ballots(tmp_path)
-    options = (*label_options(tmp_path, votes), *GNMAX, "--personalisation", method)
+    options = (
+        *label_options(tmp_path, votes),
+        *GNMAX,
+        *settings(tmp_path, f"{METHOD} = '{method}'"),
+    )
     said = json.loads(works(*options, "--json"))
     table = pd.read_csv(said["labels"])
     assert len(table) == said["labels_released"] > 10
@@ -403,7 +409,7 @@ def test_label_takes_predictions_and_budgets_of_teachers(tmp_path, works, votes,
 def test_label_takes_counts_with_one_budget(tmp_path, works, votes):
     ballots(tmp_path)
     options = label_options(tmp_path, votes, "one.csv", classes=None)
-    shown = works(*options, *GNMAX, "--personalisation", "uniform")
+    shown = works(*options, *GNMAX, *settings(tmp_path, f"{METHOD} = 'uniform'"))
     table = pd.read_csv(tmp_path / "labels" / "release" / "labels.csv")
     assert f"{len(table)} labels released" in shown and len(table) > 10
     assert np.mean(table["label"] == table["row"] % 4) > 0.8
@@ -438,11 +444,12 @@ def test_label_refuses_other_features_in_the_same_folder(tmp_path, works, refuse
 def test_label_takes_duplicates_as_they_were_made(tmp_path, works, refused):
     ballots(tmp_path)
     options = (*label_options(tmp_path, budgets="upsampled.csv"), *GNMAX)
-    said = json.loads(works(*options, "--personalisation", "upsampling", "--json"))
+    upsampling = settings(tmp_path, f"{METHOD} = 'upsampling'")
+    said = json.loads(works(*options, *upsampling, "--json"))
     spent = {row["group"]: row["epsilon_spent"] for row in said["groups"]}
     assert 0 < spent["a"] < spent["b"] <= 80
-    assert "only upsampling does" in refused(*options, "--personalisation", "weighting")
-    other = (*label_options(tmp_path), *GNMAX, "--personalisation", "upsampling")
+    assert "only upsampling does" in refused(*options)
+    other = (*label_options(tmp_path), *GNMAX, *upsampling)
     assert "needs a column teachers_per_owner" in refused(*other)
 
 
@@ -462,21 +469,24 @@ def test_label_again_gives_the_same_labels_and_is_not_paid_twice(tmp_path, works
 @pytest.mark.parametrize(
     "change",
     [
-        ["--sigma", 9],
-        ["--classes", 5],
-        ["--shuffle-seed", 4],
-        ["--max-labels", 3],
-        ["--personalisation", "uniform"],
-        ["--guarantee", "data-dependent"],
-        ["--noise-seed", 1],
+        "aggregation.aggregator = 'lnmax'",
+        "aggregation.sigma = 9",
+        "study.seed = 4",
+        "aggregation.max_labels = 3",
+        "personalisation.method = 'uniform'",
+        "privacy.guarantee = 'data-dependent'",
+        "aggregation.noise = 'seeded'",
     ],
-    ids=lambda change: change[0],
 )
 def test_label_with_other_settings_in_the_same_folder_is_refused(tmp_path, works, refused, change):
     ballots(tmp_path)
-    works(*label_options(tmp_path), *GNMAX)
+    works(*label_options(tmp_path), "--aggregator", "gnmax")
     before = contents(tmp_path / "labels")
-    assert "holds another study" in refused(*label_options(tmp_path), *GNMAX, *change)
+    named = ("--aggregator", "gnmax") if "aggregator" not in change else ()
+    other = (*label_options(tmp_path), *named, *settings(tmp_path, change))
+    assert "holds another study" in refused(*other)
+    other = (*label_options(tmp_path, classes=5), "--aggregator", "gnmax")
+    assert "holds another study" in refused(*other)
     assert contents(tmp_path / "labels") == before
 
 
@@ -625,7 +635,7 @@ BAD = {
     ),
     "more teachers than people": (swap("n_teachers = 12", "n_teachers = 200"), {}, "200 teachers, but only"),
     "public lacks a column": (STUDY, {"public": lambda t: t.drop(columns="weight")}, "they lack weight"),
-    "public has another column": (STUDY, {"public": lambda t: t.assign(age=1)}, "have in addition age"),
+    "public has another column": (STUDY, {"public": lambda t: t.assign(age=1)}, "also have age"),
     "public has another dtype": (
         STUDY, {"public": lambda t: t.assign(weight="heavy")}, "column 'weight' holds text in the public",
     ),
@@ -719,7 +729,7 @@ def test_a_folder_from_other_inputs_is_refused_and_left_untouched(finished, tmp_
         (
             STUDY,
             {"private": lambda t: t.replace({"kind": {"owl": "cat"}})},
-            "no teacher saw class owl",
+            "no teacher has a record of class owl",
         ),
     ],
     ids=["ε = ∞", "δ too large", "a class that no teacher saw"],

@@ -11,8 +11,8 @@ from collegium import Account, Queries
 from collegium.attacks.one_run import OneRunSettings
 from collegium.cli.account import account
 from collegium.cli.audit import audit
-from collegium.cli.label import label
-from collegium.study.sections import Aggregation, PersonalisationSection, Run, Teachers
+from collegium.study.methods.votes.settings import Aggregation, PersonalisationSection, Teachers
+from collegium.study.sections import Run
 
 MEANING = {
     "guarantee": Account().guarantee,
@@ -32,14 +32,12 @@ MEANING = {
     "engine": None,
     "address": Run().address,
 }
-#: The same word for something else.
-OTHERS = {(label, "confidence")}
 
 
-@pytest.mark.parametrize("command", [account, audit, label])
+@pytest.mark.parametrize("command", [account, audit])
 def test_defaults_are_those_of_the_settings(command):
     options = inspect.signature(command, eval_str=False).parameters
-    known = [name for name in options if name in MEANING and (command, name) not in OTHERS]
+    known = [name for name in options if name in MEANING]
     assert len(known) > 3
     for name in known:
         assert options[name].default == MEANING[name], name

@@ -14,7 +14,7 @@ from collegium.data.datasets.array_files import idx_bytes
 from collegium.errors import PrivacyWarning
 from collegium.study.config import check_names, read_config
 from collegium.study.json_schema import study_schema
-from collegium.study.sections import SECTIONS
+from collegium.study.methods.kinds import SECTIONS
 from collegium.study.study_data import load_study_data
 
 LEVELS = "high=1,average=2,low=3"
@@ -247,7 +247,7 @@ def test_without_public_labels_the_list_of_classes_is_left_out_and_both_warn(ini
     assert "classes" not in study["data"]
     assert "which the guarantee does not cover" in inferred(said)["data.classes"]
     assert "# classes = " in (folder / "study.toml").read_text(encoding="utf-8")
-    with pytest.warns(PrivacyWarning, match="read off the private labels, which the guarantee"):
+    with pytest.warns(PrivacyWarning, match="taken from the private labels, which no budget"):
         load_study_data(read_config("study.toml"))
 
 
@@ -526,7 +526,9 @@ def test_of_private_values_that_repeat_as_names_do_plan_asks(init):
     table.to_csv("private.csv", index=False)
     study, _ = init(*SAID[2:])
     assert "owner" not in study["data"] and "exclude" not in study["data"]
-    with pytest.warns(PrivacyWarning, match="different values of 'town': is it a person?"):
+    with pytest.warns(
+        PrivacyWarning, match="different values of 'town': does it say whose record it is?"
+    ):
         load_study_data(read_config("study.toml"))
 
 
@@ -577,8 +579,8 @@ def options(folder):
         (["--public", "q.npy"], "no column in common"),
         (["--public", "values.csv"], "first line of values.csv seems to be a record"),
         (["--from", "values.csv"], "first line of values.csv seems to be a record"),
-        (["--public", "twice.csv"], "more than one column named 'age'"),
-        (["--from", "twice.csv"], "more than one column named 'age'"),
+        (["--public", "twice.csv"], "has the same name for columns"),
+        (["--from", "twice.csv"], "has the same name for columns"),
         (["--public", "latin.csv"], "is not UTF-8 text"),
         (["--public", "text.txt"], "unknown format"),
         (["--public", "private.csv"], "given as private and as public"),
@@ -596,7 +598,7 @@ def options(folder):
         (["--levels", ""], "--levels '' is not NAME=EPSILON"),
         (["--delta", "2"], "delta must lie strictly between 0 and 1"),
         (["--classes", "no"], "at least two different classes"),
-        (["--separator", "ab"], "give one character as separator"),
+        (["--separator", "ab"], "--separator must be one character"),
         (["--labels", "none.npy"], "none.npy' does not exist"),
         (["--test-labels", "test.csv"], "data.test_labels would have no effect"),
         (["--all-keys"], "reads no file"),
@@ -610,7 +612,7 @@ def test_what_init_refuses_is_one_line(refused, options, arguments, says):
     ("arguments", "says"),
     [
         (["--public", "header.csv"], "header.csv holds no public records"),
-        (["--public", "Age.csv"], "they lack age and have in addition Age"),
+        (["--public", "Age.csv"], "they lack age and also have Age"),
         (["--public", "copy.csv", "--target", "sick"], "the public records are the private ones"),
         (["--public", "one.csv", "--target", "sick"], "at least 2 classes, got 1 class"),
         (["--public", "amounts.csv", "--target", "sick"], "continuous"),

@@ -22,11 +22,11 @@ from collegium.study.verifying import examine
 SERVER = """
 import os, signal, sys
 import matplotlib.backends.backend_svg, matplotlib.figure, matplotlib.style
-import collegium.cli.asking_studies, collegium.cli.progress, collegium.ledger.ledger
+import collegium.cli.blocks, collegium.cli.progress, collegium.ledger.ledger
 import collegium.study.runner
 from collegium.cli.main import _built, app, main
 from collegium.noise.sources import SecureNoise
-from collegium.study.answers_checkpoint import FolderAnswers
+from collegium.study.kept_draws import NumberedDraws
 _built(app)
 for line in sys.stdin:
     begins, last, *argv = line.split()
@@ -51,8 +51,8 @@ for line in sys.stdin:
                     count()
                 return whole(*given, **named)
             setattr(owner, name, begun)
-        begun_by(FolderAnswers, "charge")
-        begun_by(FolderAnswers, "end")
+        begun_by(NumberedDraws, "charge")
+        begun_by(NumberedDraws, "end")
         def told(way):
             whole = getattr(SecureNoise, way)
             def drawn(self, *given, query, purpose):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from collegium.cli.main import main
+from tests.settings_file import settings
 
 SECRET = "SECRET"
 
@@ -18,10 +19,12 @@ def label(tmp_path, monkeypatch, capsys):
     np.save("votes.npy", np.arange(60).reshape(12, 5) % 3)
     (tmp_path / "budgets.csv").write_text("epsilon\n5\n")
 
-    def call(*options, votes="votes.npy", budgets="budgets.csv"):
+    def call(*options, votes="votes.npy", budgets="budgets.csv", sigma=50):
         files = ("--votes", votes, "--budgets", budgets, "--out", "out", "--classes", "3")
-        noise = ("--aggregator", "gnmax", "--sigma", "50")
-        monkeypatch.setattr(sys, "argv", ["collegium", "label", *files, *noise, *map(str, options)])
+        noise = ("--aggregator", "gnmax", "--sigma", sigma)
+        monkeypatch.setattr(
+            sys, "argv", ["collegium", "label", *map(str, (*files, *noise, *options))]
+        )
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
@@ -127,13 +130,20 @@ def test_counts_that_are_no_numbers_are_not_quoted(label, tmp_path, column):
 @pytest.mark.parametrize(
     "option",
     [
-        ("--shuffle-seed", -1),
         ("--noise-seed", -1),
         ("--classes", 10**30),
-        ("--max-labels", 0),
-        ("--sigma", 1e300),
+        ("--settings", "study.seed = -1"),
+        ("--settings", "aggregation.max_labels = 0"),
+        ("--settings", "aggregation.threshold = nan"),
     ],
 )
-def test_numbers_that_nothing_can_be_done_with_are_refused(label, option):
+def test_numbers_that_nothing_can_be_done_with_are_refused(label, tmp_path, option):
+    if option[0] == "--settings":
+        option = settings(tmp_path, option[1])
     code, lines = label("--votes-are", "predictions", *option)
+    assert code == 2 and len(lines) == 1
+
+
+def test_noise_that_is_too_large_is_refused(label):
+    code, lines = label("--votes-are", "predictions", sigma=1e300)
     assert code == 2 and len(lines) == 1

@@ -1,4 +1,4 @@
-"""``collegium label --release histogram``: the file, the refusals, and no way to switch."""
+"""``collegium label`` that releases histograms: the file, the refusals, and no way to switch."""
 
 import json
 
@@ -8,6 +8,7 @@ import pytest
 
 from collegium.cli.main import main
 from collegium.study.terms import read_terms
+from tests.settings_file import settings
 
 
 @pytest.fixture
@@ -16,11 +17,14 @@ def label(tmp_path, monkeypatch, capsys):
     np.save(tmp_path / "votes.npy", counts)
     (tmp_path / "budgets.csv").write_text("epsilon\n8\n", encoding="utf-8")
 
-    def run(*options, out="out"):
+    def run(aggregator, release, *options, lines=(), out="out"):
+        uniform = ("personalisation.method = 'uniform'", f"aggregation.release = '{release}'")
+        option, path = settings(tmp_path, *uniform, *lines)
         arguments = [
             "collegium", "label", "--votes", str(tmp_path / "votes.npy"), "--votes-are", "counts",
-            "--budgets", str(tmp_path / "budgets.csv"), "--personalisation", "uniform",
-            "--out", str(tmp_path / out), "--sigma", "20", *options,
+            "--budgets", str(tmp_path / "budgets.csv"),
+            "--out", str(tmp_path / out), "--sigma", "20", "--aggregator", aggregator, option, str(path),
+            *options,
         ]  # fmt: skip
         monkeypatch.setattr("sys.argv", arguments)
         code = 0
@@ -35,7 +39,7 @@ def label(tmp_path, monkeypatch, capsys):
 
 
 def test_the_histograms_are_published_beside_the_labels(label, tmp_path):
-    code, output, errors = label("--aggregator", "confident", "--release", "histogram", "--json")
+    code, output, errors = label("confident", "histogram", "--json")
     assert code == 0, errors
     said = json.loads(output)
     assert said["released"] == "histogram"
@@ -49,27 +53,27 @@ def test_the_histograms_are_published_beside_the_labels(label, tmp_path):
         else:
             assert tuple(row.tolist()) == outcome.noisy_counts
     assert (table["noise_scale"] == 20).all() and (table["total"] == 100).all()
-    code, output, _ = label("--aggregator", "confident", "--release", "histogram")
+    code, output, _ = label("confident", "histogram")
     assert code == 0 and "histograms.parquet" in output
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("release", "lines", "message"),
     [
-        (("--aggregator", "gnmax", "--guarantee", "data-dependent"), "holds for the arg max only"),
-        (("--aggregator", "gnmax", "--release", "votes"), "release must be one of"),
+        ("histogram", ["privacy.guarantee = 'data-dependent'"], "holds for the arg max only"),
+        ("votes", [], "release must be one of"),
     ],
 )
-def test_what_cannot_be_released_is_one_clear_line(label, tmp_path, options, message):
-    code, _, errors = label("--release", "histogram", *options)
+def test_what_cannot_be_released_is_one_clear_line(label, tmp_path, release, lines, message):
+    code, _, errors = label("gnmax", release, lines=lines)
     assert code == 2 and message in errors
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(("first", "then"), [("labels", "histogram"), ("histogram", "labels")])
 def test_a_job_cannot_be_switched(label, tmp_path, first, then):
-    assert label("--aggregator", "gnmax", "--release", first)[0] == 0
+    assert label("gnmax", first)[0] == 0
     before = (tmp_path / "out/vault/journal.jsonl").read_bytes()
-    code, _, errors = label("--aggregator", "gnmax", "--release", then)
+    code, _, errors = label("gnmax", then)
     assert code == 2 and "holds another study" in errors
     assert (tmp_path / "out/vault/journal.jsonl").read_bytes() == before

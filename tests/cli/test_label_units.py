@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from tests.settings_file import settings
+
 NOISE = ("--aggregator", "gnmax", "--sigma", "50", "--votes-are", "predictions", "--classes", "3")
 
 
@@ -62,6 +64,9 @@ def test_a_large_delta_is_said_wherever_a_budget_is(labelled, told, collegium):
     assert code == 0 and "1 / number of people (626)" in errors
 
 
-def test_upsampled_teachers_have_owners(labelled):
+def test_upsampled_teachers_have_owners(labelled, tmp_path):
     upsampled = "group,epsilon,owners,teachers_per_owner\na,5,100,1\n"
-    assert labelled(upsampled, "--personalisation", "upsampling")[1]["unit"] == "owner"
+    assert (
+        labelled(upsampled, *settings(tmp_path, "personalisation.method = 'upsampling'"))[1]["unit"]
+        == "owner"
+    )

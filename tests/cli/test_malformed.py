@@ -123,15 +123,15 @@ def test_labels_that_are_no_classes():
     X = np.random.default_rng(0).normal(size=(100_100, 1))
     model = PATEClassifier(n_teachers=3)
     for y, words in (
-        (np.arange(100_002), "100,002 classes are too many"),
+        (np.arange(100_002), "there are 100,002 classes"),
         (np.array([1, "a", None] * 33_334, dtype=object), "without a label"),
-        (np.array([1, "a"] * 50_001, dtype=object), "several kinds"),
-        (np.array([{}, []] * 50_001, dtype=object), "several kinds"),
+        (np.array([1, "a"] * 50_001, dtype=object), "some labels are numbers and some text"),
+        (np.array([{}, []] * 50_001, dtype=object), "some labels are numbers and some text"),
     ):
         with pytest.raises(InputError, match=words) as refusal:
             model.fit(X[:100_002], y, budgets=1.0, X_public=X[100_002:])
         assert "\n" not in str(refusal.value)
-    with pytest.raises(InputError, match="too many"):
+    with pytest.raises(InputError, match="at most 10,000 are allowed"):
         PATEClassifier(n_teachers=3, classes=np.arange(100_002)).fit(
             X[:50], np.arange(50), budgets=1.0, X_public=X[50:100]
         )

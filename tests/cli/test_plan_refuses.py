@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from collegium.cli.main import main
-from collegium.study.sections import KEYS
+from collegium.study.methods.kinds import all_keys
 
 BASE = {
     "data": {
@@ -131,7 +131,7 @@ def test_the_study_itself_is_planned(plan):
     assert plan() == (0, [])
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.path)
+@pytest.mark.parametrize("key", all_keys(), ids=lambda key: key.path)
 def test_no_value_of_any_key_ends_in_a_traceback(plan, key):
     ended = set()
     for value in [*ANY, *NASTY[key.setting.kind], *key.setting.choices]:
@@ -155,7 +155,7 @@ def refused(plan, **sections):
 
 
 @pytest.mark.parametrize(
-    "key", [key for key in KEYS if key.setting.kind == "path"], ids=lambda k: k.path
+    "key", [key for key in all_keys() if key.setting.kind == "path"], ids=lambda k: k.path
 )
 def test_an_empty_name_is_not_the_folder_of_the_study(plan, key):
     line = refused(plan, base=NEEDS.get(key.path), **{key.section: {key.name: ""}})

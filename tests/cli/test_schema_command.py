@@ -24,7 +24,7 @@ def test_a_draft_is_written_shown_and_never_written_over(collegium, public, tmp_
     code, printed, errors = collegium("schema", "init", public, "--out", file)
     assert code == 0, errors
     assert f"Wrote {file}" in printed.replace("\n", "") and "17 to 90" in printed
-    assert "no private record" in errors.replace("\n", " ")
+    assert "none of these records were private" in errors.replace("\n", " ")
     assert Schema.read(file)["sex"].categories == ("F", "M")
     before = file.read_bytes()
     code, _, errors = collegium("schema", "init", public, "--out", file)
@@ -53,7 +53,7 @@ def test_drafted_steps_are_so_coarse_that_quantiles_can_be_asked(collegium, tmp_
         assert found[0] == schema[name].lower and found[-1] == schema[name].upper
     text = file.read_text()
     for own in ("0.01", "1"):
-        assert f"# step: coarser than the {own} of public records, since quantiles" in text
+        assert f"# step: coarser than the {own} of public records, because a quantile" in text
     assert text.count("coarser") == 2 and f"at most {MOST_STEPS:,} values" in text
 
 

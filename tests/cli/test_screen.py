@@ -98,6 +98,7 @@ def test_completion_knows_commands_and_studies(collegium, monkeypatch, tmp_path,
     assert completed("re") == ["report"]
     assert completed("plan", "mi") == ["mine.toml"]
     assert completed("run", "mine/") == ["mine/other.toml"]
+    assert completed("label", "--settings", "mi") == ["mine.toml"]
     assert completed("run", "mine/o") == ["mine/other.toml"]
     assert completed("run", "none/x") == []  # the shell itself completes any file
 

@@ -25,16 +25,22 @@ from dp_accounting.pld.privacy_loss_mechanism import (  # noqa: E402
 )
 
 from tests.accounting.a_stranger import dp_event, exact_mu_squared  # noqa: E402
+from tests.settings_file import settings  # noqa: E402
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "statement.schema.json"
 EXACT = 1e-9
-OPTIONS = {
-    "histograms": ["--release", "histogram", "--sigma", 30],
-    "vanishing": ["--release", "histogram", "--sigma", 30, "--personalisation", "vanishing"],
-    "labels": ["--price", "labels", "--sigma", 30],
-    "lnmax": ["--aggregator", "lnmax", "--gamma", 0.05],
-    "data-dependent": ["--guarantee", "data-dependent", "--sigma", 30],
-    "seeded": ["--sigma", 30, "--noise-seed", 3],
+SIGMA = ("aggregation.sigma = 30",)
+SETTINGS = {
+    "histograms": ["aggregation.release = 'histogram'", *SIGMA],
+    "vanishing": [
+        "aggregation.release = 'histogram'",
+        *SIGMA,
+        "personalisation.method = 'vanishing'",
+    ],
+    "labels": ["privacy.price = 'labels'", *SIGMA],
+    "lnmax": ["aggregation.aggregator = 'lnmax'", "aggregation.gamma = 0.05"],
+    "data-dependent": ["privacy.guarantee = 'data-dependent'", *SIGMA],
+    "seeded": [*SIGMA, "aggregation.noise = 'seeded'", "aggregation.noise_seed = 3"],
 }
 
 
@@ -55,8 +61,8 @@ def jobs(tmp_path_factory, house):
             made[name] = folder / name
             result = command(
                 "label", "--votes", folder / "votes.npy", "--budgets", folder / "teachers.csv",
-                "--classes", 4, "--votes-are", "predictions", "--max-labels", 6, "--out", made[name],
-                *OPTIONS[name],
+                "--classes", 4, "--votes-are", "predictions", "--out", made[name],
+                *settings(folder, "aggregation.max_labels = 6", *SETTINGS[name]),
             )  # fmt: skip
             assert result.exit_code == 0, result.output
         return made[name]
@@ -81,7 +87,7 @@ def by_pld(group):
     return accountant.get_epsilon(group["spent"]["delta"])
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", SETTINGS)
 def test_every_statement_follows_its_schema(jobs, name):
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
@@ -267,7 +273,7 @@ def test_what_cannot_be_said_is_refused(jobs, name, form, message):
 
 
 def test_a_folder_that_tells_of_nothing_or_too_little_is_refused(jobs, tmp_path, monkeypatch):
-    with pytest.raises(CollegiumError, match="no labelling job"):
+    with pytest.raises(CollegiumError, match="the folder of a study or label job"):
         command("statement", tmp_path)
     settled = FileJournal.settled
     with monkeypatch.context() as patch:

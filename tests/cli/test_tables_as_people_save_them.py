@@ -126,7 +126,7 @@ def test_a_comma_that_may_separate_thousands_is_refused_until_it_is_said_what_it
 def test_separated_thousands_are_no_text(cells, decimal):
     table = pd.DataFrame({"income": cells * 5})
     with pytest.raises(
-        InputError, match=r"'income' of the public records holds .* write numbers without"
+        InputError, match=r"'income' of the public records holds .* write thousands without"
     ):
         ColumnTypes.of(table, decimal=decimal, characters=True)
     kept = ColumnTypes.of(table, decimal=decimal, characters=True, declared={"income": "text"})
@@ -151,7 +151,7 @@ def test_a_plan_says_what_is_text_and_warns_where_all_of_it_is_different(study, 
     code, output, errors = collegium("plan", path)
     assert code == 0 and "Read as numbers: age, weight; as text: ward, seen." in output
     (line,) = [line for line in errors.splitlines() if line.startswith("warning")]
-    assert "column 'seen' is text, and has 60 different values in 60 public records" in line
+    assert "column 'seen' is text with 60 different values in 60 public records" in line
 
 
 def test_two_separators_in_a_header_are_named_with_the_key(study, refused):
@@ -220,8 +220,9 @@ def test_a_private_cell_that_is_no_number_is_told_and_missing_even_without_prepr
     path = study(change=gaps)
     code, _, errors = collegium("run", path)
     assert code == 0, errors
-    told = "column 'age' holds numbers in the public records; 2 private record(s) have something else there"
-    assert f"{told}, first record 4 (row 5" in errors
+    assert "column 'age' holds numbers in the public records" in errors
+    told = "but 2 private record(s) hold something else there"
+    assert f"{told}, the first of them record 4 (row 5" in errors
     assert "secret" not in errors
     released = b"".join(file.read_bytes() for file in (tmp_path / "study" / "release").iterdir())
     assert b"secret" not in released and b"something else there" not in released
@@ -233,7 +234,10 @@ def test_a_public_column_that_is_almost_numbers_is_told_with_the_key(study, coll
 
     code, _, errors = collegium("plan", study(change=gap))
     assert code == 0
-    assert "1 of 60 public values are no numbers, first 'n/a' in record 6 (row 7" in errors
+    assert (
+        "1 of 60 public values are not numbers, the first of them 'n/a' in record 6 (row 7"
+        in errors
+    )
     assert 'data.types = { age = "number" }' in errors
     types = plan_study(
         read_config(study('types = { age = "number" }', gap)), on_ledger=False
@@ -248,7 +252,10 @@ def test_a_public_column_that_is_almost_numbers_is_told_with_the_key(study, coll
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        ('types = { heigth = "number" }', "data.types names column 'heigth', which is no feature"),
+        (
+            'types = { heigth = "number" }',
+            "data.types names column 'heigth', which is not a feature",
+        ),
         ('types = { age = "float" }', "column 'age' must be number or text, got 'float'"),
         ('separator = "::"', "data.separator must be one character"),
         ('decimal = ";"', "data.decimal must be one of"),

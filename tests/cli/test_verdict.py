@@ -88,7 +88,7 @@ def test_88_percent_right_on_a_table_of_88_percent_is_called_no_better(tmp_path,
     assert told["quality"]["better"] is False and 0 < told["quality"]["calibration_error"] < 1
     kept = json.loads((tmp_path / "study/release/quality.json").read_text("utf-8"))
     assert kept == told["quality"]
-    assert run(collegium, "report", tmp_path / "study").startswith(f"• {VERDICT}. It names")
+    assert run(collegium, "report", tmp_path / "study").startswith(f"• {VERDICT}. It answers")
     assert json.loads(run(collegium, "report", tmp_path / "study", "--json"))["quality"] == kept
     page = page_of(path)
     assert VERDICT in page and 'class="banner good"' not in page
@@ -113,9 +113,7 @@ def test_without_a_test_set_a_constant_student_is_seen_in_public_records(
         assert told["verdict"] == VERDICT and told["quality"]["measured_on"] == "public records"
         assert "not their true classes" in told["quality"]["reason"]
     else:
-        assert re.match(
-            "The student names one class, “no”, for (all|4.. of) 500 public", told["verdict"]
-        )
+        assert re.match("The student answers “no” for (all|4.. of) 500 public", told["verdict"])
         assert told["quality"]["measured_on"] == "released answers"
         assert told["quality"]["better"] is None
     assert told["verdict"] in page_of(path) and 'class="banner good"' not in page_of(path)

@@ -18,9 +18,9 @@ def test_rounded_shares_are_scaled_to_one():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"a": 1.0}, "must name every class once"),
-        ({"a": 0.5, "b": 0.3, "c": 0.2}, "must name every class once"),
-        ({0: 0.2, "0": 0.3, "a": 0.5}, "must name every class once"),
+        ({"a": 1.0}, "must give each class one share"),
+        ({"a": 0.5, "b": 0.3, "c": 0.2}, "must give each class one share"),
+        ({0: 0.2, "0": 0.3, "a": 0.5}, "must give each class one share"),
         ([0.5, 0.3, 0.2], "one number for each of 2 classes"),
         ("even", "one number for each of 2 classes"),
         (["x", "y"], "one number for each of 2 classes"),

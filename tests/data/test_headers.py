@@ -72,7 +72,7 @@ def test_arrays_say_the_shape_of_a_record(tmp_path):
     [
         ("a.csv", b"", "is empty"),
         ("a.csv", b"\n\n", "is empty"),
-        ("a.csv", b"age,age\n", "more than one column named 'age'"),
+        ("a.csv", b"age,age\n", "has the same name for columns 1 and 2"),
         ("a.csv", b"gr\xf6\xdfe,age\n", "is not UTF-8"),
         ("a.npy", b"\x93NUMPY\x01\x00", "is not one whole .npy array"),
         ("a-ubyte", b"\0\0\x08\x03\0", "is truncated within its IDX header"),

@@ -81,7 +81,7 @@ def test_what_went_through_another_type_or_is_off_by_a_hair_is_found(kind, chang
         private, others, copies = map(pd.DataFrame, (private, others, copies))
         join = pd.concat
     refuse_overlap(private, others)
-    with pytest.raises(InputError, match="records equal private ones"):
+    with pytest.raises(InputError, match="records are also among the private ones"):
         refuse_overlap(private, join([others, copies]))
 
 
@@ -95,7 +95,7 @@ def test_more_than_a_handful_is_refused_and_counted(columns):
     few = pd.concat([public, private.iloc[:HANDFUL]])
     refuse_overlap(private, few)
     many = pd.concat([public, private.iloc[: HANDFUL + 1]])
-    with pytest.raises(InputError, match="6 of 406 public records equal private ones"):
+    with pytest.raises(InputError, match="6 of 406 public records are also among the private ones"):
         refuse_overlap(private, many)
     with pytest.raises(InputError, match="6 of 406 test records"):
         refuse_overlap(private, many, "test")

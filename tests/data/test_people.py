@@ -35,7 +35,9 @@ def test_what_is_asked_about(column, asked):
         ask_about_people(pd.DataFrame({"x": column}), (), lambda names: f"Set {names}")
     assert len(told) == asked
     for warning in told:
-        assert "different values of 'x': is it a person? Set ['x']" in str(warning.message)
+        assert "different values of 'x': does it say whose record it is? Set ['x']" in str(
+            warning.message
+        )
 
 
 def test_python_asks_as_studies_do():
@@ -43,7 +45,9 @@ def test_python_asks_as_studies_do():
     X = pd.DataFrame({"client": NUMBERS[:600] % 300, "weight": generator.normal(size=600)})
     y, public = generator.integers(0, 2, 600), X.sample(100) + 0.3
     model = PATEClassifier(n_teachers=3, aggregator=GNMax(sigma=9), classes=[0, 1], noise_seed=1)
-    with pytest.warns(PrivacyWarning, match="600 records, .* of 'client': is it a person") as told:
+    with pytest.warns(
+        PrivacyWarning, match="600 records, .* of 'client': does it say whose record it is"
+    ) as told:
         model.fit(X, y, budgets=3.0, X_public=public)
     assert sum("person" in str(one.message) for one in told) == 1
     granted = Policy({"low": 3.0}).assign(["low"] * 600, owners=X["client"])

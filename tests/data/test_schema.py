@@ -51,9 +51,12 @@ FRAME = pd.DataFrame(
             "unknown key columns.age.bound: did you mean 'bounds'?",
         ),
         ({"age": {"kind": "whole"}}, "columns.age.bounds must be the lowest and the highest value"),
-        ({"age": {**AGE, "bounds": [90, 17]}}, "columns.age.bounds must rise"),
+        ({"age": {**AGE, "bounds": [90, 17]}}, "columns.age.bounds must be the lower one"),
         ({"age": {**AGE, "bounds": [0, np.inf]}}, "columns.age.bounds"),
-        ({"age": {**AGE, "bounds": [0, 1.5]}}, "columns.age.bounds must be whole"),
+        (
+            {"age": {**AGE, "bounds": [0, 1.5]}},
+            "columns.age.bounds of a column of kind whole must be",
+        ),
         ({"age": {**AGE, "bounds": ["a", "b"]}}, "columns.age.bounds must be a list of numbers"),
         ({"age": {**AGE, "step": 100}}, "columns.age.step must be at most 73"),
         ({"age": {**AGE, "mean": 3}}, "columns.age.mean must lie between 17"),
@@ -66,10 +69,10 @@ FRAME = pd.DataFrame(
         ),
         ({"age": {**AGE, "missing": 1}}, "columns.age.missing must be true or false"),
         ({"sex": {"kind": "category"}}, "columns.sex.categories must be a list of 1 to"),
-        ({"sex": {**SEX, "categories": ["F", "F"]}}, "columns.sex.categories must differ"),
+        ({"sex": {**SEX, "categories": ["F", "F"]}}, "columns.sex.categories must be different"),
         (
             {"sex": {**SEX, "shares": {"f": 1.0}}},
-            "columns.sex.shares names 'f', which is no category",
+            "columns.sex.shares mentions 'f', which is not a category",
         ),
         ({"sex": {**SEX, "shares": {"F": 0.7, "M": 0.7}}}, "columns.sex.shares must add up"),
         ({"smoker": {"kind": "flag", "mean": 2}}, "columns.smoker.mean must lie between 0 and 1"),
@@ -105,7 +108,7 @@ def test_the_digest_is_of_what_is_said_however_it_is_written():
     [
         ("[columns.age", "is not valid TOML"),
         ("row_per_owner = 2", "unknown key row_per_owner: did you mean 'rows_per_owner'?"),
-        ("rows_per_owner = 2", "no column is described"),
+        ("rows_per_owner = 2", "it describes no column"),
         ('rows_per_owner = 0\n[columns.a]\nkind = "flag"', "rows_per_owner must be a whole number"),
         ('[columns.age]\nkind = "whole"\nbounds = [0]', "columns.age.bounds"),
     ],
@@ -163,7 +166,7 @@ def test_every_kind_of_table_is_read_alike():
 
 def test_what_is_public_about_a_table_may_be_refused():
     with pytest.raises(
-        InputError, match=r"no column 'age', which is asked for: did you mean 'agee'"
+        InputError, match=r"no column 'age', which a question needs: did you mean 'agee'"
     ):
         SCHEMA.arrays(FRAME.rename(columns={"age": "agee"}), ["age"])
     with pytest.raises(

@@ -334,10 +334,10 @@ def test_records_that_people_let_be_published_are_where_it_starts_and_nobody_pay
 
 def test_it_says_what_it_can_without_a_known_class():
     assert fit().quality_ is None
-    with pytest.warns(StudentWarning, match="The model names one class"):
+    with pytest.warns(StudentWarning, match="The model answers “"):
         lone = fit(classifier(steps=1), y=np.full(N, 4), X_public=X_PUBLIC, budgets=50.0)
     assert lone.quality_.names_one_class and lone.quality_.better is None
-    assert "is not known" in fit(X_public=X_PUBLIC).quality_.verdict
+    assert "is unknown" in fit(X_public=X_PUBLIC).quality_.verdict
 
 
 def test_each_step_is_told_with_what_is_spent_and_may_be_the_last():
@@ -423,7 +423,7 @@ def test_progress_is_written_with_the_time_left(capsys):
         ({}, {"budgets": cg.Budgets.from_epsilons([1.0, 2.0])}, "but 2 budgets"),
         ({}, {"X": X.astype(str)}, "give a table of numbers"),
         ({}, {"X": X.reshape(N, 8, 8)}, "flatten images"),
-        ({}, {"X_public": X_PUBLIC[:, :9]}, "both need the same features"),
+        ({}, {"X_public": X_PUBLIC[:, :9]}, "give both the same features"),
         ({}, {"X_public": X[:PUBLIC]}, "public_may_overlap"),
         ({}, {"budgets": math.inf}, "every budget is unlimited"),
         ({"preprocessing": StandardScaler()}, {}, "fitted on public records, and there are none"),
@@ -462,7 +462,7 @@ def test_what_belongs_to_sampling_can_be_searched_and_parameters_are_few():
 
 
 def test_a_list_of_classes_read_off_private_labels_is_told_everywhere():
-    with pytest.warns(PrivacyWarning, match="read off the private labels"):
+    with pytest.warns(PrivacyWarning, match="taken from the private labels"):
         model = fit(classifier(classes=None))
     assert "Not covered: the list of class names" in model.privacy_.adjacency
     assert "Not covered" not in fit().privacy_.adjacency

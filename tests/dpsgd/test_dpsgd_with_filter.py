@@ -23,7 +23,7 @@ from collegium.errors import InputError
 from collegium.ledger import Ledger
 from collegium.noise.sources import SeededNoise
 from collegium.runs.records import Records
-from collegium.study.dpsgd_page import spending_by_step
+from collegium.study.methods.dpsgd.page import spending_by_step
 
 LEVELS = {"high": 1.0, "average": 2.0, "low": 3.0}
 WHO = ["high"] * 54 + ["average"] * 37 + ["low"] * 9

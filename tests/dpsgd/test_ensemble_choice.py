@@ -38,7 +38,7 @@ def test_a_student_that_contradicts_is_not_believed(learnt):
     model, X, _ = learnt
     stump, choice = model.teach(DecisionTreeClassifier(max_depth=1), X[1000:1500])
     assert not choice.student and stump is model.model_
-    assert "model itself" in choice.in_words
+    assert choice.in_words.startswith("Published: the model, and not the student")
 
 
 def test_the_choice_sees_public_records_and_the_known_noise_alone():

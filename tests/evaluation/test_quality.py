@@ -28,7 +28,7 @@ def test_88_percent_right_on_a_table_of_88_percent_is_no_success():
     assert found.better is False and found.tone == "caution"
     assert found.accuracy == found.majority_share == 0.88
     assert found.balanced_accuracy == found.chance == 0.5
-    assert "It names “no” for all 1,000 records" in found.reason
+    assert "It answers “no” for all 1,000 records" in found.reason
 
 
 def test_a_hospital_student_that_names_one_of_three_classes_for_all_5000_stays():
@@ -37,7 +37,7 @@ def test_a_hospital_student_that_names_one_of_three_classes_for_all_5000_stays()
     beliefs = np.tile([0.8, 0.15, 0.05], (5000, 1))
     found = measure_quality(["NO", ">30", "<30"], truth, np.full(5000, "NO"), beliefs)
     assert found.verdict == "The student is no better than always answering “NO”"
-    assert "It names “NO” for all 5,000 records" in found.reason
+    assert "It answers “NO” for all 5,000 records" in found.reason
     assert found.accuracy == found.majority_share == pytest.approx(0.539)
     assert found.balanced_accuracy == pytest.approx(1 / 3) and found.auc == 0.5
 
@@ -48,7 +48,7 @@ def test_a_few_other_answers_do_not_make_it_one():
     found = measure_quality(CLASSES, truth, predicted)
     assert found.accuracy > found.majority_share and found.better is False
     assert "So small a difference can be chance" in found.reason
-    assert "names “no” for 997 of 1,000 records" in found.reason
+    assert "answers “no” for 997 of 1,000 records" in found.reason
 
 
 def test_a_good_student_is_called_good():
@@ -82,7 +82,7 @@ def test_in_a_tie_the_first_class_is_named():
     found = measure_quality(CLASSES, truth, np.full(100, "yes"))
     assert found.majority == "no" and found.majority_share == 0.5 and found.named == "yes"
     assert found.verdict == "The student is no better than always answering “no”"
-    assert "names “yes” for all" in found.reason
+    assert "answers “yes” for all" in found.reason
 
 
 def test_a_student_may_name_one_class_that_is_not_the_most_frequent_one():
@@ -176,7 +176,7 @@ def test_without_truth_a_student_is_held_against_what_was_released_and_noise_ave
     beliefs = np.where(np.eye(2, dtype=bool)[truth], 0.8, 0.2)
     found = judge_by_answers(CLASSES, shown.queries, shown.labels, shown, CLASSES[truth], beliefs)
     assert found.better is None and not found.truth_is_known and found.tone == "plain"
-    assert found.verdict.startswith("How right the student is is not known")
+    assert found.verdict.startswith("How often the student is right is unknown")
     # Standard errors: 5 votes of 100 per record and class, over 2,000 records.
     assert found.accuracy == pytest.approx(0.8, abs=4 * 5 / 2000**0.5)
     assert found.calibration_error < 4 * 5 / 2000**0.5
@@ -189,7 +189,7 @@ def test_without_truth_a_constant_student_is_pointed_out():
     labels = np.zeros(50, dtype=np.intp)
     found = judge_by_answers(CLASSES, np.arange(50), labels, None, predicted)
     assert found.tone == "caution" and found.better is None
-    assert "names one class, “no”, for 1,990 of 2,000 public records" in found.verdict
+    assert "answers “no” for 1,990 of 2,000 public records" in found.verdict
     assert "“no” has 100.0 % of them" in found.reason
 
 
@@ -229,8 +229,8 @@ def fitted(signal, release="labels"):
 
 def test_python_says_it_after_fit_and_score():
     model, X, y, told = fitted(signal=0.0)
-    assert model.quality_.tone == "caution" and "names one class, “no”" in model.quality_.verdict
-    assert "names one class" in str(told[0].message)
+    assert model.quality_.tone == "caution" and "answers “no” for" in model.quality_.verdict
+    assert "answers “no” for" in str(told[0].message)
     with pytest.warns(StudentWarning, match="no better than always answering “no”"):
         score = model.score(X, y)
     found = model.quality(X, y)

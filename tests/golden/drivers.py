@@ -32,6 +32,7 @@ import math
 import os
 import re
 import sys
+import tempfile
 import warnings
 import zlib
 from collections import Counter
@@ -51,6 +52,7 @@ from cases import (
     CommandCase,
     Society,
 )
+from label_options import label_of_today
 from sklearn.naive_bayes import GaussianNB
 
 from collegium import PATEClassifier, Policy, load_student
@@ -457,15 +459,17 @@ def call(arguments: tuple[str, ...]) -> tuple[int, str, str]:
     """Run the command line as the script does, at a width of 100: exit code, output, errors."""
     printed, errors = io.StringIO(), io.StringIO()
     before, width = sys.argv, os.environ.get("COLUMNS")
-    sys.argv, code = ["collegium", *arguments], 0
+    code = 0
     os.environ["COLUMNS"] = "100"
     console.out.width = console.err.width = 100
     try:
         with (
+            tempfile.TemporaryDirectory() as folder,
             contextlib.redirect_stdout(printed),
             contextlib.redirect_stderr(errors),
             warnings.catch_warnings(),
         ):
+            sys.argv = ["collegium", *label_of_today(arguments, Path(folder))]
             main()
     except SystemExit as ended:
         code = int(ended.code or 0)

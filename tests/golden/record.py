@@ -15,7 +15,7 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   ``classifier-scale``, ``study-public-labels``): the same to the last bit as when these settings were there,
   and not set. They are gone from every configuration that is shown, and are refused as keywords
   (``TypeError``) and keys that nobody knows.
-- What is shown of a configuration has ``student.goal``, ``method.kind`` and the release of a labelling job
+- What is shown of a configuration has ``student.goal``, ``method.kind`` and the release of a label job
   also where they are the defaults: files that do not have them are of no version that was released.
 - ``init`` leaves out classes that it can read off the public records, and its refusals name the option that
   is missing (``--public FILE``) or to be added (``--from FILE``), not always the one that was given.
@@ -23,7 +23,15 @@ What is no longer as it was, and why; new names of old things stand in ``faces.p
   ``epsilon_planned``, as ``--remaining`` had it: both are written once for all methods now.
 - Four refusals of estimators name the setting as it is called now (``sampling.individual_filter``,
   ``sampling.accountant``, ``class_shares``); they are refused as before.
-- Statements, cards, pages and terminal texts are in plain words, and pages and cards of one form.
+- A plan's JSON is written once for all methods: votes have their ``method`` and ``neighbours`` in it, too,
+  and questions ``columns`` and ``takes_whole_budgets``. On the terminal a plan of votes says what is
+  protected; a label job's JSON says where its release is, as those of studies do.
+- Statements, cards, pages, terminal texts and the notes of drafted schemas are in plain words, and pages
+  and cards of one form.
+- How votes from elsewhere are counted and accounted stands in a file with a study's sections and keys
+  (``label --settings``), and so in what a label job tells of itself (``config`` instead of ``settings``,
+  whose digests are of the new form); recorded commands still have options (``label_options.py``). Ten
+  refusals name the key that is wrong, which they did not before.
 """
 
 from __future__ import annotations

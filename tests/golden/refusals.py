@@ -41,6 +41,7 @@ from few_people import (
     write_animals,
     write_people,
 )
+from label_options import LABEL_KEYS
 from stories import VOTES
 
 import collegium as cg
@@ -509,12 +510,13 @@ def _command(line: str, files: Mapping[str, str], folder: Path) -> Entry:
         code, _, errors = command(*words)
     assert "Traceback" not in errors
     given = [word for word in line.split() if word.startswith("--")]
+    called = {**OPTIONS, **(LABEL_KEYS if line.startswith("label") else {})}
     left = _contents(folder)
     for path in set(left) - set(before):  # what another program leaves is in nobody's way
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     return {
         "exit": code,
-        "names": _named(errors, given[::-1], lambda one: OPTIONS.get(one, one)),
+        "names": _named(errors, given[::-1], lambda one: called.get(one, one)),
     }
 
 

@@ -11,8 +11,7 @@ from sklearn.linear_model import LogisticRegression
 import collegium as cg
 from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Arrangement
-from collegium.cli.console import plan_table
-from collegium.cli.vote_budgets import electorate_of
+from collegium.cli.blocks import rich_table
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
@@ -21,6 +20,8 @@ from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import Hybrid
 from collegium.personalisation.bins import MOST_BUDGETS, few_budgets
 from collegium.runs.records import Records
+from collegium.study.methods.votes.shown import plan_table
+from collegium.study.methods.votes.vote_budgets import electorate_of
 
 N = 230
 
@@ -125,12 +126,12 @@ def test_a_plan_of_many_groups_is_a_table_of_ten(people):
     assert len(plan.groups) == len(budgets.groups) > 100
     assert plan.efficiency <= budgets.kept < 1
     table = plan_table(plan)
-    assert table.row_count == 10
+    assert len(table.rows) == 10
     screen = Console(file=io.StringIO(), width=200)
-    screen.print(table)
+    screen.print(rich_table(table))
     assert f"10 of {len(plan.groups)} groups" in " ".join(screen.file.getvalue().split())
 
 
 def test_teachers_of_somebody_else_are_not_pooled():
     with pytest.raises(InputError, match="hybrid decides who learns from whom"):
-        electorate_of(None, None, "hybrid", "exact", 0)
+        electorate_of(None, None, Hybrid(), 0)

@@ -560,8 +560,8 @@ def test_tables_work_from_end_to_end_whatever_the_order_of_columns(data):
     ("change", "message"),
     [
         (lambda t: t.drop(columns="dose"), "lack dose"),
-        (lambda t: t.assign(extra=1), "have in addition extra"),
-        (lambda t: t.rename(columns={"age": "Age"}), "lack age and have in addition Age"),
+        (lambda t: t.assign(extra=1), "also have extra"),
+        (lambda t: t.rename(columns={"age": "Age"}), "lack age and also have Age"),
         (lambda t: t.assign(age=t["age"].astype(str)), "'age' holds text.*numbers"),
         (lambda t: t.assign(sex=1.0), "'sex' holds numbers.*text"),
         (lambda t: t.drop(columns="sex").to_numpy(), "give both in the same form"),
@@ -644,7 +644,7 @@ def test_what_a_student_is_judged_by_is_in_one_order_and_complete(data):
 
 
 def test_a_class_that_nobody_saw_warns_and_keeps_its_place(data):
-    with pytest.warns(PrivacyWarning, match="no teacher saw class maybe"):
+    with pytest.warns(PrivacyWarning, match="no teacher has a record of class maybe"):
         model = fitted(
             data, generous(data), classes=["maybe", "yes", "no"], aggregator=GNMax(sigma=1)
         )

@@ -8,24 +8,9 @@ from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.errors import InputError, PrivacyWarning
 from collegium.pate import pipeline
 from collegium.pate.classifier import default_model
-from collegium.pate.memory import Memory
 from collegium.pate.pipeline import PateRun
 from collegium.pate.recipe import Recipe
 from collegium.runs.records import Records
-
-
-class Noting(Memory):
-    """Remembers the terms, and whether they came before the first question."""
-
-    def __init__(self):
-        self.terms = {}
-
-    def begin(self, aggregator, electorate, **terms):
-        self.terms = terms
-
-    def asking(self):
-        assert self.terms, "asked before the terms were kept"
-        return super().asking()
 
 
 @pytest.fixture
@@ -53,8 +38,8 @@ def released(monkeypatch):
             noise_seed=noise_seed,
         )
         records = Records(X, (X[:, 0] > 0).astype(np.intp), budgets, np.arange(2), X[:30])
-        run = PateRun(recipe, records, Noting())
-        return run.release(run.votes()), run.memory.terms, accounts[-1]
+        run = PateRun(recipe, records)
+        return run.release(run.votes()), run.arrangement, accounts[-1]
 
     return release
 
@@ -63,13 +48,11 @@ def released(monkeypatch):
     ("assignment", "neighbours"),
     [("hash", Neighbours.ANY_CHANGE), ("balanced", Neighbours.REPLACE)],
 )
-def test_account_statement_and_terms_are_about_the_same_neighbours(
-    released, assignment, neighbours
-):
-    result, terms, account = released(assignment)
-    assert account.neighbours is terms["arrangement"].neighbours is neighbours
+def test_account_statement_and_run_are_about_the_same_neighbours(released, assignment, neighbours):
+    result, arrangement, account = released(assignment)
+    assert account.neighbours is arrangement.neighbours is neighbours
     done = Arrangement(assignment=assignment)
-    assert result.privacy.adjacency == terms["arrangement"].sentence == done.sentence
+    assert result.privacy.adjacency == arrangement.sentence == done.sentence
 
 
 def test_a_large_delta_is_warned_of_where_the_user_called():
@@ -85,10 +68,8 @@ def test_a_large_delta_is_warned_of_where_the_user_called():
 
 
 @pytest.mark.parametrize("seed", [None, 7])
-def test_terms_and_statement_say_whether_the_noise_is_private(released, seed):
-    result, terms, _ = released("hash", seed)
-    assert result.privacy.noise_is_private is terms["private_noise"] is (seed is None)
-    assert (terms["guarantee"], terms["n_queries"]) == ("worst-case", 5)
+def test_a_statement_says_whether_the_noise_is_private(released, seed):
+    assert released("hash", seed)[0].privacy.noise_is_private is (seed is None)
 
 
 def test_noise_is_fresh_in_every_run_although_all_else_has_one_seed(released):

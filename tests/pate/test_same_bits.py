@@ -29,6 +29,7 @@ from collegium.study.config import read_config
 from collegium.study.folder import HISTOGRAMS_FILE
 from collegium.study.runner import run_study
 from collegium.study.terms import read_terms
+from tests.settings_file import settings
 
 SEED, NOISE_SEED = 7, 11
 LEVELS = {"high": 4.0, "average": 6.0, "low": 9.0}
@@ -257,7 +258,8 @@ def test_the_label_command_on_a_studys_votes_gives_its_labels_and_its_account(fo
     options = ["--votes", tmp_path / "study/vault/votes.npy", "--votes-are", "predictions"]
     options += ["--budgets", tmp_path / "budgets.csv", "--classes", 2, "--out", tmp_path / "job"]
     options += ["--aggregator", "gnmax", "--sigma", LABELS.sigma, "--noise-seed", NOISE_SEED]
-    done = CliRunner().invoke(app, ["label", *map(str, options), "--shuffle-seed", str(SEED)])
+    options += settings(tmp_path, f"study.seed = {SEED}")
+    done = CliRunner().invoke(app, ["label", *map(str, options)])
     assert done.exit_code == 0, done.output
     terms, journal = read_terms(tmp_path / "job")
     outcomes = journal.settled()

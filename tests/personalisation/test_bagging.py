@@ -13,6 +13,7 @@ from collegium.budgets import Budget, Budgets
 from collegium.errors import InputError
 from collegium.personalisation import Bagging, Uniform, as_personalisation
 from collegium.study.config import read_config
+from collegium.study.methods.votes.settings import PersonalisationSection
 
 GROUPS = {"strict": Budget(1.0), "generous": Budget(3.0)}
 SIZES = {"strict": 4_000, "generous": 2_000}
@@ -93,7 +94,7 @@ def test_a_study_says_how_many_partitions(tmp_path):
     partitions = 5
     """
     path.write_text(text)
-    assert read_config(path).personalisation.build() == Bagging(partitions=5)
+    assert read_config(path).of(PersonalisationSection).build() == Bagging(partitions=5)
     path.write_text(text.replace('"bagging"', '"weighting"'))
     with pytest.raises(InputError, match="partitions"):
         read_config(path)

@@ -26,7 +26,7 @@ from collegium.personalisation.upsampling import Upsampling
 from collegium.personalisation.vanishing import Vanishing
 from collegium.personalisation.weighting import Weighting
 from collegium.report.page import render_page
-from collegium.study.votes_page import VotesReport, votes_page
+from collegium.study.methods.votes.page import VotesReport, votes_page
 
 ADJACENCY = "all records of one owner are added, removed or replaced"
 CONFIDENT = {"name": "confident", "threshold": 200.0, "sigma_threshold": 150.0, "sigma": 40.0}

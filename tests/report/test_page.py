@@ -13,7 +13,7 @@ from collegium.pate.voting.aggregators import AGGREGATORS
 from collegium.personalisation.uniform import Uniform
 from collegium.personalisation.upsampling import Upsampling
 from collegium.personalisation.vanishing import Vanishing
-from collegium.study import votes_words as words
+from collegium.study.methods.votes import words
 from examples import (
     DISTINCTIVE,
     EXAMPLES,
@@ -294,7 +294,7 @@ def test_a_student_that_names_one_class_makes_no_green_page():
     assert verdict in page.all("title")[0].text and page.text.index(verdict) < page.text.index(
         "Worst-case guarantee"
     )
-    assert "It names “no” for all 1,000 records." in page.text
+    assert "It answers “no” for all 1,000 records." in page.text
     assert not [e for e in page.elements if "good" in e.attributes.get("class", "").split()]
 
 
@@ -308,7 +308,7 @@ def test_every_accuracy_stands_beside_what_guessing_gives():
 def test_without_public_truth_nothing_is_called_right():
     page = check(render_report(no_truth()))
     assert tones(page) == ["plain", "plain"]
-    assert "How right the student is is not known" in page.text
+    assert "How often the student is right is unknown" in page.text
     assert tiles(page)[0] == "Student and released answers agree"
     assert not {"Student accuracy", "Labels right"} & set(tiles(page))
 

@@ -12,7 +12,7 @@ from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import statement
 from collegium.budgets import Budget
 from collegium.report.page import render_page
-from collegium.study.statistics_page import StatisticsReport, statistics_page
+from collegium.study.methods.statistics.page import StatisticsReport, statistics_page
 
 GROUPS = {"high": Budget(1.0, 1e-5), "low <b>": Budget(3.0, 1e-5)}
 

@@ -27,7 +27,7 @@ from collegium.study.streaming import load_streamed_data
 
 LEVELS = {"high": 40.0, "low": 80.0}
 SIZES = {"high": 43, "low": 24}
-N_OWNERS, TRIED = 60, 5
+N_OWNERS, TRIED = 60, 3
 
 
 def table(seed=5) -> pd.DataFrame:

@@ -24,13 +24,13 @@ from collegium.personalisation.partition import owner_hashes
 from collegium.runs.fit_inputs import given_records
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
+from collegium.study.methods.votes.checkpoint import FolderMemory
 from collegium.study.runner import plan_study
 from collegium.study.streaming import PrivateStream, _Shown
-from collegium.study.votes_checkpoint import FolderMemory
 
 FACES = ("memory", "streamed", "python")
 LEVELS = {"1": 9.0, "2": 18.0, "high": 27.0}
-SEED, N_TEACHERS, N_PRIVATE, N_PUBLIC = 3, 20, 240, 30
+SEED, N_TEACHERS, N_PRIVATE, N_PUBLIC = 3, 10, 240, 30
 FEATURES = ("age", "weight", "smoker", "ward")
 STUDY = """
 [study]
@@ -47,7 +47,7 @@ levels = { 1 = 9.0, 2 = 18.0, high = 27.0 }
 delta = 1e-6
 [teachers]
 model = "sklearn.naive_bayes.GaussianNB"
-n_teachers = 20
+n_teachers = 10
 [aggregation]
 aggregator = "gnmax"
 sigma = 6
@@ -350,15 +350,15 @@ def shards_of(folder, rows, text, plan=None):
 #: Settings under which others do change, by design: a statement about neighbours has to say so.
 BY_DESIGN = {
     "no owner column, first row removed: a row's position names a person": (
-        STUDY.replace('owner = "patient"', 'exclude = ["patient"]'), lambda rows: rows.pop(0), 15
+        STUDY.replace('owner = "patient"', 'exclude = ["patient"]'), lambda rows: rows.pop(0), 8
     ),
     "levels dealt by lot: among all people who are there": (
         STUDY.replace('column = "privacy"', "shares = { 1 = 0.5, 2 = 0.5, high = 0 }").replace(
             'owner = "patient"', 'owner = "patient"\nexclude = ["privacy"]'
-        ), leaves, 15,
+        ), leaves, 8,
     ),
     "balanced assignment: people are dealt out like cards": (
-        STUDY.replace("n_teachers = 20", 'n_teachers = 20\nassignment = "balanced"'),
+        STUDY.replace("n_teachers = 10", 'n_teachers = 10\nassignment = "balanced"'),
         newcomer("x1"), 3,
     ),
 }  # fmt: skip

@@ -181,7 +181,7 @@ def test_persistence_after_a_crash_at_any_moment_nothing_is_released_or_asked_tw
         "reserve": (FileJournal, "reserve"),
         "settle": (FileJournal, "settle"),
         "draw": ("collegium.noise.sources.SecureNoise", "noised"),
-        "release": ("collegium.study.methods.votes", "write_release"),
+        "release": ("collegium.study.methods.votes.method", "write_release"),
         "student": ("collegium.pate.pipeline", "fit_released"),
         "report": ("collegium.study.pages", "render_page"),
     }[moment]

@@ -347,7 +347,7 @@ def test_06_groups_keep_their_own_budget_in_every_order_and_nearly_use_it_up(
 
 def test_06_groups_use_up_their_budgets_by_vanishing_when_there_are_many_queries(house):
     """Participation counts of a group's teachers differ by one or two: the rest of the waste."""
-    for order in ORDERS:
+    for order in ORDERS[::2]:  # each of the groups is the first, the second and the last
         shown, least = spending(house, "vanishing", order, PATIENT)
         for name, budget in house.groups.items():
             assert 0.97 * budget.epsilon <= shown[name] <= budget.epsilon
@@ -681,8 +681,8 @@ def test_14_filters_charge_a_cohort_without_looking_at_the_votes_of_others(
 
 # ---------------------------------------------------------------------- 15 statistical honesty
 
-N_GAMES = 20_000
-N_BROKEN = 5_000
+N_GAMES = 8_000
+N_BROKEN = 4_000
 TAIL = 1e-7  # of each of the two Clopper-Pearson bounds: a sound mechanism fails with Pr < 1e-6
 DELTA = 0.2  # large, where the Gaussian trade-off is nearly tight for a single event
 
@@ -731,7 +731,7 @@ def distinguish(house, game, noise, n_games):
 
 @pytest.mark.parametrize("game", GAMES)
 def test_15_honesty_an_attack_works_but_not_better_than_was_charged(house, game):
-    """20,000 runs on each side with unseeded noise; false alarms below 1e-6."""
+    """8,000 runs on each side with unseeded noise; false alarms below 1e-6."""
     bound, claim = distinguish(house, game, SecureNoise(), N_GAMES)
     assert 0 < bound <= claim
 
@@ -755,7 +755,7 @@ def test_16_record_and_replay_no_value_moves_further_than_was_charged(
     """All teachers of one owner vote otherwise: together, apart, or (the owner leaves) not at all."""
     electorate, teachers, cohort = influence(house, people, personalisation, group)
     name, aggregator = aggregator, house.aggregator(aggregator, K)
-    votes = house.predictions(120, electorate.n_teachers, agreement=0.7)
+    votes = house.predictions(40, electorate.n_teachers, agreement=0.7)
     labels, tape, pricing = play(votes, electorate, aggregator)
     assert labels.n_asked > 5
     generator = np.random.default_rng(8)

@@ -16,6 +16,7 @@ from collegium.cli.main import app
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
 from collegium.study.folder import StudyFolder
 from collegium.study.terms import read_terms
+from tests.settings_file import settings
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows knows no modes and no owners")
 
@@ -26,7 +27,7 @@ def command(*arguments):
 
 def label(folder, house, *more, out="job"):
     if not (folder / "votes.npy").exists():
-        np.save(folder / "votes.npy", house.predictions(400, 100))
+        np.save(folder / "votes.npy", house.predictions(160, 100))
         (folder / "budgets.csv").write_text("epsilon\n" + "4\n" * 100, encoding="utf-8")
     return command(
         "label", "--votes", folder / "votes.npy", "--budgets", folder / "budgets.csv", "--classes", 4,
@@ -92,7 +93,7 @@ def test_a_journal_that_is_older_than_the_published_labels_is_refused(
         (job / "vault/aggregation.json").unlink()
     original = (job / "vault/journal.jsonl").read_bytes()
     every = range(original.count(b"\n"))
-    for lines in {*every[:5], *every[5::5], *every[-3:]}:  # after questions and after answers
+    for lines in {*every[:5], *every[5::9], *every[-3:]}:  # after questions and after answers
         (job / "vault/journal.jsonl").write_bytes(original)
         assert cut(job, lines) > lines
         refused_unchanged(tmp_path, house)
@@ -172,7 +173,10 @@ def test_a_release_without_a_vault_is_refused_and_no_key_is_made(job, tmp_path, 
 def test_a_job_with_other_settings_leaves_one_that_was_cut_off_untouched(job, tmp_path, house):
     (job / "release/digests.json").unlink()  # the last thing that is written
     before = everything(job)
-    refused(label(tmp_path, house, "--max-labels", 3), "holds another study")
+    refused(
+        label(tmp_path, house, *settings(tmp_path, "aggregation.max_labels = 3")),
+        "holds another study",
+    )
     assert everything(job) == before
 
 
@@ -273,7 +277,10 @@ def test_verify_names_every_piece_and_changes_nothing(job):
     expected |= {f"release/{name}" for name in ("labels.csv", "privacy.json", "digests.json")}
     assert set(said["pieces"]) == expected
     lines = command("verify", job).output.splitlines()
-    assert lines[-1] == "Everything is as the study wrote it." and len(lines) == len(expected) + 1
+    assert (
+        lines[-1] == f"All {len(expected)} files are as the study wrote them."
+        and len(lines) == len(expected) + 1
+    )
     assert everything(job) == before
 
 
@@ -293,8 +300,8 @@ def test_verify_tells_the_damaged_piece_from_the_others_and_reads_no_pickle(job,
     assert wrong == {"vault/teachers/000001.joblib", "release/labels.csv"}
     assert not (tmp_path / "ran").exists()
     assert command("verify", job).output.splitlines()[-1] == (
-        "2 of 8 files are not as they should be: delete release/labels.csv, vault/teachers/000001.joblib, "
-        "and the next run makes them again."
+        "2 of 8 files are not as the study wrote them: delete release/labels.csv, "
+        "vault/teachers/000001.joblib, and the next run makes them again."
     )
 
 
@@ -304,9 +311,9 @@ def test_verify_tells_the_damaged_piece_from_the_others_and_reads_no_pickle(job,
         (
             "release/labels.csv",
             False,
-            "delete release/labels.csv, and the next run makes them again",
+            "delete release/labels.csv, and the next run makes it again",
         ),
-        ("release/privacy.json", True, "the next run makes them again"),
+        ("release/privacy.json", True, "the next run makes it again"),
         ("vault/notes.txt", False, "move away what somebody else put there"),
         ("vault/terms.json", False, "restore the whole folder from one backup"),
         ("vault/key", True, "restore {job}/vault/key from a backup"),
@@ -349,7 +356,7 @@ def test_a_folder_of_another_format_is_refused_in_a_line(job, tmp_path, house):
 
 
 def test_verify_of_no_study_is_refused_in_one_line(tmp_path):
-    refused(command("verify", tmp_path), "holds no study or label job")
+    refused(command("verify", tmp_path), "is not the folder of a study or label job")
     assert not list(tmp_path.iterdir())
 
 

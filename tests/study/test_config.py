@@ -19,17 +19,16 @@ from collegium.personalisation import PERSONALISATIONS, Weighting
 from collegium.study.config import config_from, read_config
 from collegium.study.example import example_config
 from collegium.study.json_schema import study_schema
-from collegium.study.sections import (
-    BELONGING,
-    KEYS,
-    SECTIONS,
+from collegium.study.methods.kinds import SECTIONS, all_keys, belonging
+from collegium.study.methods.votes.settings import (
     Aggregation,
     PersonalisationSection,
-    Privacy,
-    StudentSection,
+    aggregator_of,
 )
+from collegium.study.sections import Privacy, StudentSection
 
 ROOT = Path(__file__).parents[2]
+KEYS = all_keys()
 SCHEMA = Draft202012Validator(study_schema())
 
 MINIMUM = {
@@ -383,9 +382,9 @@ def test_what_the_pipeline_knows_is_known_by_the_file_with_the_same_names_and_de
             assert settings_of(cls)[name] == settings_of(section)[name]
     known = settings_of(Aggregation).keys() | {"targets"}
     assert settings_of(Queries).keys() <= known
-    for numbers in BELONGING["aggregation.aggregator"].values():
+    for numbers in belonging()["aggregation.aggregator"].values():
         assert set(numbers) <= known
-    for extras in BELONGING["personalisation.method"].values():
+    for extras in belonging()["personalisation.method"].values():
         assert set(extras) <= settings_of(PersonalisationSection).keys()
 
 
@@ -425,22 +424,22 @@ def test_jobs_may_be_all_cores():
 
 @pytest.mark.parametrize("name", AGGREGATORS)
 def test_every_aggregator_can_be_chosen(name):
-    assert config(aggregation={"aggregator": name}).aggregator().name == name
+    assert aggregator_of(config(aggregation={"aggregator": name})).name == name
 
 
 @pytest.mark.parametrize("name", PERSONALISATIONS)
 def test_every_personalisation_can_be_chosen(name):
-    assert config(personalisation={"method": name}).personalisation.build().name == name
+    assert config(personalisation={"method": name}).of(PersonalisationSection).build().name == name
 
 
 def test_noise_parameters_follow_the_number_of_teachers_unless_they_are_given():
-    confident = config(teachers={"n_teachers": 500}).aggregator().resolved(500)
+    confident = aggregator_of(config(teachers={"n_teachers": 500})).resolved(500)
     assert (confident.threshold, confident.sigma_threshold, confident.sigma) == (400, 300, 80)
     given = config(teachers={"n_teachers": 500}, aggregation={"sigma": 7})
-    given = given.aggregator().resolved(500)
+    given = aggregator_of(given).resolved(500)
     assert (given.threshold, given.sigma) == (400, 7)
     gamma = config(teachers={"n_teachers": 50}, aggregation={"aggregator": "lnmax"})
-    gamma = gamma.aggregator().resolved(50)
+    gamma = aggregator_of(gamma).resolved(50)
     assert gamma.gamma == 0.25
 
 
@@ -504,5 +503,5 @@ def test_a_number_of_answers_decides_on_the_noise():
     plan = Weighting().plan(budgets, {"high": 600, "low": 400}, 250)
     asked = config(aggregation={"aggregator": "gnmax", "answers": 500})
     electorate = plan.electorate(0)
-    resolved = asked.aggregator().resolved(250, electorate)
+    resolved = aggregator_of(asked).resolved(250, electorate)
     assert resolved.sigma == least_sigma(electorate, 500)

@@ -19,10 +19,10 @@ from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import StudyMismatchError
 from collegium.runs.records import Records
 from collegium.study import folder as folders
-from collegium.study.dpsgd_checkpoint import FolderDPSGDMemory
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal, chained
 from collegium.study.manifest_check import JOURNAL_FILE, STATE
+from collegium.study.methods.dpsgd.checkpoint import FolderDPSGDMemory
 from collegium.study.sealing import read_key
 
 STEPS = 100  # two of them are charged together

@@ -79,7 +79,7 @@ def test_direct_training_of_a_table_can_be_planned_at_full_size(collegium):
 )
 def test_every_example_is_well_formed(example):
     config = read_config(ROOT / "examples" / f"{example}.toml")
-    assert config.is_direct == example.endswith("-direct")
+    assert (config.kind.name == "dpsgd") == example.endswith("-direct")
 
 
 def assert_no_patient_is_in_two_teachers(planned):

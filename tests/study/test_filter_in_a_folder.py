@@ -12,8 +12,8 @@ from collegium.dpsgd.filtered import Filtered
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.runs.records import Records
-from collegium.study.dpsgd_checkpoint import FolderDPSGDMemory
 from collegium.study.folder import StudyFolder
+from collegium.study.methods.dpsgd.checkpoint import FolderDPSGDMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore:δ is large")
 SETTINGS = DPSGDSettings(steps=20, individual_filter=1.5, clip_norm=0.2)  # 60 steps are taken

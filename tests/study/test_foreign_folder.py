@@ -6,7 +6,7 @@ from collegium.errors import StudyMismatchError
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.from_settings import settled
-from collegium.study.identity import claim
+from collegium.study.identity import identity_of
 from collegium.study.runner import plan_study
 
 SETTINGS = {
@@ -28,7 +28,7 @@ def test_only_a_folder_of_this_very_study_is_lent_to_its_memory(tmp_path):
     assert (
         plan_study(config, folder, on_ledger=False).plan.run.memory.folder is None
     )  # nobody's yet
-    claim(folder, settled(config, data.X_public), data)
+    identity_of(settled(config, data.X_public), data.fingerprints).claim(folder)
     assert plan_study(config, folder, on_ledger=False).plan.run.memory.folder == folder.vault
     with pytest.raises(StudyMismatchError, match="now 2"):
         plan_study(other, folder, on_ledger=False)

@@ -18,7 +18,7 @@ from collegium.pate.teachers import ensemble
 from collegium.study import runner
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
-from collegium.study.forgetting import forget
+from collegium.study.methods.votes.forgetting import forget
 from collegium.study.runner import run_study
 from collegium.study.sealing import sealed_content
 from collegium.study.verifying import examine

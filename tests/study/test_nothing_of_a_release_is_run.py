@@ -524,7 +524,7 @@ def test_arrays_that_do_not_fit_are_refused_in_one_line(study, collegium):
     code, _, said = collegium("predict", study / "study", study / "test.csv")
     assert code == 0
     code, _, said = collegium("predict", study / "none", study / "test.csv")
-    assert code == 2 and "holds no student.skops" in said
+    assert code == 2 and "holds no published model (student.skops)" in said
 
 
 def test_an_array_is_asked_about(tmp_path, collegium):

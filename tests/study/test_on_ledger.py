@@ -23,6 +23,7 @@ from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.on_ledger import StudyLedger
 from collegium.study.runner import plan_study, run_study
+from tests.settings_file import settings
 
 LEVELS = {"high": 1.0, "low": 3.0}
 N, PUBLIC = 300, 60
@@ -175,7 +176,10 @@ def test_other_people_are_asked_about(folder):
     others["who"] = "q" + others["who"]
     others.to_csv(folder / "others.csv", index=False)
     config = study(folder, data={"private": "others.csv"})
-    with pytest.raises(InputError, match="0 of 150 people are known to the ledger"):
+    with pytest.raises(
+        InputError,
+        match=r"knows 150 people, but only 0 of these 150.*ledger.allow_new_people = true",
+    ):
         run(config, folder / "second")
     allow_new_people = study(
         folder, **MU, data={"private": "others.csv"}, ledger={"allow_new_people": True}
@@ -200,7 +204,7 @@ def test_the_same_people_in_another_folder_are_found_and_asked_about(folder):
     rows[rows["who"] != "p0"].to_csv(moved / "private.csv", index=False)
     shutil.copy(folder / "public.csv", moved)
     with pytest.raises(
-        InputError, match=r"149 of 149 people are known to another ledger, .*people\.ledger"
+        InputError, match=r"another ledger, .*people\.ledger, knows 149 of these 149"
     ):
         run(study(moved, **MU), moved / "out")
     assert not (moved / "people.ledger").exists()
@@ -515,24 +519,28 @@ def label(main, folder, out, *more):
 
 def test_a_label_job_sees_what_others_left_and_leaves_something(ballots, collegium):
     named = ("--people", ballots / "people.csv")
-    code, _, _ = label(collegium, ballots, "one", *named, "--sigma", 12, "--max-labels", 2)
+    few = settings(ballots, "aggregation.max_labels = 2")
+    code, _, _ = label(collegium, ballots, "one", *named, "--sigma", 12, *few)
     assert code == 0
     first = {one.level: one.epsilon_spent for one in ledger_of(ballots).standings()}
     assert 0 < first["a"] < 1 and 0 < first["b"] < 3
-    code, said, _ = label(collegium, ballots, "two", *named, "--sigma", 12)
-    assert code == 0 and "may use what people have left" in said
+    code, said, noted = label(collegium, ballots, "two", *named, "--sigma", 12)
+    assert code == 0 and "may use what people have left" in noted
+    assert f"Ledger:    {ballots / 'people.ledger'}" in said
     both = {one.level: one.epsilon_spent for one in ledger_of(ballots).standings()}
     assert first["a"] < both["a"] <= 1 and first["b"] < both["b"] <= 3
-    code, _, wrong = label(collegium, ballots, "three", *named, "--sigma", 12, "--price", "labels")
+    labels = settings(ballots, "privacy.price = 'labels'")
+    code, _, wrong = label(collegium, ballots, "three", *named, "--sigma", 12, *labels)
     assert code == 2 and "leave it out" in wrong
 
 
 def test_a_label_job_may_take_everything_and_is_finished_only_once(ballots, collegium):
-    named = ("--people", ballots / "people.csv", "--aggregator", "lnmax", "--gamma", "0.1")
-    for _ in range(2):
-        code, said, wrong = label(collegium, ballots, "one", *named)
-        assert code == 0, wrong
-    assert "takes the whole of these people's budgets" in said
+    named = ("--people", ballots / "people.csv", "--aggregator", "lnmax")
+    for is_first in (True, False):
+        gamma = settings(ballots, "aggregation.gamma = 0.1")
+        code, _, noted = label(collegium, ballots, "one", *named, *gamma)
+        assert code == 0, noted
+        assert ("takes the whole of these people's budgets" in noted) == is_first
     assert len(ledger_of(ballots).contents().releases) == 1
     code, _, wrong = label(
         collegium, ballots, "two", "--people", ballots / "people.csv", "--sigma", 9
@@ -556,6 +564,22 @@ def test_a_table_of_people_that_cannot_be_used(ballots, collegium, people, messa
     )
     assert code == 2 and message in wrong and len(wrong.strip().splitlines()) == 1
     assert not (ballots / "people.ledger").exists()
+
+
+def test_other_people_than_those_of_the_ledger_may_join_where_the_settings_say_so(
+    ballots, collegium
+):
+    few = settings(ballots, "aggregation.max_labels = 2", "aggregation.sigma = 12")
+    assert label(collegium, ballots, "one", "--people", ballots / "people.csv", *few)[0] == 0
+    others = (ballots / "people.csv").read_text().replace("p", "q").replace("grouq", "group")
+    (ballots / "others.csv").write_text(others)
+    named = ("--people", ballots / "others.csv")
+    code, _, wrong = label(collegium, ballots, "two", *named, *few)
+    assert code == 2 and "(--ledger)" in wrong
+    assert "ledger.allow_new_people = true in the file of --settings" in wrong
+    joining = settings(ballots, "ledger.allow_new_people = true", "aggregation.max_labels = 2")
+    code, _, wrong = label(collegium, ballots, "two", *named, "--sigma", 12, *joining)
+    assert code == 0, wrong
 
 
 def test_a_label_job_without_names_says_that_nobody_remembers(ballots, collegium):

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ from collegium.budgets import Policy
 from collegium.errors import BudgetExceededError, InputError, StudyMismatchError
 from collegium.ledger.ledger import Ledger
 from collegium.planner import recommend
+from collegium.planner.recommend import recommend_from
 from collegium.planner.rehearsal import Rehearsed
 from collegium.runs.observer import Observer
 from collegium.study.config import config_from, read_config
@@ -47,6 +49,22 @@ def no_votes(monkeypatch):
     monkeypatch.setattr(recommend, "rehearse_votes", lambda *given: Rehearsed(0.0, 0.1, 0.0, 100))
 
 
+REMEMBERED = {}
+
+
+@pytest.fixture(autouse=True)
+def choices_are_remembered(monkeypatch):
+    """The same facts give the same choice (tests of the planner): it is made once for all of these tests."""
+
+    def choose(facts, X_test=None, tell=lambda line: None):
+        given = joblib.hash((facts, X_test))
+        if given not in REMEMBERED:
+            REMEMBERED[given] = recommend_from(facts, X_test, tell)
+        return REMEMBERED[given]
+
+    monkeypatch.setattr("collegium.study.planned_settings.recommend_from", choose)
+
+
 def table(n, seed):
     random = np.random.default_rng(seed)
     size, age = random.normal(size=n), random.integers(20, 80, n)
@@ -79,11 +97,11 @@ def told(folder):
 
 def test_ten_lines_become_a_model_that_does_what_was_predicted(folder):
     config = read_config(folder / "study.toml")
-    assert config.is_open and not config.is_direct
+    assert config.is_open
     found = plan(folder / "study.toml")
     kept = StudyFolder(folder / "study")
     made = settled_method(config, kept, Observer(), keep=True)
-    assert made.is_direct and made.preprocessing.kind == "binned"
+    assert made.kind.name == "dpsgd" and made.preprocessing.kind == "binned"
     result = run_study(made, folder / "study")
     assert found.expected.low - 0.02 <= result.accuracy <= found.expected.high + 0.02
     assert result.quality.better
@@ -156,7 +174,7 @@ def test_what_was_chosen_before_anything_began_is_chosen_again(folder):
     config, kept = read_config(folder / "study.toml"), StudyFolder(folder / "study")
     settled_method(config, kept, Observer(), keep=True)
     (kept.path / CHOSEN).write_text('[method]\nkind = "pate"\n', encoding="utf-8")
-    assert settled_method(config, kept, Observer()).is_direct
+    assert settled_method(config, kept, Observer()).kind.name == "dpsgd"
 
 
 def test_a_study_that_was_begun_with_a_method_and_names_none_now_is_refused(folder):

@@ -106,12 +106,12 @@ def test_other_records_of_private_people_are_refused_or_told(tmp_path, streamed)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             plan_study(read_config(path), on_ledger=False)
-        return [str(one.message) for one in told if "private ones, too" in str(one.message)]
+        return [str(one.message) for one in told if "also have private ones" in str(one.message)]
 
     assert not planned() and not planned(first=595, first_test=595)  # a handful
     (line,) = planned(first_test=594)
-    assert line.startswith("6 of 50 test records are of people who have private ones, too")
-    with pytest.raises(InputError, match="6 of 100 public records are of people") as refusal:
+    assert line.startswith("6 of 50 test records are about people who also have private ones")
+    with pytest.raises(InputError, match="6 of 100 public records are about people") as refusal:
         planned(first=594)
     assert "data.public_may_overlap = true" in str(refusal.value)
     assert "p-59" not in line + str(refusal.value)
@@ -129,7 +129,7 @@ def test_what_was_allowed_is_said_in_the_statement(tmp_path):
         assert sum("may equal private ones" in sentence for sentence in sentences) == 1
     assert "may equal private ones" in (tmp_path / "out/release/report.html").read_text("utf-8")
     kept = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    assert not [path for path in kept if b"records equal private ones, more" in path.read_bytes()]
+    assert not [path for path in kept if b"also among the private ones, more" in path.read_bytes()]
 
 
 def test_private_records_in_another_unit_are_refused(tmp_path):
@@ -161,7 +161,9 @@ def test_a_repeated_id_that_is_not_the_owner_is_asked_about(tmp_path, spelt):
     private = table(3000, 0)
     private["client"] = [spelt(number % 1000) for number in range(3000)]
     (question,) = warned(write(tmp_path, more='exclude = ["client"]', private=private))
-    assert question.startswith("3,000 records, 1,000 different values of 'client': is it a person?")
+    assert question.startswith(
+        "3,000 records, 1,000 different values of 'client': does it say whose record it is?"
+    )
     assert "data.owner = 'client'" in question and "data.not_identifiers = ['client']" in question
     assert not warned(write(tmp_path, more='owner = "client"', private=private))
     silent = 'exclude = ["client"]\nnot_identifiers = ["client"]'

@@ -16,13 +16,12 @@ from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Limit
 from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.sums import Sums
-from collegium.study import folder as folder_module
-from collegium.study import statistics_data
-from collegium.study.answers_checkpoint import FolderAnswers, KeptSession
 from collegium.study.config import read_config
 from collegium.study.folder import StudyFolder
-from collegium.study.journal import FileJournal
-from collegium.study.methods.statistics import StatisticsDraws
+from collegium.study.kept_draws import NumberedDraws
+from collegium.study.methods.statistics import data as statistics_data
+from collegium.study.methods.statistics.method import StatisticsDraws
+from collegium.study.methods.statistics.session import KeptSession
 from collegium.study.runner import run_study
 from collegium.study.terms import read_terms
 from collegium.study.verifying import examine
@@ -112,7 +111,7 @@ def cut_off(monkeypatch):
     """Run a study until so many of its questions were charged, whose last one's answer is lost."""
 
     def run(config, out, at=2):
-        keep = FolderAnswers.keep
+        keep = NumberedDraws.keep
 
         def kill(memory, number, answer):
             if number == at:
@@ -120,7 +119,7 @@ def cut_off(monkeypatch):
             return keep(memory, number, answer)
 
         with monkeypatch.context() as patched:
-            patched.setattr(FolderAnswers, "keep", kill)
+            patched.setattr(NumberedDraws, "keep", kill)
             with pytest.raises(Killed):
                 run_study(config, out)
 
@@ -141,101 +140,7 @@ def nothing_is_drawn(monkeypatch):
     return begin
 
 
-# ------------------------------------------------------------------------------------ cut off anywhere
-
-
-class Listener:
-    """Counts what is made durable, and draws; kills at one of them."""
-
-    def __init__(self, patch):
-        self.done, self.at, self.run, self.drawn = 0, None, 0, set()
-        for place, name in (
-            (FileJournal, "_append"),
-            (folder_module, "write_durably"),
-            (Ledger, "reserve"),
-            (Ledger, "reservation"),
-            (Ledger, "_settle"),
-        ):
-            patch.setattr(place, name, self._before_and_after(getattr(place, name)))
-        for place, name in (
-            (Sums, "noisy"),
-            (quantiles, "choose"),
-            (quantiles, "choose_by_coins"),
-            (quantile_intervals, "noised"),
-        ):
-            patch.setattr(place, name, self._draw(getattr(place, name)))
-        ask = KeptSession.ask_durably
-
-        def asking(session, asked, how, charge):
-            self.asked = str(asked)
-            return ask(session, asked, how, charge)
-
-        patch.setattr(KeptSession, "ask_durably", asking)
-
-    def tick(self):
-        self.done += 1
-        if self.done == self.at:
-            raise Killed
-
-    def _before_and_after(self, way):
-        def listened(*given, **named):
-            self.tick()
-            found = way(*given, **named)
-            self.tick()
-            return found
-
-        return listened
-
-    def _draw(self, way):
-        def listened(*given, **named):
-            self.drawn.add((self.run, self.asked))
-            found = way(*given, **named)
-            self.tick()
-            return found
-
-        return listened
-
-
-def test_wherever_it_is_cut_off_nothing_is_drawn_twice_and_all_is_paid_for(tmp_path, monkeypatch):
-    questions, people = QUESTIONS[1:], table(30)
-    listener = Listener(monkeypatch)
-
-    def begin(name):
-        folder = tmp_path / name
-        folder.mkdir()
-        place = new_ledger(folder)
-        config = study(folder, people, questions=questions, ledger=place)
-        listener.done, listener.run, listener.drawn = 0, 1, set()
-        return config, folder / "out", place
-
-    config, out, _ = begin("whole")
-    run_study(config, out)
-    total = listener.done
-    assert total > 40
-    for at in range(2, total + 1, 7):
-        config, out, place = begin(f"at {at}")
-        listener.at = at
-        with pytest.raises(Killed):
-            run_study(config, out)
-        listener.at, listener.run = None, 2
-        result = run_study(config, out)
-        terms, journal = read_terms(out)
-        charged = journal.steps
-        assert charged == len(questions) == len(result.answers) + len(result.lost)
-        asked = [question for _, question in listener.drawn]
-        assert len(asked) == len(set(asked)), f"drawn twice when cut off at {at}"
-        spent = terms.spent(journal).epsilon
-        for row in result.privacy.groups:
-            assert row.epsilon_spent == pytest.approx(spent[row.group], rel=1e-9)
-        assert not [one for one in examine(StudyFolder(out)) if one.trouble]
-        (release,) = Ledger(place).contents().releases.values()
-        told = [
-            sum(use.count * float(use.event.mu_squared[0]) for use in uses)
-            for uses in terms.spent(journal).uses.values()
-        ]
-        paid = [cost.mu_squared for cost in release.costs]
-        assert release.is_settled and sorted(paid) == pytest.approx(sorted(told), rel=1e-6)
-        shutil.rmtree(out)
+# ------------------------------------------------- cut off (anywhere: in what every method keeps)
 
 
 def test_nothing_is_published_before_the_ledger_knows_what_it_cost(tmp_path, monkeypatch):
@@ -294,9 +199,9 @@ def test_who_leaves_after_the_last_charge_changes_nothing_any_more(tmp_path, cut
     assert not Ledger(place).reservations()
 
 
-@pytest.mark.parametrize("file", ["people.csv", "people.parquet"])
-def test_a_table_that_is_changed_while_it_is_read_is_not_asked(tmp_path, monkeypatch, file):
+def test_parquet_that_is_changed_while_it_is_read_is_not_asked(tmp_path, monkeypatch):
     """The digest would be of the new rows, and after an interruption these would be asked."""
+    file = "people.parquet"
     config, digest = study(tmp_path, table(), file=file), statistics_data.fingerprint_of
 
     def changed(path):
@@ -397,21 +302,6 @@ def test_a_vault_that_was_edited_is_refused_and_told_of(
     with pytest.raises(CollegiumError):
         run_study(config, out)
     assert path.exists() == (how != "gone")
-
-
-def test_two_programs_do_not_ask_in_one_folder_at_once(tmp_path, monkeypatch):
-    config, out, keep = study(tmp_path, table()), tmp_path / "out", FolderAnswers.keep
-    refused = []
-
-    def meanwhile(memory, number, answer):
-        with pytest.raises(InputError, match="another process is running"):
-            run_study(config, out)
-        refused.append(number)
-        return keep(memory, number, answer)
-
-    monkeypatch.setattr(FolderAnswers, "keep", meanwhile)
-    run_study(config, out)
-    assert refused == [1, 2, 3]
 
 
 def test_of_copies_that_went_on_one_publishes(tmp_path, cut_off):

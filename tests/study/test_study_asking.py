@@ -20,7 +20,6 @@ from collegium.pate.queries.selection import query_order
 from collegium.personalisation.plan import Plan
 from collegium.study.config import config_from, read_config
 from collegium.study.folder import StudyFolder
-from collegium.study.frozen import frozen_settings
 from collegium.study.runner import plan_study, run_study
 from collegium.study.terms import read_terms
 
@@ -333,9 +332,9 @@ def test_a_study_that_goes_on_keeps_its_order_and_its_student(folder, tmp_path):
 
 def test_the_student_is_frozen_while_it_steers(folder, active, tmp_path):
     config, result = active
-    assert "student" in frozen_settings(config, config.aggregator())
+    assert "student" in config.kind.frozen(config)
     plain = config_of(folder)
-    assert "student" not in frozen_settings(plain, plain.aggregator())
+    assert "student" not in plain.kind.frozen(plain)
     other = config_of(
         folder, aggregation={"query_order": "active"}, student={"preprocessing": "pca"}
     )

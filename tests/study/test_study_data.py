@@ -1,6 +1,7 @@
 """A study's records: read from any format, split by owner, tied to budgets, checked."""
 
 import gzip
+import re
 import struct
 import warnings
 from pathlib import Path
@@ -325,7 +326,7 @@ def test_without_a_class_list_the_classes_of_the_private_records_are_published_w
         },
         tmp_path,
     )  # fmt: skip
-    with pytest.warns(PrivacyWarning, match="which the guarantee does not cover"):
+    with pytest.warns(PrivacyWarning, match="which no budget pays for"):
         assert load_study_data(config).classes.tolist() == sorted(CLASSES)
 
 
@@ -348,10 +349,10 @@ def test_public_columns_may_stand_in_another_order(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.drop(columns="age"), "other columns than private ones: they lack age"),
-        (lambda t: t.assign(height=1), "have in addition height"),
-        (lambda t: t.rename(columns={"age": "Age"}), "lack age and have in addition Age"),
-        (lambda t: t.rename(columns={"age": " age"}), "addition ' age'; .*without blanks around"),
+        (lambda t: t.drop(columns="age"), "other columns than the private ones: they lack age"),
+        (lambda t: t.assign(height=1), "also have height"),
+        (lambda t: t.rename(columns={"age": "Age"}), "lack age and also have Age"),
+        (lambda t: t.rename(columns={"age": " age"}), "also have ' age'; .*without blanks around"),
         (lambda t: t.rename_axis("").reset_index(), "column without a name .*index=False"),
         (
             lambda t: pd.concat([t, pd.DataFrame(index=range(2), columns=t.columns)]),
@@ -383,6 +384,21 @@ def test_test_records_that_are_not_like_private_ones_are_refused(tmp_path):
     tables(tmp_path, test=people(30, seed=2).drop(columns=["patient", "privacy", "age"]))
     with pytest.raises(InputError, match=r"test records have other columns .* lack age"):
         load(tmp_path, data={"test": "test.csv"})
+
+
+@pytest.mark.parametrize("labels", [{}, {"target": None, "private_labels": "y.npy", "owner": None}])
+def test_a_private_table_without_a_header_is_refused_and_no_cell_is_shown(tmp_path, labels):
+    tables(tmp_path)
+    first, *rest = people().astype(str).to_dict("records")
+    (tmp_path / "private.csv").write_text(
+        "\n".join(",".join(row.values()) for row in [first, *rest]), encoding="utf-8"
+    )
+    np.save(tmp_path / "y.npy", np.array(["no", "yes"])[np.arange(len(rest)) % 2])
+    privacy = {"column": first["privacy"]} if labels else {}
+    with pytest.raises(InputError, match=r"record|header") as told:
+        load(tmp_path, data=labels, privacy=privacy)
+    shown = re.findall(r"[\w.-]+", str(told.value))
+    assert not set(shown) & {cell for name, cell in first.items() if name != "privacy"}
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_teachers_shares_reach_the_teachers(tmp_path):
     [
         (
             {"teachers": "class_shares = { low = 0.8 }"},
-            "teachers.class_shares must name every class",
+            "teachers.class_shares must give each class one share",
         ),
         (
             {"student": "class_shares = { low = 0.8, high = 0.8 }"},

@@ -288,7 +288,7 @@ def test_a_failing_teacher_is_reported_in_one_line_and_no_log_quotes_it(
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_workers_with_other_versions_are_refused_before_anything_is_sent(name, engine, monkeypatch):
     other = {**surroundings(), "scikit-learn": "0.1"}
-    module = pytest.importorskip(f"collegium.pate.teachers.{name}_cluster")
+    module = pytest.importorskip(f"collegium.workers.{name}_cluster")
     prepared = engine(name)
     monkeypatch.setattr(module, "surroundings", lambda: other)
     with pytest.raises(InputError, match=r"scikit-learn .*here it is 0\.1"), prepared.running():

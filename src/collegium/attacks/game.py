@@ -9,19 +9,22 @@ bounds on ε (at the δ of the group) and on μ, to hold against what the accoun
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.gaussian import gdp_mu
+from collegium.accounting.statement import ceil_decimals, floor_decimals
 from collegium.attacks.bounds import binomial_bounds, epsilon_from_rates, mu_from_rates
 from collegium.attacks.distinguishers import Lens, Runs, choose_events
+from collegium.attacks.finding import Finding
 from collegium.attacks.mechanism import AuditedMechanism
 from collegium.attacks.noise_capture import ListeningNoise
-from collegium.budgets import Budget
 from collegium.checks import check_choice, check_number, check_whole
 from collegium.errors import InputError
 from collegium.pate.voting.labelling import LabellingJob, Outcome
@@ -34,21 +37,14 @@ OBSERVATIONS = ("noisy", "released")
 FEWEST_RUNS = 100
 
 
-@dataclass(frozen=True)
-class GameFinding:
+@dataclass(frozen=True, kw_only=True)
+class GameFinding(Finding):
     """What the game showed about one group.
 
-    ``budget``: what each owner of the group granted.
-    ``lower_epsilon``, ``claim_epsilon``: empirical lower bound, and what the account charged, at
-        the group's δ.
-    ``lower_mu``, ``claim_mu``: the same for Gaussian DP.
+    ``lower_mu``, ``claim_mu``: lower bound and claim for Gaussian DP.
     ``true_positive_rate``, ``false_positive_rate``: observed, of the event that bounds μ.
     """
 
-    group: str
-    budget: Budget
-    lower_epsilon: float
-    claim_epsilon: float
     lower_mu: float
     claim_mu: float
     true_positive_rate: float
@@ -62,7 +58,32 @@ class GameFinding:
     @property
     def holds(self) -> bool:
         """Whether both lower bounds are below what is claimed."""
-        return self.lower_epsilon <= self.claim_epsilon and self.lower_mu <= self.claim_mu
+        return super().holds and self.lower_mu <= self.claim_mu
+
+    @property
+    def of_mu(self) -> tuple[float, float, float] | None:
+        """All of them, unless steps are sampled."""
+        if math.isinf(self.claim_mu):
+            return None
+        return self.lower_mu, self.claim_mu, self.budget_mu
+
+    def cells(self) -> dict[str, str]:
+        """Write μ."""
+        return {
+            "lower μ": floor_decimals(self.lower_mu, 3),
+            "claimed μ": ceil_decimals(self.claim_mu, 3),
+            "budget μ": floor_decimals(self.budget_mu, 3),
+        }
+
+    def numbers(self) -> dict[str, Any]:
+        """The same, and how often the attacker was right and wrong."""
+        return {
+            "lower_mu": self.lower_mu,
+            "claim_mu": self.claim_mu if math.isfinite(self.claim_mu) else None,
+            "budget_mu": self.budget_mu,
+            "true_positive_rate": self.true_positive_rate,
+            "false_positive_rate": self.false_positive_rate,
+        }
 
 
 def play_game(

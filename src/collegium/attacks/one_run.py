@@ -14,11 +14,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.statement import floor_decimals
 from collegium.attacks.bounds import Guesses, one_run_epsilon
 from collegium.attacks.canaries import (
     Canaries,
@@ -30,6 +31,7 @@ from collegium.attacks.canaries import (
     insert_canaries,
     membership_scores,
 )
+from collegium.attacks.finding import Finding
 from collegium.attacks.game import OBSERVATIONS, pays_for_noisy_counts
 from collegium.attacks.noise_capture import ListeningNoise
 from collegium.budgets import Budget
@@ -47,28 +49,36 @@ Floats = NDArray[np.float64]
 MOST_CANARIES = 2_000
 
 
-@dataclass(frozen=True)
-class OneRunFinding:
+@dataclass(frozen=True, kw_only=True)
+class OneRunFinding(Finding):
     """What one run with canaries showed about one group.
 
-    ``budget``: what each owner of the group granted.
     ``guesses``: canaries, guesses made, right guesses.
-    ``lower_epsilon``: empirical lower bound at the group's δ.
     ``ceiling_epsilon``: the lower bound if every guess had been right: no leak above it can be
         seen.
     """
 
-    group: str
-    budget: Budget
     guesses: Guesses
-    lower_epsilon: float
-    claim_epsilon: float
     ceiling_epsilon: float
 
-    @property
-    def holds(self) -> bool:
-        """Whether the lower bound is below what is claimed."""
-        return self.lower_epsilon <= self.claim_epsilon
+    legend: ClassVar[str] = "ceiling: what could be shown if all guesses were right"
+
+    def cells(self) -> dict[str, str]:
+        """Write the ceiling, and count guesses."""
+        return {
+            "ceiling": floor_decimals(self.ceiling_epsilon, 3),
+            "guesses": str(self.guesses.guessed),
+            "right": str(self.guesses.correct),
+        }
+
+    def numbers(self) -> dict[str, Any]:
+        """The same."""
+        return {
+            "ceiling_epsilon": self.ceiling_epsilon,
+            "canaries": self.guesses.canaries,
+            "guessed": self.guesses.guessed,
+            "correct": self.guesses.correct,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +166,7 @@ def audit_run(
     if aggregator.consults_student:
         X_seen = run.student_view.of(canaries.records)
         student = RefittedStudent(run.recipe.student, X_seen, votes.n_classes)
-    released = run.release_of(votes, order, student, ear, price)
+    released = run.voting.at(price).release(votes, order, ear, student, observer=run.observer)
     labels = released.labels
     if released.histograms is not None:
         observed = np.full(counts.shape, np.nan)
@@ -189,7 +199,14 @@ def _finding(
 ) -> OneRunFinding:
     best = replace(guesses, correct=guesses.guessed)
     lower, ceiling = (one_run_epsilon(made, budget.delta, error) for made in (guesses, best))
-    return OneRunFinding(group, budget, guesses, lower, claim, ceiling)
+    return OneRunFinding(
+        group=group,
+        budget=budget,
+        lower_epsilon=lower,
+        claim_epsilon=claim,
+        guesses=guesses,
+        ceiling_epsilon=ceiling,
+    )
 
 
 def _refuse(run: PateRun) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from collegium.cli.console import out, plan_sentence, plan_table, print_json, warn_of
+from collegium.cli.console import out, print_json, warn_of
 from collegium.cli.options import HOW_VOTES_COUNT
+from collegium.cli.outputs import folder_of
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def account(
     """
     from collegium.accounting.neighbours import Arrangement
     from collegium.accounting.statement import budget_and_cost
+    from collegium.cli.blocks import show
     from collegium.cli.levels import parse_levels
     from collegium.cli.remaining import show_export, show_remaining
     from collegium.pate.settings import Account
@@ -145,6 +147,13 @@ def account(
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.price_choice import choose_price
     from collegium.personalisation import as_personalisation
+    from collegium.report.sections import Paragraph
+    from collegium.study.methods.votes.shown import (
+        affordable_answers,
+        at_least,
+        plan_sentence,
+        plan_table,
+    )
 
     if [level, remaining, export, compared or None].count(None) != 3:
         raise InputError(
@@ -159,10 +168,10 @@ def account(
     if events or people != 1:
         raise InputError("events and --group are for --compare: add it, or leave them out")
     if remaining is not None:
-        show_remaining(remaining, as_json)
+        show_remaining(folder_of(remaining), as_json)
         return
     if export is not None:
-        show_export(export)
+        show_export(folder_of(export))
         return
     assert level is not None
     budgets, sizes = parse_levels(level, delta)
@@ -207,10 +216,8 @@ def account(
             }
         )
         return
-    out.print(plan_table(plan))
-    out.print(plan_sentence(plan))
-    bound = "at least " if most == MOST else ""
-    out.print(f"{mechanism}: {bound}{most:,} answers can be afforded if every query is answered.")
+    show([plan_table(plan), Paragraph(plan_sentence(plan))])
+    out.print(f"{mechanism}: {at_least(most)} answers can be afforded if every query is answered.")
     if chosen.why:
         out.print(chosen.why, soft_wrap=True)
     checked = f"{asked:,} checks and " if mechanism.has_check else ""
@@ -220,15 +227,6 @@ def account(
         granted, paid = budget_and_cost(group.budget.epsilon, spent[name])
         out.print(f"  {name}: ε = {paid} of {granted} at δ = {group.budget.delta:g}{over}")
     out.print(arrangement.in_short, soft_wrap=True)
-
-
-def affordable_answers(aggregator: Aggregator, plan: Plan, price: str, seed: int = 0) -> int:
-    """Count the queries that all budgets pay for if each is answered (at most ``MOST``)."""
-    from collegium.pate.voting.affordable import MOST, answers_affordable
-    from collegium.pate.voting.pricing import worst_case_pricing
-
-    electorate = plan.electorate(seed)
-    return answers_affordable(worst_case_pricing(price, aggregator, electorate), electorate, MOST)
 
 
 def cost_of(

@@ -21,8 +21,8 @@ from collegium.cli.options import (
     NoiseSeed,
     Quiet,
 )
-from collegium.cli.shown_answers import costs_anything, print_answers
 from collegium.errors import CollegiumError, InputError
+from collegium.statistics.answer_notes import costs_anything, notes_apart
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -217,7 +217,7 @@ def ask(
     --owner patient --spend 0.1 --record answers.json
     "count where diagnosis in ('A', 'B') and not smoker"
     """
-    from collegium.checks import check_choice
+    from collegium.checks import check_choice, check_separator
     from collegium.cli.answer_record import AnswerRecord
     from collegium.cli.interrupts import say_if_interrupted
     from collegium.cli.outputs import (
@@ -237,6 +237,7 @@ def ask(
     say_if_interrupted(standing.in_words)
     schema = Schema.read(schema_file)
     asked = _parsed(questions, schema)
+    check_separator(separator, "--separator")
     check_choice("decimal", decimal, (".", ","))
     check_choice("weights", weights, RULES)
     for path in filter(None, (record, out_file)):
@@ -413,7 +414,16 @@ def _show(
         if is_old and "how" in entry:  # what it promised then, whatever is said now
             yield entry["how"]
 
-    print_answers([entry for _, entry in entries], out.insist, beside)
+    own, of_all = notes_apart([entry for _, entry in entries])
+    for (_, entry), notes in zip(entries, own, strict=True):
+        for line in entry["text"].splitlines():
+            out.insist(line, soft_wrap=True)
+        for line in beside(entry):
+            out.print(f"  {line}", style="dim", soft_wrap=True)
+        for note in notes:
+            out.print(f"  • {note}", soft_wrap=True)
+    for note in of_all:
+        out.print(f"• {note}", soft_wrap=True)
     if statement is not None:
         if statement.large_deltas:
             out.print(f"{statement.large_deltas}.", style="bold yellow", soft_wrap=True)
@@ -429,7 +439,7 @@ def _paid_table(
     from rich.table import Table
 
     from collegium.accounting.statement import budget_in_digits, left_out, percent_spent
-    from collegium.cli.console import MEMBERS
+    from collegium.report.words import MEMBERS
 
     one, many, unit = MEMBERS[statement.unit]
     table = Table(

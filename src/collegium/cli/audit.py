@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,15 +22,14 @@ from collegium.cli.options import PATH_OPTION
 from collegium.cli.outputs import refuse_taken, write_named
 from collegium.cli.studies import DataDir, with_data_dir
 from collegium.errors import InputError
+from collegium.runs.observer import Observer
+
+if TYPE_CHECKING:
+    from collegium.report.audit import Audit
+    from collegium.study.config import StudyConfig
+    from collegium.study.methods.protocol import AuditSettings
 
 LEVELS = ["high=1:540", "average=2:370", "low=3:90"]
-DO_NOT_RELEASE = """\
-Nothing in this folder may be published, and nothing that this audit computed either.
-
-It comes from a run in which canaries (invented people with wrong records) were among the private
-records, and in which an auditor saw noisy counts. Its numbers say whether an account can be trusted; they
-are not covered by any account.
-"""
 
 
 def audit(
@@ -105,34 +104,20 @@ def audit(
     Example: collegium audit study.toml
     """
     from collegium.accounting.neighbours import Arrangement
-    from collegium.attacks.dpsgd_game import play_dpsgd
     from collegium.attacks.game import play_game
     from collegium.attacks.mechanism import mechanism_from
-    from collegium.attacks.one_run import OneRunSettings, audit_run
-    from collegium.cli.audit_tables import (
-        as_record,
-        game_panels,
-        game_table,
-        one_run_panels,
-        one_run_table,
-    )
+    from collegium.cli.blocks import show
     from collegium.cli.levels import parse_levels
-    from collegium.cli.progress import NoteObserver
     from collegium.pate.voting.affordable import refuse_unaffordable
     from collegium.pate.voting.aggregators import aggregator_from
     from collegium.pate.voting.release import check_release
     from collegium.personalisation import as_personalisation
-    from collegium.report.audit_plots import audit_figure
-    from collegium.study.config import read_config
-    from collegium.study.folder import StudyFolder
-    from collegium.study.methods.dpsgd import DPSGDStudyPlan
-    from collegium.study.methods.votes import VotesPlan
-    from collegium.study.planned_settings import settled_method
-    from collegium.study.runner import plan_study
+    from collegium.report.audit import Audit
+    from collegium.study.methods.protocol import AuditSettings
 
-    if out_folder is not None:
-        _open(out_folder)
-    config, path = None, Path(what)
+    folder = out_folder
+    if folder is not None:
+        _open(folder)
     if what == "mechanism":
         groups, sizes = parse_levels(level or LEVELS, delta)
         plan = as_personalisation(personalisation, rule).plan(groups, sizes, teachers)
@@ -145,7 +130,7 @@ def audit(
         ).resolved(teachers)
         check_release(release, mechanism, "worst-case")
         refuse_unaffordable(mechanism, plan, "worst-case")
-        findings: Any = play_game(
+        findings = play_game(
             mechanism_from(plan, mechanism, queries, release=release),
             runs=runs,
             queries=queries,
@@ -156,48 +141,19 @@ def audit(
         title = (
             f"{mechanism.name}, {plan.personalisation}: {runs:,} jobs of {queries} queries a side"
         )
-        table, panels, about = game_table(findings, title), game_panels(findings), {"runs": runs}
-        folder, arrangement = out_folder, Arrangement(assignment="elsewhere")
+        arrangement = Arrangement(assignment="elsewhere")
+        found = Audit(title, confidence, arrangement, findings, {"runs": runs})
     else:
-        config = with_data_dir(read_config(path), data_dir)
-        config = settled_method(config, StudyFolder(path.with_suffix("")), NoteObserver())
-        if config.only_asks:
-            raise InputError(
-                "an audit plays against votes or steps, and this study asks questions (method.kind is "
-                "'statistics'): audit a study that learns"
-            )
-        folder = out_folder or path.with_name(f"{path.stem}-audit")
-        _open(folder)
-    if config is not None and config.is_direct:
-        direct = plan_study(config).plan
-        assert isinstance(direct, DPSGDStudyPlan)
-        dpsgd = direct.run
-        arrangement = dpsgd.arrangement
-        findings = play_dpsgd(dpsgd, runs=runs, confidence=confidence, progress=_progress)
-        title = f"{dpsgd.plan.steps:,} steps of {path.name}: {runs:,} runs on each side"
-        table, panels, about = game_table(findings, title), game_panels(findings), {"runs": runs}
-    elif config is not None:
-        settings = OneRunSettings(canaries, copies, guess_share, confidence, observe or "noisy")
-        assert folder is not None
-        (folder / "DO-NOT-RELEASE.txt").write_text(DO_NOT_RELEASE, encoding="utf-8")
-        votes = plan_study(config, on_ledger=False).plan
-        assert isinstance(votes, VotesPlan)
-        planned = votes.run
-        arrangement = planned.arrangement
-        findings = audit_run(planned, settings, stage=lambda name: err.print(f"{name} …"))
-        title = f"one run of {path.name} with {sum(f.guesses.canaries for f in findings)} canaries"
-        table, panels, about = one_run_table(findings, title), one_run_panels(findings), {}
-    holds = all(finding.holds for finding in findings)
-    result = {
-        "audited": title,
-        "confidence": confidence,
-        "neighbours": arrangement.sentence,
-        "holds": holds,
-        **about,
-        "groups": {finding.group: as_record(finding) for finding in findings},
-    }
+        path = Path(what)
+        folder = folder or path.with_name(f"{path.stem}-audit")
+        config = _config_of(path, data_dir)
+        how = (confidence, runs, canaries, copies, guess_share, observe)
+        found = _of_study(folder, AuditSettings(config, path.name, *how))
+    result = found.to_json()
     if folder is not None:
-        figure = audit_figure(panels, f"{title}; confidence {confidence:g}")
+        if found.do_not_release:
+            (folder / "DO-NOT-RELEASE.txt").write_text(found.do_not_release, encoding="utf-8")
+        figure = found.figure()
         text = json.dumps(result, indent=2, ensure_ascii=False, default=str)
         write_named(folder / "audit.json", f"{text}\n".encode())
         for suffix in ("png", "svg"):
@@ -205,19 +161,50 @@ def audit(
     if as_json:
         print_json(result)
     else:
-        out.print(table)
+        show([found.table()])
         if folder is not None:
             out.print(f"Figures: {folder}/audit.png, {folder}/audit.svg", soft_wrap=True)
-        verdict = "every lower bound is below its claim" if holds else "A CLAIM IS REFUTED"
+        verdict = "every lower bound is below its claim" if found.holds else "A CLAIM IS REFUTED"
         out.print(f"At confidence {confidence:g}: {verdict}.")
-        silent = [finding.group for finding in findings if finding.lower_epsilon <= 0]
+        silent = [finding.group for finding in found.findings if finding.lower_epsilon <= 0]
         if silent:
             out.print(
                 f"No attack on ε succeeded for {', '.join(silent)}: that proves nothing; more --queries and "
                 "--runs sharpen it."
             )
-    if not holds:
+    if not found.holds:
         raise typer.Exit(1)
+
+
+def _config_of(path: Path, data_dir: Path | None) -> StudyConfig:
+    from collegium.cli.progress import NoteObserver
+    from collegium.study.config import read_config
+    from collegium.study.folder import StudyFolder
+    from collegium.study.planned_settings import settled_method
+
+    config = with_data_dir(read_config(path), data_dir)
+    return settled_method(config, StudyFolder(path.with_suffix("")), NoteObserver())
+
+
+def _of_study(folder: Path, settings: AuditSettings) -> Audit:
+    from collegium.study.methods.protocol import method_of
+    from collegium.study.runner import plan_study
+
+    def planned(on_ledger: bool) -> Any:
+        _open(folder)  # not before: an attack may not be known
+        return plan_study(settings.config, on_ledger=on_ledger).plan
+
+    return method_of(settings.config).audit(planned, settings, _Auditing())
+
+
+class _Auditing(Observer):
+    """Tells how an audit gets on, on the standard error."""
+
+    def stage(self, name: str, total: int | None = None) -> None:
+        err.print(f"{name} …")
+
+    def advanced(self, done: int, total: int | None = None) -> None:
+        _progress(done, total or 0)
 
 
 def _open(folder: Path) -> None:

@@ -10,10 +10,9 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -24,8 +23,6 @@ from collegium.plain_text import among_others, harmless
 
 if TYPE_CHECKING:
     from collegium.accounting.statement import PrivacyStatement
-    from collegium.budgets import Budget
-    from collegium.personalisation.plan import Plan
 
 
 class _HarmlessConsole(Console):
@@ -81,12 +78,6 @@ err = _HarmlessConsole(stderr=True)
 _WIDE = 10_000
 _WHOLE_NAME = 24  # letters of a row's name that stand in one line; longer ones may take two
 _OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-#: What tables call one and many of those whose budgets they show, and what every ε is about.
-MEMBERS = {
-    "owner": ("person", "people", "person"),
-    "teacher": ("teacher", "teachers", "teacher's data"),
-}
 
 
 def show_warnings() -> None:
@@ -175,91 +166,3 @@ def print_statement(sentences: Iterable[str]) -> None:
     """Print what a statement says, a line for each sentence."""
     for sentence in sentences:
         out.print(f"• {sentence}", soft_wrap=True)
-
-
-def privacy_table(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None = None) -> Table:
-    """Tabulate level, people, budget, spent and guarantee: the rows of the card and the page.
-
-    ``chosen``: budgets as people chose them, by level, where they are on a ledger.
-    """
-    from collegium.report.promise import footnotes, promise_rows
-
-    one, many, unit = MEMBERS[privacy.unit]
-    table = Table(
-        title=f"What each {one} was promised, and spent", title_justify="left", box=SIMPLE_HEAD
-    )
-    table.add_column("level")
-    for name in (many, "budget ε", "δ", "spent ε", "of budget"):
-        table.add_column(name, justify="right")
-    table.add_column("guarantee")
-    for row in promise_rows(privacy, chosen):
-        table.add_row(
-            row.level, row.people, row.budget, row.delta, row.spent, row.share, row.guarantee
-        )
-    defined = "The full definition stands in the statement (`collegium statement`)."
-    table.caption = " ".join(
-        [f"ε and δ per {unit}. {privacy.in_short} {defined}", *footnotes(privacy, chosen)]
-    )
-    table.caption_justify = "left"
-    return table
-
-
-def plan_table(plan: Plan, unit: str = "owner") -> Table:
-    """Tabulate who gets which teachers and how much influence."""
-    one, of_owners = MEMBERS[unit][0], unit == "owner"
-    from collegium.accounting.statement import budget_in_digits, left_out, some_of
-
-    copies = any(group.duplicates != 1 for group in plan.groups.values())
-    absent = any(group.frequency != 1 for group in plan.groups.values())
-    table = Table(
-        title=f"Plan: {plan.personalisation}, rule {plan.rule}",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-    )
-    for name, shown in {
-        "level": True, "people": of_owners, "budget ε": True, "teachers": True, "seen by": copies,
-        "weight": True, "present": absent, "Δ": True, "used": True,
-    }.items():  # fmt: skip
-        if shown:
-            table.add_column(name, justify="left" if name == "level" else "right")
-    for name, group in some_of(list(plan.groups.items()), lambda item: item[1].budget):
-        table.add_row(
-            name,
-            *[f"{group.owners:,}"] * of_owners,
-            budget_in_digits(group.budget.epsilon),
-            f"{group.teachers:,}",
-            *[str(group.duplicates)] * copies,
-            f"{group.weight:.4g}",
-            *[f"{100 * group.frequency:.3g} %"] * absent,
-            f"{group.sensitivity:.4g}",
-            f"{100 * group.utilisation:.1f} %",
-        )
-    legend = [
-        *[f"seen by: teachers that see each {one}"] * copies,
-        *["present: share of the queries in which the group's teachers vote"] * absent,
-        f"Δ: votes that one {one} can move",
-        "used: share of the budget (in μ) that is spent when the first budget runs out",
-        *filter(None, [left_out(len(plan.groups))]),
-    ]
-    table.caption = "; ".join(legend)
-    table.caption_justify = "left"
-    return table
-
-
-def plan_sentence(plan: Plan) -> str:
-    """Say what a plan makes of the budgets."""
-    return (
-        f"{plan.n_teachers:,} teachers are trained; {100 * plan.efficiency:.1f} % of all granted budgets "
-        "turn into votes."
-    )
-
-
-def columns_sentence(columns: Iterable[tuple[str, str]]) -> str:
-    """Say how the features are read: names and kinds, as the public records show them."""
-    from collegium.checks import listed
-
-    by_kind: dict[str, list[str]] = {}
-    for name, kind in columns:
-        by_kind.setdefault(kind, []).append(name)
-    said = "; ".join(f"as {kind}: {listed(names)}" for kind, names in by_kind.items())
-    return f"Read {said}."

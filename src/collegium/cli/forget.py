@@ -13,7 +13,7 @@ from collegium.cli.options import PATH_OPTION
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
-    from collegium.study.forgetting import Forgotten
+    from collegium.study.methods.votes.forgetting import Forgotten
 
 
 def forget(
@@ -58,7 +58,7 @@ def forget(
     from collegium.cli.progress import NoteObserver, watching
     from collegium.study.config import read_config
     from collegium.study.folder import StudyFolder
-    from collegium.study.forgetting import forget as forget_in
+    from collegium.study.methods.votes.forgetting import forget as forget_in
     from collegium.study.planned_settings import settled_method
 
     if out_folder is not None and len(studies) > 1:

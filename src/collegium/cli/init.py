@@ -119,6 +119,7 @@ def init(
     Example: collegium init study.toml --all-keys --schema
     """
     from collegium.budgets import DEFAULT_DELTA
+    from collegium.checks import check_separator
     from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST, Files
     from collegium.study.first_steps.prompts import Answers
 
@@ -146,6 +147,7 @@ def init(
         raise InputError(
             "--public FILE is missing: public records with the same features, with labels or without"
         )
+    check_separator(separator, "--separator")
     refuse_taken(path)
     files = Files(private, public, test, found, privacy_file, separator)
     _write_study(path, files, given, schema)

@@ -268,5 +268,5 @@ def require_column(rows: pd.DataFrame, column: str, table: Path) -> None:
     """Refuse a table that lacks a column."""
     if column not in rows.columns:
         raise InputError(
-            f"{table} has no column {column!r}: it has {', '.join(map(str, rows.columns))}"
+            f"{table} has no column {column!r} in its first line: check how it is spelt there"
         )

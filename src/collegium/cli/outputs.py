@@ -1,10 +1,19 @@
-"""Files that a user names for a command to write: nothing that is there is written over."""
+"""Places that a user names: a study's folder; files to write, which must not be there."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from collegium.errors import InputError
+
+
+def folder_of(path: Path) -> Path:
+    """Take a study's folder, or find it beside its TOML file."""
+    if not path.exists():
+        raise InputError(
+            f"there is no {path}: give the folder of a study or label job, or its TOML file"
+        )
+    return path.with_suffix("") if path.is_file() else path
 
 
 def refuse_taken(path: Path) -> None:

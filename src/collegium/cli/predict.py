@@ -46,9 +46,9 @@ def predict(
     ] = False,
     trust: Trust = None,
 ) -> None:
-    """Predict the class of each record with a published student. No code in its file is run.
+    """Predict the class of each record with a published model. No code in its file is run.
 
-    Columns that the student does not know are left out. Rows are counted from 0.
+    Columns that the model does not know are ignored. Rows are counted from 0.
 
     Example: collegium predict study/release table.csv --out predictions.csv
     """
@@ -70,7 +70,7 @@ def predict(
     except Exception as error:  # of any student, about any records
         reason = " ".join(str(error).split())[:300]
         raise InputError(
-            f"the student cannot predict from {table} ({type(error).__name__}: {reason}): give records "
+            f"the model cannot predict from {table} ({type(error).__name__}: {reason}): give records "
             "like the public ones"
         ) from None
     text = pd.DataFrame(answers).rename_axis("row").to_csv()
@@ -127,7 +127,7 @@ def onnx(
 
 def _probabilities(student: Any, records: Any) -> dict[str, Any]:
     if not hasattr(student, "predict_proba"):
-        raise InputError("this student gives no probabilities: leave out --proba")
+        raise InputError("this model gives no probabilities: leave out --proba")
     named = zip(student.classes_, student.predict_proba(records).T, strict=True)
     return {f"probability of {name}": column for name, column in named}
 

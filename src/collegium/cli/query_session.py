@@ -11,6 +11,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
+from collegium.ledger.admission import ON_THE_COMMAND_LINE
 from collegium.ledger.places import Place, find_place
 from collegium.runs.observer import Observer
 from collegium.statistics.ledgered import begin
@@ -121,7 +122,7 @@ def session_of(
     if not only_plans:
         replaced = settings["neighbours"] == "replace-one"
         made = place.made(Neighbours.ANY_CHANGE if replaced else Neighbours.ADD_OR_REMOVE)
-        made.allow_new_people = allow_new_people
+        made.allow_new_people, made.face = allow_new_people, ON_THE_COMMAND_LINE
         _tell_of_the_same(made, settings["name"], observer)
         return Statistics(frame, budgets, ledger=made, **settings)
     planned = {**settings, "noise": _noise_on_ledger(settings)}

@@ -88,6 +88,7 @@ def receipt(
 
 
 def _one(owner: str, place: str, key: Path | None, html: Path | None) -> None:
+    from collegium.checks import shown
     from collegium.cli.outputs import refuse_taken
     from collegium.durable import write_durably
     from collegium.report.receipt import receipt_of
@@ -95,7 +96,13 @@ def _one(owner: str, place: str, key: Path | None, html: Path | None) -> None:
     if html is not None:
         refuse_taken(html)
     ledger = opened(place, key)
-    written = receipt_of(owner, ledger.account_of(owner), ledger.neighbours)
+    account = ledger.account_of(owner)
+    if account is None:
+        raise InputError(
+            f"the ledger {place} has no account of {shown(owner)}, so no release entered there has used "
+            "records under this name: check that it is spelt as in the records"
+        )
+    written = receipt_of(owner, account, ledger.neighbours)
     if html is None:
         for line in written.as_text().splitlines():
             out.print(line, soft_wrap=True)
@@ -142,8 +149,8 @@ def _owners(table: Path, column: str | None) -> list[str]:
     if column is None:
         if len(rows.columns) != 1:
             raise InputError(
-                f"{table} has several columns ({', '.join(map(str, rows.columns))}): give the one with "
-                "the names with --owner"
+                f"{table} has {len(rows.columns):,} columns: say which of them holds the names, with --owner "
+                "COLUMN"
             )
         (column,) = rows.columns
     require_column(rows, column, table)

@@ -8,8 +8,9 @@ from typing import Any
 from collegium.accounting.export import to_json
 from collegium.accounting.spent import Spent
 from collegium.accounting.statement import budget_and_cost, budget_in_digits, large_deltas
-from collegium.cli.console import MEMBERS, out, print_json, warn_of
+from collegium.cli.console import out, print_json, warn_of
 from collegium.errors import InputError
+from collegium.report.words import MEMBERS
 from collegium.study.journal import FileJournal
 from collegium.study.terms import Progress, Terms, read_terms, why_it_ended
 

@@ -51,18 +51,19 @@ def init(
 
     Example: collegium schema init public.csv --out schema.toml
     """
-    from collegium.checks import check_choice
+    from collegium.checks import check_choice, check_separator
     from collegium.cli.outputs import refuse_taken, write_named
     from collegium.data.schema import Schema
 
     hush(quiet)
+    check_separator(separator, "--separator")
     check_choice("decimal", decimal, (".", ","))
     refuse_taken(out_file)
     schema = Schema.from_public(public, separator=separator, decimal=decimal)
     write_named(out_file, schema.toml().encode())
     out.print(_table(schema))
     err.print(
-        "Everybody can see all of this: check that no private records were among these.",
+        "A schema is public: check that none of these records were private.",
         soft_wrap=True,
     )
     out.insist(

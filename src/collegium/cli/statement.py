@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from collegium.cli.console import out, print_json, print_statement, warn_of
+from collegium.cli.outputs import folder_of
 from collegium.errors import InputError
 
 FORMATS = ("text", "json", "registry")
@@ -37,7 +38,7 @@ def statement(
 
     if form not in FORMATS:
         raise InputError(f"--format {form!r} is unknown: allowed are {', '.join(FORMATS)}")
-    said, terms = statement_and_terms(folder)
+    said, terms = statement_and_terms(folder_of(folder))
     if as_json or form == "json":
         print_json(said)
         return
@@ -57,4 +58,4 @@ def statement(
             out.print(
                 f"• Gaussian DP of group {group['group']!r}: μ = {', '.join(mu)}.", soft_wrap=True
             )
-    out.print(f"• {terms.released_in_words(said['released'])}", soft_wrap=True)
+    out.print(f"• {terms.released_in_words(said['released'], terms.unit)}", soft_wrap=True)

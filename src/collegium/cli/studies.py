@@ -10,36 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collegium.cli.console import (
-    columns_sentence,
-    hush,
-    last_line,
-    out,
-    plan_sentence,
-    plan_table,
-    print_cautions,
-    print_json,
-    print_statement,
-    privacy_table,
-)
+from collegium.cli.console import hush, last_line, out, print_json
 from collegium.cli.options import PATH_OPTION, Quiet, complete_study
-from collegium.cli.outputs import refuse_among_a_studys_files
+from collegium.cli.outputs import folder_of, refuse_among_a_studys_files
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
-    from collegium.accounting.statement import PrivacyStatement
-    from collegium.evaluation.quality import Quality
+    from collegium.report.sections import Table
     from collegium.study.config import StudyConfig
-    from collegium.study.dpsgd_result import DPSGDResult
-    from collegium.study.result import StudyResult
-
-_STYLES = {"good": "bold green", "caution": "bold yellow", "plain": "bold"}
-"""Of a verdict about the student, by its tone."""
-
-_OF_LABELS = {"statement": [str], "labels_released": int, "queries_asked": int, "stopped_by": str}
-_OF_STEPS = {"statement": [str], "steps": int, "steps_lost": int}
-_OF_QUESTIONS = {"statement": [str], "questions": int, "questions_lost": int}
-"""What a release says of itself, by how it was learnt."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 StudyFile = Annotated[
@@ -109,15 +87,10 @@ def plan(
 
     Example: collegium plan study.toml --what-if high=1.5
     """
-    from collegium.cli import asking_studies as asking
-    from collegium.cli.account import affordable_answers
-    from collegium.cli.dpsgd import show_plan
+    from collegium.cli.blocks import show
     from collegium.cli.progress import NoteObserver
-    from collegium.pate.voting.affordable import MOST
     from collegium.study.config import read_config
-    from collegium.study.methods.votes import VotesPlan
     from collegium.study.runner import plan_study
-    from collegium.study.study_data import StudyData
 
     hush(quiet)
     config = with_data_dir(read_config(study), data_dir)
@@ -130,74 +103,31 @@ def plan(
             "--optimise and --what-if are for studies that leave open how they are learnt, and this one says "
             f"(method.kind is {config.method.kind!r}): leave them out"
         )
-    if config.is_direct:
-        show_plan(config, as_json, choice, show_first)
-        return
-    if config.only_asks:
-        asking.show_plan(config, as_json)
-        return
-    made_plan = plan_study(config, observer=observer)
-    assert isinstance(made_plan.plan, VotesPlan)
-    planned, ledger = made_plan.plan.run, made_plan.ledger
-    made, aggregator, data = planned.plan, planned.aggregator, planned.records
-    assert isinstance(data, StudyData)
-    columns = data.inputs.get("columns", [])
-    if columns:
-        planned.rehearse(data.X_test)  # refuses what the run would; seeing images may take minutes
-    most = (
-        affordable_answers(aggregator, made, planned.price.name, config.study.seed)
-        if config.privacy.guarantee == "worst-case"
-        else None
-    )
+    made = plan_study(config, observer=observer)
+    planned, ledger = made.plan, made.ledger
+    if planned.columns:
+        planned.rehearse()  # refuses what the run would; seeing images may take minutes
+    for line in planned.warnings():
+        observer.note(line)
     if as_json:
         print_json(
             {
-                "personalisation": made.personalisation,
-                "rule": made.rule,
-                "teachers": made.n_teachers,
-                "efficiency": made.efficiency,
-                "answers_affordable": most,
-                "price": None if most is None else planned.price.name,
-                "columns": dict(columns),
+                "method": config.kind.name,
+                "neighbours": planned.arrangement.sentence,
+                **planned.numbers(),
+                "columns": dict(planned.columns),
                 "ledger": None if ledger is None else str(ledger.place),
                 "takes_whole_budgets": ledger is not None and ledger.spending.allowance.whole,
-                "groups": {
-                    name: {
-                        "people": group.owners,
-                        "epsilon": group.budget.epsilon,
-                        "delta": group.budget.delta,
-                        "teachers": group.teachers,
-                        "teachers_per_person": group.duplicates,
-                        "weight": group.weight,
-                        "frequency": group.frequency,
-                        "sensitivity": group.sensitivity,
-                        "utilisation": group.utilisation,
-                    }
-                    for name, group in made.groups.items()
-                },
                 **({} if choice is None else {"chosen": choice}),
             }
         )
         return
     show_first()
-    out.print(plan_table(made))
-    out.print(plan_sentence(made))
-    out.print(
-        f"{len(data.X):,} private records of {data.budgets.n_owners:,} people, "
-        f"{len(data.X_public):,} public records, {len(data.classes)} classes; {aggregator}"
-    )
-    if columns:
-        out.print(columns_sentence(columns), soft_wrap=True)
-    bought = plan_sentence(made)
-    if most is not None:
-        bound = "at least " if most == MOST else ""
-        bought = f"The budgets pay for {bound}{most:,} answers if every query is answered."
-        out.print(bought)
-    last_line(None, bought.removesuffix("."))
-    if planned.price.why and (ledger is None or ledger.spending.allowance.whole):
-        out.print(planned.price.why, soft_wrap=True)
+    show(planned.blocks())
+    out.print(planned.arrangement.in_short, soft_wrap=True)
     if ledger is not None:
         out.print(ledger.in_words, soft_wrap=True)
+    last_line(None, planned.in_short() or "planned, and nothing is spent")
 
 
 def _choose(
@@ -246,6 +176,7 @@ def run(
 
     Example: collegium run study.toml
     """
+    from collegium.cli.blocks import show_result
     from collegium.study.config import read_config
 
     hush(quiet)
@@ -258,15 +189,7 @@ def run(
 
         refuse_among_a_studys_files(folder)
         config = settled_method(config, StudyFolder(folder), NoteObserver(), keep=True)
-    result = _run(config, folder, as_json)
-    if config.is_direct:
-        _show_dpsgd(result, as_json)
-    elif config.only_asks:
-        from collegium.cli.asking_studies import show_result
-
-        show_result(result, as_json)
-    else:
-        _show(result, as_json)
+    show_result(_run(config, folder, as_json), as_json)
 
 
 def demo(
@@ -281,10 +204,11 @@ def demo(
     Example: collegium demo
     """
     from collegium.accounting.neighbours import Neighbours
+    from collegium.cli.blocks import show_result
     from collegium.cli.progress import NoteObserver
-    from collegium.study.baselines import measure_baselines
     from collegium.study.config import read_config
     from collegium.study.folder import StudyFolder
+    from collegium.study.methods.dpsgd.baselines import measure_baselines
     from collegium.study.on_ledger import place_within
     from collegium.study.planned_settings import settled_method
 
@@ -307,7 +231,7 @@ def demo(
     config = settled_method(config, folder, NoteObserver(), keep=True)
     result = _run(config, out_folder, as_json)
     if quiet and not as_json:  # nobody would see what it is compared with
-        return _show_dpsgd(result, as_json)
+        return show_result(result, as_json)
     baselines = measure_baselines(config)
     comparison = {
         "individual budgets (this study)": result.accuracy,
@@ -316,7 +240,8 @@ def demo(
         "a tenth of the strictest for everybody": baselines.uniform_tenth,
         "no privacy: the same model without noise": baselines.without_privacy,
     }
-    _show_dpsgd(result, as_json, comparison)
+    table = _comparison_table(comparison, result.n_test)
+    show_result(result, as_json, {"comparison": comparison}, [table])
     if not as_json and result.ledger is not None:
         out.print(
             f"What one person paid, for instance: collegium receipt 1 --ledger {result.ledger}",
@@ -334,58 +259,25 @@ def report(
 
     Example: collegium report study/
     """
-    from collegium.json_files import parse_json
+    from collegium.cli.blocks import show
+    from collegium.report.sections import Points
     from collegium.study.released_files import released_content
-    from collegium.study.stop_reasons import stopped
+    from collegium.study.terms import read_release
 
-    if folder.is_file():  # the study's own, whose folder is beside it
-        folder = folder.with_suffix("")
-    path = folder / "release" / "privacy.json"
-    content = released_content(path)
-    if content is None:
-        raise InputError(
-            f"{folder} holds no finished study: there is no {path}; `collegium run` makes one"
-        )
-    summary = parse_json(content, path, (_OF_QUESTIONS, _OF_STEPS, _OF_LABELS))
+    folder = folder_of(folder)
+    told, terms = read_release(folder)
     judged = _published_quality(folder)
     page = folder / "release" / "report.html"
     has_page = released_content(page) is not None
+    blocks = terms.released_blocks(told, folder)  # all is checked before anything is shown
     if as_json:
-        print_json(summary if judged is None else {**summary, "quality": judged})
+        print_json(told if judged is None else {**told, "quality": judged})
         return
     if judged is not None:
         out.print(f"• {judged['verdict']}. {judged['reason']}", soft_wrap=True)
-    print_statement(summary["statement"])
-    if "questions" in summary:
-        out.print(
-            f"• {summary['questions']:,} questions were asked; the answers of "
-            f"{summary['questions_lost']:,} of them were lost."
-        )
-        _print_answers(folder)
-    elif "steps" in summary:
-        out.print(
-            f"• {summary['steps']:,} steps were taken, {summary['steps_lost']:,} of them lost."
-        )
-    else:
-        out.print(
-            f"• {summary['labels_released']} labels were released after {summary['queries_asked']} queries; "
-            f"{stopped(summary['stopped_by'])}."
-        )
+    show([Points(told["statement"]), *blocks])
     if has_page:
         out.print(f"Report: {page}", soft_wrap=True)
-
-
-def _print_answers(folder: Path) -> None:
-    """Print what a release answers."""
-    from collegium.json_files import parse_json
-    from collegium.study.released_files import released_content
-
-    path = folder / "release" / "answers.json"
-    content = released_content(path)
-    if content is not None:
-        for one in parse_json(content, path, {"answers": [{"text": str}]})["answers"]:
-            for line in one["text"].splitlines():
-                out.print(line, soft_wrap=True)
 
 
 def _published_quality(folder: Path) -> dict[str, Any] | None:
@@ -436,15 +328,13 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
 
 def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:
     """Refuse an option that puts something over a key of [run] which the method knows nothing of."""
-    from collegium.study.sections import OF_OTHER_METHODS
-
     kind = config.method.kind
-    if f"run.{key}" in OF_OTHER_METHODS[kind]:
+    if f"run.{key}" in config.unused:
         raise InputError(
             f"--{key.replace('_', '-')} means nothing to method.kind = {kind!r}, for which {why}: leave it "
             "out"
         )
-    if config.is_direct and key != "data_dir" and not config.run.streaming:
+    if config.kind.takes_threads and key != "data_dir" and not config.run.streaming:
         raise InputError(
             f"--{key} means nothing to direct training on records in memory, which takes threads: set "
             "run.streaming = true, or leave it out"
@@ -461,113 +351,13 @@ def _run(config: StudyConfig, folder: Path, as_json: bool) -> Any:
         return run_study(config, folder, observer)
 
 
-def _show_dpsgd(
-    result: DPSGDResult, as_json: bool, comparison: Mapping[str, float | None] | None = None
-) -> None:
-    quality = result.quality
-    if as_json:
-        print_json(
-            {
-                "verdict": None if quality is None else quality.verdict,
-                **result.privacy.to_dict(),
-                "steps": result.steps,
-                "steps_lost": result.lost,
-                "accuracy": result.accuracy,
-                "quality": None if quality is None else quality.to_dict(),
-                "notes": list(result.student_notes),
-                **({"foretold": result.foretold} if result.foretold else {}),
-                **({} if result.ledger is None else {"ledger": result.ledger}),
-                **({} if comparison is None else {"comparison": comparison}),
-                "release": str(result.folder.release),
-                "report": str(result.report),
-            }
-        )
-        return
-    print_cautions(result.privacy)
-    if quality is not None:
-        _print_quality(result.privacy, quality, result.foretold)
-    out.print(privacy_table(result.privacy, result.chosen))
-    lost = f", {result.lost:,} of them lost in a crash" if result.lost else ""
-    out.print(f"{result.steps:,} steps taken{lost}.")
-    if comparison is not None:
-        out.print(_comparison_table(comparison, result.n_test))
-    _print_places(result)
+def _comparison_table(comparison: Mapping[str, float | None], n_test: int) -> Table:
+    from collegium.report.numbers import share
+    from collegium.report.sections import Column, Table
 
-
-def _print_quality(privacy: PrivacyStatement, quality: Quality, foretold: str) -> None:
-    sound = privacy.noise_is_private and not privacy.large_deltas
-    tone = quality.tone if sound else quality.tone.replace("good", "plain")
-    out.print(f"{quality.verdict}.", style=_STYLES[tone], soft_wrap=True)
-    out.print(f"{quality.reason} {_capitalised(quality.figures())}.", soft_wrap=True)
-    if foretold:
-        out.print(foretold, soft_wrap=True)
-
-
-def _print_places(result: StudyResult | DPSGDResult) -> None:
-    if result.ledger is not None:
-        out.print(
-            f"Ledger:    {result.ledger} (`collegium ledger show`, `collegium receipt`)",
-            soft_wrap=True,
-        )
-    out.print(f"Published: {result.folder.release}", soft_wrap=True)
-    out.print(f"Report:    {result.report}", soft_wrap=True)
-    said = [] if result.quality is None else [result.quality.verdict]
-    last_line(result.privacy, *said, f"published: {result.folder.release}")
-
-
-def _show(result: StudyResult, as_json: bool) -> None:
-    from collegium.study.stop_reasons import stopped
-
-    labels, quality = result.labels, result.quality
-    if as_json:
-        content: dict[str, Any] = {
-            "verdict": quality.verdict,
-            **result.privacy.to_dict(),
-            "queries_asked": labels.n_asked,
-            "labels_released": len(labels.labels),
-            "stopped_by": labels.stop_reason,
-            "label_accuracy": result.label_accuracy,
-            "student_accuracy": result.student_accuracy,
-            "quality": quality.to_dict(),
-            "notes": list(result.student_notes),
-            **({"foretold": result.foretold} if result.foretold else {}),
-            **({} if result.ledger is None else {"ledger": result.ledger}),
-            "release": str(result.folder.release),
-            "report": str(result.report),
-        }
-        print_json(content)
-        return
-    print_cautions(result.privacy)
-    _print_quality(result.privacy, quality, result.foretold)
-    out.print(privacy_table(result.privacy, result.chosen))
-    out.print(f"{_answers_in_words(result)}; {stopped(labels.stop_reason)}.", soft_wrap=True)
-    _print_places(result)
-
-
-def _answers_in_words(result: StudyResult) -> str:
-    """Say how many answers were released, and how many are right, where that says anything."""
-    labels, right = result.labels, result.label_accuracy
-    if result.privacy.released == "histogram":  # each is faint, and the student pools them
-        return f"{len(labels.labels):,} noisy histograms released after {labels.n_asked:,} queries"
-    said = f"{len(labels.labels):,} labels released after {labels.n_asked:,} queries"
-    return said if right is None else f"{said}, {100 * right:.1f} % of them right"
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _comparison_table(comparison: Mapping[str, float | None], n_test: int) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(
-        title=f"Right on {n_test:,} public test records", title_justify="left", box=SIMPLE_HEAD
+    return Table(
+        [Column("learnt with", is_number=False), Column("accuracy")],
+        [(name, share(accuracy)) for name, accuracy in comparison.items()],
+        "Baselines: a second use of the same records, on this public data set only.",
+        f"Right on {n_test:,} public test records",
     )
-    table.add_column("learnt with")
-    table.add_column("accuracy", justify="right")
-    for name, accuracy in comparison.items():
-        table.add_row(name, "—" if accuracy is None else f"{100 * accuracy:.1f} %")
-    table.caption = "Baselines: a second use of the same records, on this public data set only."
-    table.caption_justify = "left"
-    return table

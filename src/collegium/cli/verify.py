@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from collegium.cli.console import out, print_json
+from collegium.cli.outputs import folder_of
 from collegium.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ def verify(
     from collegium.study.manifest_check import refuse_links
     from collegium.study.verifying import examine
 
-    study = StudyFolder(folder)
+    study = StudyFolder(folder_of(folder))
     if not study.vault.is_dir():
-        raise InputError(f"{folder} holds no study or label job: there is no {study.vault}")
+        raise InputError(
+            f"{folder} is not the folder of a study or label job: it has no {study.vault.name}"
+        )
     refuse_links(study.vault)
     with study.locked():
         found = examine(study)
@@ -45,9 +48,10 @@ def verify(
         for one in found:
             out.print(f"{one.piece}: {_in_words(one)}", soft_wrap=True)
         out.print(
-            f"{wrong} of {len(found)} files are not as they should be: {_what_to_do(found)}."
+            f"{wrong} of {len(found)} files {'is' if wrong == 1 else 'are'} not as the study wrote "
+            f"{'it' if wrong == 1 else 'them'}: {_what_to_do(found)}."
             if wrong
-            else "Everything is as the study wrote it.",
+            else f"All {len(found)} files are as the study wrote them.",
             soft_wrap=True,
         )
     if wrong:
@@ -62,7 +66,8 @@ def _what_to_do(found: list[Finding]) -> str:
     for remedy in (AS_IT_SAYS, RESTORE, MOVE):
         if any(one.remedy == remedy for one in damaged):
             return remedy
-    again = "the next run makes them again"
+    is_one = sum(bool(one.trouble) for one in found) == 1
+    again = f"the next run makes {'it' if is_one else 'them'} again"
     return f"delete {', '.join(one.piece for one in damaged)}, and {again}" if damaged else again
 
 

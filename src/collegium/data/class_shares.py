@@ -37,7 +37,8 @@ def as_class_shares(
         by_name = {str(key): value for key, value in given.items()}
         if set(by_name) != set(known) or len(by_name) != len(given):
             raise InputError(
-                f"{name} must name every class once ({', '.join(known)}), got {', '.join(by_name) or 'none'}"
+                f"{name} must give each class one share ({', '.join(known)}), got "
+                f"{', '.join(by_name) or 'none'}"
             )
         given = [by_name[value] for value in known]
     try:

@@ -83,7 +83,7 @@ class ColumnTypes:
         unknown = [name for name in declared if name not in X_public.columns]
         if unknown:
             raise InputError(
-                f"data.types names column {unknown[0]!r}, which is no feature: the features are "
+                f"data.types names column {unknown[0]!r}, which is not a feature: the features are "
                 f"{', '.join(map(str, X_public.columns))}"
             )
         if decimal is None:
@@ -217,8 +217,8 @@ def read_as_described(X: pd.DataFrame, inputs: Mapping[str, Any], name: str) -> 
         decimal = inputs.get("decimal", ".")
         if decimal == ".":
             raise InputError(
-                f"a column of numbers in {name} has commas that may be decimal ones or separate thousands: "
-                "write decimals behind a point, and thousands without a separator"
+                f"{name} has a column of numbers with commas, which may mark decimals or separate thousands: "
+                "write decimals with a point, and thousands without a separator"
             ) from None
     types = ColumnTypes.of(X[list(declared)], declared=declared, decimal=decimal)
     return X.assign(**types.applied(X[list(declared)], "new"))
@@ -332,9 +332,9 @@ def _decimal_of(X_public: pd.DataFrame, declared: Mapping[str, str]) -> str:
         if not commas.map(lambda cell: bool(_THOUSAND.fullmatch(cell))).all():
             return ","
         raise UnclearDecimalError(
-            f"column {name!r} of the public records holds {commas.iloc[0]!r}, which may be a decimal comma "
-            "or a thousands separator: set data.decimal = ',' if it is decimal, or write numbers without "
-            "separators; if the column is text, set data.types"
+            f"column {name!r} of the public records holds {commas.iloc[0]!r}, whose comma may mark decimals "
+            "or separate thousands: set data.decimal = ',' if it marks decimals, or write thousands without "
+            "a separator; if the column is text, set data.types"
         )
     return "."
 
@@ -347,9 +347,10 @@ def _refuse_thousands(column: pd.Series, decimal: str) -> None:
     strange = unread & ~marked & np.isnan(numbers_of(cells)) & np.isnan(numbers_of(cells, ","))
     if marked.any() and 2 * strange.sum() < len(cells):
         raise InputError(
-            f"column {column.name!r} of the public records holds {cells[marked].iloc[0]!r}, a number whose "
-            "thousands are separated, which would count as text: write numbers without separators of "
-            f'thousands in all records; if the column is text, set data.types = {{ {column.name} = "text" }}'
+            f"column {column.name!r} of the public records holds {cells[marked].iloc[0]!r}, which would "
+            "count as text, because its thousands are separated: write thousands without a separator in all "
+            "records; if "
+            f'the column is text, set data.types = {{ {column.name} = "text" }}'
         )
 
 
@@ -370,8 +371,8 @@ def _row(column: pd.Series, position: Any) -> int:
 
 def _tell_of_gaps(column: str, name: str, n_wrong: int, row: int) -> None:
     warnings.warn(
-        f"column {column!r} holds numbers in the public records; {n_wrong} {name} record(s) have something "
-        f"else there, first {counted(row)}: it counts as a missing value of these records alone",
+        f"column {column!r} holds numbers in the public records, but {n_wrong:,} {name} record(s) hold "
+        f"something else there, the first of them {counted(row)}: it counts as missing in these records",
         PrivacyWarning,
         stacklevel=2,
     )
@@ -381,9 +382,10 @@ def _tell_of_mixture(column: pd.Series, are: NDArray[np.bool_]) -> None:
     """Warn of public text that is almost a column of numbers. Public cells may be shown."""
     first = np.flatnonzero(~are)[0]
     warnings.warn(
-        f"column {column.name!r} is taken for text: {int((~are).sum())} of {len(are)} public values are no "
-        f"numbers, first {str(column.iloc[first])[:40]!r} in {counted(_row(column, first))}: if they stand "
-        f'for missing values, set data.types = {{ {column.name} = "number" }}',
+        f"column {column.name!r} is read as text, because {int((~are).sum())} of {len(are)} public values "
+        f"are not numbers, the first of them {str(column.iloc[first])[:40]!r} in "
+        f"{counted(_row(column, first))}: if they "
+        f'stand for missing values, set data.types = {{ {column.name} = "number" }}',
         PrivacyWarning,
         stacklevel=2,
     )
@@ -403,9 +405,9 @@ def _tell_of_names(column: pd.Series) -> None:
     if mostly_different(column):
         different = column.astype(str).nunique()
         warnings.warn(
-            f"column {column.name!r} is text, and has {different:,} different values in {len(column):,} "
-            "public records: as categories they teach hardly anything; write dates and numbers with units as "
-            "plain numbers, and leave names out (in a study: data.exclude)",
+            f"column {column.name!r} is text with {different:,} different values in {len(column):,} public "
+            "records, so hardly anything can be learnt from them as categories: write dates, and numbers "
+            "with units, as plain numbers, and leave names out (in a study: data.exclude)",
             PrivacyWarning,
             stacklevel=2,
         )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
+from collegium.checks import check_separator
 from collegium.data.column_types import kind_of
 from collegium.data.datasets.array_files import (
     NPY_MAGIC,
@@ -29,6 +30,7 @@ from collegium.data.datasets.raw import (
     open_raw,
     reason_of,
     refusal,
+    unknown_format,
 )
 from collegium.data.datasets.table_files import header_problem, is_csv, marks_in
 
@@ -58,6 +60,26 @@ class Header:
         return self.columns is not None
 
 
+NO_HEADER = "is its first line somebody's record? Then write the names of the columns above it"
+"""Said in place of a private table's columns, where they may be no names."""
+
+
+def has_header(columns: Iterable[str], public: Iterable[str]) -> bool:
+    """Tell whether the first line of a private table names its columns: at least half of the public ones.
+
+    ``columns``: as the private table has them.
+    ``public``: names that are known in public: those of the public table, or of the schema.
+    Returns: otherwise the line may be somebody's record, and no message may show it.
+
+    Examples
+    --------
+    >>> has_header(["age", "work", "sick"], ["age", "work"]), has_header(["39", "nurse"], ["age", "work"])
+    (True, False)
+    """
+    names, known = set(columns), set(public)
+    return 2 * len(names & known) >= len(known) > 0
+
+
 def header_of(path: str | os.PathLike[str], separator: str | None = None) -> Header:
     """Read what a file says of its records before the first of them.
 
@@ -78,8 +100,7 @@ def header_of(path: str | os.PathLike[str], separator: str | None = None) -> Hea
     ...     header_of(path).columns
     ('age', 'work')
     """
-    if separator is not None and len(separator) != 1:
-        raise refusal(path, f"cannot be split at {separator!r}", "give one character as separator")
+    check_separator(separator)
     if is_folder(path) or Path(path).name.lower().endswith(".parquet"):
         return _of_parquet(Path(path))
     path = existing_file(path)
@@ -97,7 +118,9 @@ def header_of(path: str | os.PathLike[str], separator: str | None = None) -> Hea
             elif magic.startswith(PARQUET_MAGIC):
                 return _of_parquet(path)
             else:
-                raise refusal(path, "is of an unknown format", "convert it, or correct its name")
+                raise unknown_format(
+                    path, "is of an unknown format", "convert it, or correct its name"
+                )
     except UNREADABLE as error:
         raise refusal(
             path, f"cannot be read ({reason_of(error)})", "check the file, or get it again"

@@ -38,8 +38,8 @@ _MISSING = -9.0
 _CELLS_AT_ONCE = 1 << 22
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _RIGHT_WAY = (
-    "Give both as they are, and the scaler as `preprocessing`, which is fitted on the public records only, "
-    "or in the pipeline of `teacher`"
+    "Give both unscaled, and the scaler as `preprocessing`, which is fitted on the public records only, or "
+    "as a step of `teacher`"
 )
 
 Hashes = NDArray[np.uint64]
@@ -200,9 +200,9 @@ class RowsSeen:
         allowed = max(HANDFUL, SHARE * len(public)) + _TIMES_CHANCE * twins * len(public)
         if common > allowed:
             raise InputError(
-                f"{common:,} of {len(public):,} {role} records equal private ones, more than chance allows: "
-                f"what is private must not be given as {role}, where no budget protects it; take them out, "
-                f"or allow it with {key}, which the statement of the guarantee then says"
+                f"{common:,} of {len(public):,} {role} records are also among the private ones, more than "
+                f"chance explains: no budget protects them as {role} records. Take them out, or allow it "
+                f"with {key}, which the privacy statement will mention"
             )
 
 
@@ -229,16 +229,16 @@ def refuse_same_people(n_known: int, n_records: int, role: str, column: str, key
     if n_known <= max(HANDFUL, SHARE * n_records):
         return
     found = (
-        f"{n_known:,} of {n_records:,} {role} records are of people who have private ones, too (names in "
-        f"column {column!r}): no budget protects what these records say of them"
+        f"{n_known:,} of {n_records:,} {role} records are about people who also have private ones (names in "
+        f"column {column!r}): no budget protects what these records say about them"
     )
     if role == "public":
         raise InputError(
-            f"{found}; take them out, or, if other people are called alike, that column; or allow it with "
-            f"{key}, which the statement of the guarantee then says"
+            f"{found}. Take them out; or take that column out, if they are other people of the same name; or "
+            f"allow it with {key}, which the privacy statement will mention"
         )
     warnings.warn(
-        f"{found}, and the student may do better on them than on others; take others",
+        f"{found}, and the student may do better on them than on other people's: test on records of others",
         PrivacyWarning,
         stacklevel=3,
     )
@@ -247,9 +247,8 @@ def refuse_same_people(n_known: int, n_records: int, role: str, column: str, key
 def same_content(role: str, key: str) -> InputError:
     """Make the error about private records that were given a second time."""
     return InputError(
-        f"the {role} records are the private ones: what is private must not be given as {role}, where no "
-        f"budget protects it; give others, or allow it with {key}, which the statement of the guarantee then "
-        "says"
+        f"the {role} records are the private ones: no budget protects them as {role} records. Give others, "
+        f"or allow it with {key}, which the privacy statement will mention"
     )
 
 
@@ -272,9 +271,9 @@ def refuse_other_scale(X: Any, X_public: Any, key: str = "scales_may_differ=True
     if 2 * off > telling or (centred and not _is_centred(theirs, 0.5, 0.5)):
         raise InputError(
             "the numeric features have another scale in the private records than in the public ones "
-            f"({off} of {telling} by far): were the private ones scaled before (by an earlier step of a "
-            "Pipeline, say, which learns from all private records together, and leaves the public ones as "
-            f"they are)? {_RIGHT_WAY}, or allow it with {key}"
+            f"({off} of {telling} by far). Were the private ones scaled before, by an earlier step of a "
+            "Pipeline, say? It learns from all private records, and does not scale the public ones. "
+            f"{_RIGHT_WAY}, or allow it with {key}"
         )
     units = np.flatnonzero(_in_other_unit(some, others))
     if len(units) > _FEW_COLUMNS * mine.shape[1]:
@@ -285,13 +284,13 @@ def refuse_other_scale(X: Any, X_public: Any, key: str = "scales_may_differ=True
         )
         raise InputError(
             f"{len(units)} of {mine.shape[1]} numeric features seem to be in another unit in the private "
-            f"records than in the public ones (column {listed(names[place] for place in units[:5])}): bring "
-            f"both to one unit, or allow it with {key}"
+            f"records than in the public ones (column {listed(names[place] for place in units[:5])}): "
+            f"convert one of them, or allow it with {key}"
         )
     if centred:
         warnings.warn(
-            "in the private records every numeric feature has mean 0: they were scaled by something that all "
-            f"of them were looked at for, together, which no account covers. {_RIGHT_WAY}",
+            "every numeric feature has mean 0 in the private records, so they were probably scaled by "
+            f"numbers computed from all of them, which no budget pays for. {_RIGHT_WAY}",
             PrivacyWarning,
             stacklevel=3,
         )

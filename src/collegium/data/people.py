@@ -39,8 +39,8 @@ def ask_about_people(
         values, asked = table[found[0]].nunique(), [str(name) for name in found]
         more = f" (and {listed(asked[1:], 5)})" if asked[1:] else ""
         warnings.warn(
-            f"{len(table):,} records, {values:,} different values of {asked[0]!r}{more}: is it a person? "
-            f"{advice(asked)}",
+            f"{len(table):,} records, {values:,} different values of {asked[0]!r}{more}: does it say whose "
+            f"record it is? {advice(asked)}",
             PrivacyWarning,
             stacklevel=stacklevel,
         )

@@ -172,7 +172,7 @@ class Schema(Mapping[str, Column]):
             if key not in _KEYS:
                 raise InputError(f"unknown key {key}: {nearest(key, _KEYS)}")
         if "columns" not in given:
-            raise InputError("no column is described: write a section such as [columns.age]")
+            raise InputError("it describes no column: write a section such as [columns.age]")
         return cls(given["columns"], given.get("rows_per_owner", 1))
 
     @classmethod
@@ -206,8 +206,8 @@ class Schema(Mapping[str, Column]):
         lines = [
             "# Public: what may be asked about a private table. Nothing in it may be read off private rows.",
             "",
-            f"rows_per_owner = {self._rows_per_owner}  # of one person that count fully; who has more "
-            "shares them",
+            f"rows_per_owner = {self._rows_per_owner}  # how many rows of one person count in full; with "
+            "more, each counts for less",
         ]
         for name, column in self._columns.items():
             lines += ["", f"[columns.{toml_key(name)}]"]

@@ -78,8 +78,8 @@ def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
     """
     if kind_of(series.dtype) == DATE:
         raise InputError(
-            f"column {name!r} holds dates, and {column.kind} in the schema: make numbers or text of "
-            "them, or set kind = 'text'"
+            f"column {name!r} holds dates, but its kind in the schema is {column.kind}: convert them to "
+            "numbers or text, or set kind = 'text'"
         )
     if series.dtype.kind == "c":  # one complex number is enough for that: all others are as before
         series = pd.Series([_text_or_number(cell) for cell in series.tolist()], dtype=np.float64)
@@ -163,11 +163,11 @@ def _as_arrow(frame: Any) -> Any:
     if hasattr(frame, "__arrow_c_array__"):
         return pa.Table.from_batches([pa.record_batch(frame)])
     raise InputError(
-        f"a table is needed (pandas, Polars, Arrow), got {shown(type(frame).__name__)}: give a DataFrame"
+        f"a table is needed (pandas, Polars or Arrow), got {shown(type(frame).__name__)}: give a DataFrame"
     )
 
 
 def _lacks(name: str, columns: list[str]) -> InputError:
     return InputError(
-        f"the table has no column {name!r}, which is asked for: {nearest(name, columns)}"
+        f"the table has no column {name!r}, which a question needs: {nearest(name, columns)}"
     )

@@ -242,8 +242,8 @@ class Column:
             kinds = _FITS.get(name, KINDS)
             if self.kind not in kinds:
                 raise InputError(
-                    f"{name} is for columns of kind {' or '.join(kinds)}, and this one is of kind "
-                    f"{self.kind}: take it out, or change kind"
+                    f"{name} is for columns of kind {' or '.join(kinds)}, but this one is of kind "
+                    f"{self.kind}: remove it, or change kind"
                 )
 
     def _check_numbers(self) -> None:
@@ -257,13 +257,15 @@ class Column:
                 check_number(name, number, least=-_LARGEST, most=_LARGEST)
                 if whole and (number != round(number) or abs(number) > _MOST_EXACT):
                     raise InputError(
-                        f"{name} must be whole below 2^53 for a column of kind whole, got {shown(number)}: "
-                        "round it, or set kind = 'number'"
+                        f"{name} of a column of kind whole must be a whole number below 2^53, got "
+                        f"{shown(number)}: round it, or set kind = 'number'"
                     )
         object.__setattr__(self, "bounds", tuple(self.bounds))
         object.__setattr__(self, "bins", tuple(self.bins))
         if not self.lower < self.upper or math.isinf(self.width):
-            raise InputError(f"bounds must rise, got {shown(list(self.bounds))}")
+            raise InputError(
+                f"bounds must be the lower one, then the upper one, got {shown(list(self.bounds))}"
+            )
         if self.step is not None and self.step > self.width:
             raise InputError(f"step must be at most {plain(self.width)}, got {plain(self.step)}")
         if self.mean is not None:
@@ -278,7 +280,7 @@ class Column:
         rising = all(low < high for low, high in pairwise(edges))
         if not 2 <= len(edges) <= MOST_KEYS + 1 or not rising:
             raise InputError(
-                f"bins must be 2 to {MOST_KEYS + 1:,} edges that rise, got {shown(list(self.bins))}"
+                f"bins must be 2 to {MOST_KEYS + 1:,} increasing edges, got {shown(list(self.bins))}"
             )
         if edges[0] > self.lower or edges[-1] < self.upper:
             raise InputError(
@@ -294,12 +296,12 @@ class Column:
             )
         if len(set(names)) < len(names):
             twice = next(name for place, name in enumerate(names) if name in names[:place])
-            raise InputError(f"categories must differ, got {shown(twice)} twice")
+            raise InputError(f"categories must be different, got {shown(twice)} twice")
         object.__setattr__(self, "categories", tuple(names))
         for name in self.shares:
             if name not in names:
                 raise InputError(
-                    f"shares names {shown(name)}, which is no category: {nearest(str(name), names)}"
+                    f"shares mentions {shown(name)}, which is not a category: {nearest(str(name), names)}"
                 )
         if sum(self.shares.values()) > 1 + 1e-6:
             raise InputError(

@@ -47,14 +47,18 @@ def drafted(
     if isinstance(records, (str, os.PathLike)):
         records = read_table(Path(records), separator=separator, as_text=True)
     if not n_rows(records):
-        raise InputError("the public table has no row: give public records, or write a schema")
+        raise InputError(
+            "the public table has no rows: give public records, or write the schema by hand"
+        )
     described = {
         str(name): _drafted(series_of(records, name), decimal)
         for name in _names_of(records)
         if str(name)
     }
     if not described:
-        raise InputError("the public table has no column: give public records, or write a schema")
+        raise InputError(
+            "the public table has no columns: give public records, or write the schema by hand"
+        )
     return (
         {name: column for name, (column, _) in described.items()},
         {name: note for name, (_, note) in described.items()},
@@ -108,33 +112,34 @@ def _number(numbers: NDArray[np.float64], missing: bool) -> tuple[Column, str]:
     if sd > 0:
         known["sd"] = min(_short(sd), (upper - lower) / 2)
     note = (
-        f"public records go from {plain(low)} to {plain(high)}: values outside the bounds are clipped, "
-        "narrow bounds mean less noise"
+        f"public records go from {_in_short(low)} to {_in_short(high)}; values outside the bounds count as "
+        "the nearest bound, and narrow bounds mean less noise"
     )
     if step != own and own is not None and step is not None:
         note += (
-            f"\nstep: coarser than the {plain(own)} of public records, since quantiles choose among at most "
+            f"\nstep: coarser than the {plain(own)} of public records, because a quantile is one of at most "
             f"{MOST_STEPS:,} values"
         )
     if whole and np.unique(numbers).size <= _FEW:
-        note += "\nif these are codes, say kind = 'category' and which"
+        note += "\nif these are codes, set kind = 'category', and list them as categories"
     return Column(WHOLE if whole else NUMBER, **known), note
 
 
 def _category(names: NDArray[np.object_], missing: bool) -> tuple[Column, str]:
     counts = pd.Series(names, dtype=object).value_counts()
     if len(counts) > MOST_DRAFTED:
-        note = f"{len(counts):,} different texts: name the categories to ask about them"
+        note = f"{len(counts):,} different texts: list categories if you want to ask about them"
         return Column(IGNORED), note
     categories = sorted(counts.index)
     shares = {name: round(float(counts[name] / len(names)), _DECIMALS) for name in categories}
     if sum(shares.values()) > 1:  # rounding up everywhere
-        shares = {name: math.floor(share * 1e4) / 1e4 for name, share in shares.items()}
+        scale = 10**_DECIMALS
+        shares = {name: int(counts[name]) * scale // len(names) / scale for name in categories}
     return (
         Column(
             CATEGORY, categories=categories, shares=shares, known_from=len(names), missing=missing
         ),
-        "all that occur in public records: anything else in a private row counts as missing",
+        "all that occur in public records; anything else in a private row counts as missing",
     )
 
 
@@ -155,6 +160,11 @@ def rounded_out(low: float, high: float) -> tuple[float, float]:
     if digits >= 0:
         return math.floor(low * scale) / scale, math.ceil(high * scale) / scale
     return float(math.floor(low / scale) * scale), float(math.ceil(high / scale) * scale)
+
+
+def _in_short(number: float) -> str:
+    """Write a number of public records with no more digits than help to choose bounds."""
+    return plain(float(f"{number:.6g}"))
 
 
 def _step_of(numbers: NDArray[np.float64]) -> float | None:

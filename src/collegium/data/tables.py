@@ -14,6 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from collegium.checks import listed
 from collegium.data.column_types import ColumnTypes, in_words
+from collegium.data.headers import has_header
 from collegium.errors import WHERE, InputError, PrivacyWarning, RecordError
 
 _UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls a column whose header is blank
@@ -51,8 +52,8 @@ def as_records(X: Any, name: str) -> Any:
         if unnamed:
             raise InputError(
                 f"{name} records have a column without a name ({unnamed[0]!r}), such as to_csv makes of row "
-                "numbers: save them with index=False, or leave it out (in a study: data.exclude = "
-                f"[{str(unnamed[0])!r}])"
+                "numbers: save the table with index=False, or leave the column out (in a study: data.exclude "
+                f"= [{str(unnamed[0])!r}])"
             )
     if hasattr(records, "tocsr"):
         return records.tocsr()
@@ -76,18 +77,24 @@ def like_private(X_public: Any, X: Any, name: str = "public") -> Any:
         missing = [_with_blanks(column) for column in X.columns if column not in X_public.columns]
         extra = [_with_blanks(column) for column in X_public.columns if column not in X.columns]
         if missing or extra:
-            what = [f"lack {listed(missing)}"] * bool(missing)
-            what += [f"have in addition {listed(extra)}"] * bool(extra)
+            lacking = (
+                listed(missing)
+                if has_header(map(str, X.columns), map(str, X_public.columns))
+                else f"{len(missing):,} of their {X.shape[1]:,} columns (if the private table has no header, "
+                "write one)"
+            )
+            what = [f"lack {lacking}"] * bool(missing)
+            what += [f"also have {listed(extra)}"] * bool(extra)
             blanks = any(column.startswith("'") for column in (*missing, *extra))
             raise InputError(
-                f"{name} records have other columns than private ones: they {' and '.join(what)}; "
-                f"both need the same features{', without blanks around their names' * blanks}"
+                f"{name} records have other columns than the private ones: they {' and '.join(what)}; "
+                f"give both the same features{', without blanks around their names' * blanks}"
             )
         return X_public[list(X.columns)]
     if X_public.shape[1:] != X.shape[1:]:
         raise InputError(
-            f"{name} records have shape {X_public.shape[1:]} each, private ones {X.shape[1:]}: both need "
-            "the same features"
+            f"{name} records have shape {X_public.shape[1:]} each, private ones {X.shape[1:]}: give "
+            "both the same features"
         )
     here, private = in_words(X_public.dtype), in_words(X.dtype)
     if here != private and (here, private) != ("numbers", "text"):
@@ -193,7 +200,7 @@ def encode_classes(
     missing = np.flatnonzero(pd.isna(labels))
     if missing.size:
         raise RecordError(
-            f"{missing.size} record(s) without a label, first {WHERE}: label or drop them",
+            f"{missing.size:,} record(s) without a label, first {WHERE}: label or drop them",
             missing[0],
         )
     if classes is None:
@@ -203,15 +210,15 @@ def encode_classes(
             known: NDArray[Any] = np.asarray(np.unique(labels))
         except TypeError:
             raise InputError(
-                "labels of several kinds (numbers beside text) have no order: write all in the same way, or "
+                "some labels are numbers and some text, so they have no order: write all in the same way, or "
                 "give the public list of classes"
             ) from None
     else:
         known = _class_list(classes)
     if len(known) > MOST_CLASSES:
         raise InputError(
-            f"{len(known):,} classes are too many: at most {MOST_CLASSES:,} are allowed; Collegium "
-            "classifies: give a column of classes"
+            f"there are {len(known):,} classes, and at most {MOST_CLASSES:,} are allowed: give a column of "
+            "classes"
         )
     if len(known) < 2:
         raise InputError(
@@ -222,7 +229,7 @@ def encode_classes(
         codes = pd.Index(known).get_indexer(pd.Index(labels))
     except TypeError:
         raise InputError(
-            "labels must be numbers or text, got something else: name classes"
+            "labels must be numbers or text, got something else: give names of classes"
         ) from None
     outside = np.flatnonzero(codes < 0)
     if outside.size:
@@ -261,8 +268,8 @@ def classes_of_public(*labels: NDArray[Any] | None) -> NDArray[Any] | None:
         return np.array(sorted(found))
     except TypeError:
         raise InputError(
-            "the labels of the public records are text and numbers: write all in the same way, or give the "
-            "list of classes"
+            "some labels of the public records are numbers and some text: write all in the same way, or give "
+            "the list of classes"
         ) from None
 
 
@@ -272,8 +279,8 @@ CONTINUOUS = (
     "classes"
 )
 PRIVATE_CLASSES = (
-    "the list of classes was read off the private labels, which the guarantee does not cover: a class that "
-    "only one person has is visible in what is released; give {}"
+    "the list of classes was taken from the private labels, which no budget pays for: a class that only one "
+    "person has will show in what is released; give {}"
 )
 
 
@@ -311,7 +318,7 @@ def outside_the_classes(
         first, from 0.
     """
     return RecordError(
-        f"{n_outside} record(s) with a label that is not among the classes, first {WHERE}: allowed are "
+        f"{n_outside:,} record(s) have a label that is not among the classes, first {WHERE}: allowed are "
         f"{listed(classes.tolist())}{other_spelling(labels, classes)}",
         first_row,
     )
@@ -352,7 +359,8 @@ def warn_of_unseen_classes(codes: NDArray[np.intp], classes: NDArray[Any]) -> No
     if unseen.size:
         names = listed(classes[unseen].tolist())
         warnings.warn(
-            f"no teacher saw class {names}: it cannot get a vote; shorten the class list, or add records",
+            f"no teacher has a record of class {names}, so none will vote for it: shorten the class list, or "
+            "add records",
             PrivacyWarning,
             stacklevel=3,
         )
@@ -400,7 +408,7 @@ def like_described(X: Any, inputs: dict[str, Any], name: str) -> Any:
         if list(X.shape[1:]) != inputs.get("shape"):
             raise InputError(
                 f"{name} holds records of shape {X.shape[1:]}, but the student takes shape "
-                f"{tuple(inputs.get('shape', ()))}: prepare them in the same way"
+                f"{tuple(inputs.get('shape', ()))}: prepare them as the public ones were"
             )
         return X
     missing = [column for column in columns if column not in X.columns]

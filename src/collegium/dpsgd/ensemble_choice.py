@@ -41,12 +41,13 @@ class Choice:
     def in_words(self) -> str:
         """One line."""
         which, beside = (
-            ("student", "no more than") if self.student else ("model itself", "more than")
+            ("the student, a smoothed copy of the model", "no more than")
+            if self.student
+            else ("the model, and not the student, a smoothed copy of it", "more than")
         )
         return (
-            f"published is the {which}: a student that learnt from the model's beliefs names other classes "
-            f"for {self.differ:.1%} of the public records, {beside} the {self.by_noise:.1%} which noise "
-            "explains"
+            f"Published: {which}. The copy answers differently for {100 * self.differ:.1f} % of the public "
+            f"records, {beside} the {100 * self.by_noise:.1f} % that noise explains"
         )
 
 

@@ -266,7 +266,8 @@ def _numbers(y: Any) -> Floats:
     missing = np.flatnonzero(~np.isfinite(targets))
     if missing.size:
         raise RecordError(
-            f"{missing.size} record(s) whose target is no finite number, first {WHERE}: correct or drop them",
+            f"{missing.size:,} record(s) whose target is no finite number, first {WHERE}: correct or drop "
+            "them",
             missing[0],
         )
     return targets

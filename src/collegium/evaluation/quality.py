@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
@@ -44,9 +45,21 @@ Floats = NDArray[np.float64]
 
 TEST, PUBLIC, RELEASED = "test records", "public records", "released answers"
 STARTED, NOTHING_KNOWN = "public records it started from", "no known class"
+
+
+class Judged(StrEnum):
+    """What is judged, and called so: a student of released answers, or a model that learnt by itself."""
+
+    STUDENT = "student"
+    MODEL = "model"
+
+
+_PUBLIC_IN_WORDS = {
+    Judged.STUDENT: "public records (which it learnt from, but not their true classes)",
+    Judged.MODEL: "public records (on which its features were fitted, without their classes)",
+}
 _IN_WORDS = {
     TEST: "public test records",
-    PUBLIC: "public records (which it learnt from, but not their true classes)",
     STARTED: "public records (whose true classes it started from, which flatters it)",
     RELEASED: "released answers (which are noisy, and which it learnt from)",
 }
@@ -197,7 +210,7 @@ def measure_quality(
     >>> print(found.verdict)
     The student is no better than always answering “no”
     >>> print(found.reason)
-    It names “no” for all 100 records. It is right on 88.0 % of 100 public test records; always
+    It answers “no” for all 100 records. It is right on 88.0 % of 100 public test records; always
     answering “no” would be right on 88.0 %.
     """
     names, true, given = np.asarray(classes), np.asarray(truth), np.asarray(predicted)
@@ -235,7 +248,7 @@ def beside_the_list(classes: ArrayLike, truth: ArrayLike, measured_on: str = TES
     --------
     >>> print(beside_the_list(["no", "yes"], ["no", "Yes", "maybe", "Yes"]))
     3 of 4 test records have a class that is not on the list (Yes, maybe; the list: no, yes): whatever the
-    student says of them counts as wrong
+    student says about them counts as wrong
     >>> beside_the_list([0, 1], [0.0, 1.0])
     ''
     """
@@ -247,7 +260,7 @@ def beside_the_list(classes: ArrayLike, truth: ArrayLike, measured_on: str = TES
     return (
         f"{len(strange):,} of {len(true):,} {measured_on} have a class that is not on the list "
         f"({listed(pd.unique(strange).tolist(), 5)}; the list: {listed(np.asarray(classes).tolist(), 5)}): "
-        f"whatever {'a label' if measured_on == PUBLIC else 'the student'} says of them counts as wrong"
+        f"whatever {'a label' if measured_on == PUBLIC else 'the student'} says about them counts as wrong"
     )
 
 
@@ -292,7 +305,7 @@ def judge_by_itself(classes: ArrayLike, predicted: ArrayLike) -> Quality:
     Examples
     --------
     >>> print(judge_by_itself(["no", "yes"], ["no"] * 20).verdict)
-    The student names one class, “no”, for all 20 public records; whether that is right is not known
+    The student answers “no” for all 20 public records; whether that is right is unknown
     """
     names = np.asarray(classes)
     named = pd.Index(names).get_indexer(pd.Index(np.asarray(predicted)))
@@ -317,21 +330,12 @@ def judge_by_itself(classes: ArrayLike, predicted: ArrayLike) -> Quality:
         n_named=int(answers[most]),
         n_asked=len(named),
     )
-    return replace(quality, verdict=_verdict(quality), reason=" ".join(_reasons(quality)))
+    return _worded(quality, Judged.STUDENT)
 
 
 def of_a_model(quality: Quality) -> Quality:
     """Speak of a model that learnt from private records, and saw no public one but to fit its features."""
-    words = {
-        "The student": "The model",
-        "the student": "the model",
-        "(which it learnt from, but not their true classes)": "(on which its features were fitted, without "
-        "their classes)",
-    }
-    verdict, reason = quality.verdict, quality.reason
-    for one, other in words.items():
-        verdict, reason = verdict.replace(one, other), reason.replace(one, other)
-    return replace(quality, verdict=verdict, reason=reason)
+    return _worded(quality, Judged.MODEL)
 
 
 def beliefs_about(student: Any, X: Any, classes: ArrayLike) -> Floats | None:
@@ -446,7 +450,7 @@ def _quality(
         n_asked=len(all_named),
         goal=goal,
     )
-    return replace(quality, verdict=_verdict(quality), reason=" ".join(_reasons(quality)))
+    return _worded(quality, Judged.STUDENT)
 
 
 def _auc(scores: Floats, weights: Floats) -> float | None:
@@ -472,54 +476,69 @@ def _within(share: Any) -> float:
     return float(min(1.0, max(0.0, share)))
 
 
-def _verdict(found: Quality) -> str:
+def _worded(found: Quality, judged: Judged) -> Quality:
+    """Say what the figures mean, of a student or of a model."""
+    reason = " ".join(_reasons(found, judged))
+    return replace(found, verdict=_verdict(found, judged), reason=reason)
+
+
+def _verdict(found: Quality, judged: Judged) -> str:
     majority = f"“{found.majority}”"
     if found.goal != ACCURACY and found.better is not None:
-        return _verdict_by_goal(found)
+        return _verdict_by_goal(found, judged)
     if found.goal == AUC and found.auc is None and found.tells_apart is not None:
-        return "Whether the student puts records in order cannot be told: it gives no probabilities"
+        return (
+            f"Whether the {judged} puts records in order cannot be told: it gives no probabilities"
+        )
     if found.better:
-        return f"The student is better than always answering {majority}"
+        return f"The {judged} is better than always answering {majority}"
     if found.tells_apart:
         return (
-            "The student tells classes apart, but is not more often right than always answering "
+            f"The {judged} tells classes apart, but is not more often right than always answering "
             f"{majority}"
         )
     if found.better is not None:
-        return f"The student is no better than always answering {majority}"
+        return f"The {judged} is no better than always answering {majority}"
     if found.truth_is_known:
-        return f"How good the student is cannot be told: all {found.measured_on} are of class {majority}"
+        return f"How good the {judged} is cannot be told: all {found.measured_on} are of class {majority}"
     if found.names_one_class:
         return (
-            f"The student names one class, “{found.named}”, for {_of(found.n_named, found.n_asked)} public "
-            "records; whether that is right is not known"
+            f"The {judged} answers “{found.named}” for {_of(found.n_named, found.n_asked)} public records; "
+            "whether that is right is unknown"
         )
-    return "How right the student is is not known: no public record has a known class"
+    return f"How often the {judged} is right is unknown: no public record has a known class"
 
 
-def _verdict_by_goal(found: Quality) -> str:
+def _verdict_by_goal(found: Quality, judged: Judged) -> str:
     if found.goal == BALANCED:
         than = "better than" if found.better else "no better than"
-        return f"The student is {than} always answering “{found.majority}”, by balanced accuracy"
+        return f"The {judged} is {than} always answering “{found.majority}”, by balanced accuracy"
     if found.better:
-        return f"The student puts records in order, as always answering “{found.majority}” does not"
-    return "The student puts records in no better order than chance"
+        return (
+            f"The {judged} puts records in order, as always answering “{found.majority}” does not"
+        )
+    return f"The {judged} puts records in no better order than chance"
 
 
-def _reasons(found: Quality) -> list[str]:
+def _reasons(found: Quality, judged: Judged) -> list[str]:
     majority, sentences = f"“{found.majority}”", []
     if found.measured_on == NOTHING_KNOWN:
-        return [f"It names “{found.named}” for {_of(found.n_named, found.n_asked)} public records."]
-    where = f"{found.n:,} {_IN_WORDS[found.measured_on]}"
+        return [
+            f"It answers “{found.named}” for {_of(found.n_named, found.n_asked)} public records."
+        ]
+    records = (
+        _PUBLIC_IN_WORDS[judged] if found.measured_on == PUBLIC else _IN_WORDS[found.measured_on]
+    )
+    where = f"{found.n:,} {records}"
     if not found.truth_is_known:
         return [
             f"It says the same as {_percent(found.accuracy)} of the {where}; {majority} has "
             f"{_percent(found.majority_share)} of them.",
-            f"It names “{found.named}” for {_of(found.n_named, found.n_asked)} public records.",
+            f"It answers “{found.named}” for {_of(found.n_named, found.n_asked)} public records.",
         ]
     if not found.better and found.names_one_class:
         sentences.append(
-            f"It names “{found.named}” for {_of(found.n_named, found.n_asked)} records."
+            f"It answers “{found.named}” for {_of(found.n_named, found.n_asked)} records."
         )
     by_goal = _by_goal(found, where)
     if by_goal:
@@ -538,7 +557,7 @@ def _reasons(found: Quality) -> list[str]:
     if found.tells_apart is False and found.auc is not None and found.auc >= _ORDERED:
         sentences.append(
             "Its probabilities do put the records in order (ROC AUC): a threshold of your own makes better "
-            "answers of them than naming the most probable class."
+            "answers of them than choosing the most probable class."
         )
     if found.is_calibrated is False:
         sentences.append(

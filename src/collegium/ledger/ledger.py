@@ -20,7 +20,7 @@ from collegium.checks import check_share, check_truth, shown
 from collegium.checks import people as counted_people
 from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
 from collegium.ledger import entries
-from collegium.ledger.admission import admit
+from collegium.ledger.admission import IN_PYTHON, admit
 from collegium.ledger.balances import Balance, left_of
 from collegium.ledger.chain import Anchor, Entry, Key
 from collegium.ledger.database import Database
@@ -140,7 +140,7 @@ class Ledger:
         self, place: str | Path, key: str | Path | None = None, *, allow_new_people: bool = False
     ) -> None:
         check_truth("allow_new_people", allow_new_people)
-        self.allow_new_people = allow_new_people
+        self.allow_new_people, self.face = allow_new_people, IN_PYTHON
         database, key_file, anchor = _where(place, key)
         if not database.exists:
             raise LedgerError(
@@ -287,7 +287,7 @@ class Ledger:
             if known is not None:
                 return self._again(transaction, people, known, asked, again, token, held)
             may_be_new = allow_new_people or self.allow_new_people
-            cohort = admit(transaction, people, may_be_new, str(self))
+            cohort = admit(transaction, people, may_be_new, str(self), self.face)
             takes_part = np.array([not cost.is_nothing for cost in listed], dtype=bool)[part_of]
             charges = divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
             body = {
@@ -551,7 +551,7 @@ class Ledger:
         done: Counter[str] = Counter(joined=0, raised=0, lowered=0, overdrawn=0)
         with self._storage.writing() as transaction:
             before_all = transaction.books.n_owners
-            cohort = admit(transaction, people, True, str(self), same_budgets=False)
+            cohort = admit(transaction, people, True, str(self), self.face, same_budgets=False)
             done["joined"] = transaction.books.n_owners - before_all
             gone = [one.id for one in transaction.books.cohorts.values() if one.has_left]
             if (count := int(np.isin(cohort, gone).sum())) and not come_back:

@@ -10,13 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import PrivacyStatement
 from collegium.pate.teachers.ensemble import Teacher, TeacherEnsemble
-from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.labelling import Journal, Labels
 from collegium.pate.voting.vote_table import VoteTable
-from collegium.personalisation.electorate import Electorate
 from collegium.workers.engines import Workers
 
 Ensemble = TypeVar("Ensemble", bound=TeacherEnsemble)
@@ -97,24 +94,6 @@ class Memory:
 
     def ended(self) -> tuple[int, str] | None:
         """Recall how many questions were asked, and why voting ended, if it has."""
-        return None
-
-    def begin(
-        self,
-        aggregator: Aggregator,
-        electorate: Electorate,
-        *,
-        guarantee: str,
-        arrangement: Arrangement,
-        private_noise: bool,
-        owners: dict[str, int],
-        n_queries: int,
-        price: str,
-    ) -> None:
-        """Keep the public terms of the questions, before the first one."""
-
-    def price(self) -> str | None:
-        """Recall what an answer is charged; None before :meth:`begin`."""
         return None
 
     @contextlib.contextmanager

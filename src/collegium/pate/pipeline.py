@@ -82,6 +82,153 @@ class Released:
     n_classes: int
 
 
+@dataclass(frozen=True, eq=False)
+class PlannedVoting:
+    """What teachers are asked, and what an answer costs: public numbers alone, whoever trained the teachers.
+
+    Attributes
+    ----------
+    plan : Plan
+        How much influence everybody has.
+    electorate, aggregator
+        Who votes, with which weight, and how votes become labels.
+    account, queries
+        Which guarantee; what is asked, and what is shown.
+    arrangement : Arrangement
+        Which data sets the guarantee is about.
+    price : ChosenPrice
+        What a worst-case account charges an answer.
+    """
+
+    plan: Plan
+    electorate: Electorate
+    aggregator: Aggregator
+    account: Account
+    queries: Queries
+    arrangement: Arrangement
+    price: ChosenPrice
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        electorate: Electorate,
+        aggregator: Aggregator,
+        account: Account,
+        queries: Queries,
+        arrangement: Arrangement,
+        *,
+        most: int,
+        seed: int,
+    ) -> PlannedVoting:
+        """Choose the price, where none is set.
+
+        Parameters
+        ----------
+        most : int
+            Answers that may be asked for.
+        seed : int
+            Public randomness.
+
+        Raises
+        ------
+        InputError
+            If no group could afford an answer.
+        """
+        guarantee = account.guarantee
+        price = choose_price(
+            account.price, queries.release, aggregator, electorate, guarantee, most
+        )
+        refuse_unaffordable(aggregator, plan, guarantee, seed, price.name)
+        return cls(plan, electorate, aggregator, account, queries, arrangement, price)
+
+    @property
+    def owners(self) -> dict[str, int]:
+        """Public number of owners of each group."""
+        return {name: group.owners for name, group in self.plan.groups.items()}
+
+    def at(self, price: str | None) -> PlannedVoting:
+        """Charge another price, with which it was begun; None: this one."""
+        return self if price in (None, self.price.name) else replace(self, price=ChosenPrice(price))
+
+    def release(
+        self,
+        votes: VoteTable,
+        asking: NDArray[np.intp] | QueryChooser,
+        noise: NoisySum,
+        student: RefittedStudent | None = None,
+        memory: Memory | None = None,
+        observer: Observer | None = None,
+    ) -> Released:
+        """Let votes become labels; where the memory is durable, a finished job is only read again.
+
+        Parameters
+        ----------
+        votes : VoteTable
+            **Sensitive.**
+        asking : ndarray of int, or QueryChooser
+            Which public records, in which order.
+        noise : NoisySum
+            Of the mechanism.
+        student : RefittedStudent, optional
+            For an aggregator that consults one.
+        memory, observer
+            As for :class:`PateRun`.
+        """
+        memory = Memory() if memory is None else memory
+        observer = Observer() if observer is None else observer
+        account, queries = self.account, self.queries
+        pricing = pricing_for(
+            account.guarantee,
+            self.aggregator,
+            self.electorate,
+            account.renyi_orders,
+            account.conversion,
+            self.arrangement.neighbours,
+            account.bounds,
+            self.price.name,
+        )
+        shows = queries.release == HISTOGRAM
+        journal = memory.journal(votes.n_classes + 1 if shows else 0)
+        ended = memory.ended()
+        with memory.asking() as should_stop:
+            labels = LabellingJob(
+                votes,
+                self.electorate,
+                self.aggregator,
+                pricing,
+                noise,
+                asking,
+                student=student,
+                max_queries=queries.max_queries if ended is None else ended[0],
+                max_labels=queries.max_labels,
+                journal=journal,
+                should_stop=should_stop,
+                progress=observer.advanced,
+                release=queries.release,
+            ).run()
+        if ended is not None:
+            labels = Labels(labels.outcomes, labels.queries, labels.labels, ended[1])
+        else:
+            memory.end(labels)
+        privacy = statement(
+            pricing.accountant,
+            self.owners,
+            dict(self.electorate.groups),
+            self.arrangement,
+            noise.is_private,
+            Answers(queries.release),
+            self.price.name,
+            pricing.mu_by_name() if isinstance(pricing, LabelPricing) else None,
+        )
+        if not privacy.may_publish_spending:
+            privacy = memory.keep_spending(privacy)
+        n_classes, histograms = votes.n_classes, None
+        if shows:
+            histograms = released_histograms(labels, self.electorate, self.aggregator, n_classes)
+        return Released(labels, privacy, self.electorate, self.aggregator, histograms, n_classes)
+
+
 @contextlib.contextmanager
 def _alone() -> Iterator[Workers]:
     yield Workers()
@@ -113,6 +260,8 @@ class PateRun:
     ----------
     granted : Budgets
         What people granted; those of the records are in few groups.
+    voting : PlannedVoting
+        What teachers are asked, and what an answer costs.
     plan : Plan
         From public numbers only.
     aggregator : Aggregator
@@ -154,26 +303,23 @@ class PateRun:
         if large:
             warnings.warn(large, PrivacyWarning, stacklevel=3)
         check_assignment(recipe.assignment)
-        self.arrangement = replace(
-            records.arrangement, assignment=recipe.assignment, together=recipe.together
-        )
         for whose in ("teacher", "student"):
             shares = recipe.class_shares(whose, records.classes)
             if whose == "student" and shares is not None:
                 require_probabilities(recipe.student)
-        self.electorate: Electorate = self.plan.electorate(recipe.seed)
-        self.aggregator: Aggregator = recipe.aggregator.resolved(recipe.n_teachers, self.electorate)
-        self.price: ChosenPrice = choose_price(
-            recipe.account.price,
-            recipe.queries.release,
-            self.aggregator,
-            self.electorate,
-            recipe.account.guarantee,
-            self._most_answers(),
+        electorate = self.plan.electorate(recipe.seed)
+        self.voting = PlannedVoting.of(
+            self.plan,
+            electorate,
+            recipe.aggregator.resolved(recipe.n_teachers, electorate),
+            recipe.account,
+            recipe.queries,
+            replace(records.arrangement, assignment=recipe.assignment, together=recipe.together),
+            most=self._most_answers(),
+            seed=recipe.seed,
         )
-        refuse_unaffordable(
-            self.aggregator, self.plan, recipe.account.guarantee, recipe.seed, self.price.name
-        )
+        self.electorate, self.aggregator = electorate, self.voting.aggregator
+        self.arrangement, self.price = self.voting.arrangement, self.voting.price
 
     def _most_answers(self) -> int:
         """Count the answers that may be asked for.
@@ -323,8 +469,15 @@ class PateRun:
             self._verbose,
         )
 
-    def release(self, votes: VoteTable) -> Released:
+    def release(self, votes: VoteTable, price: str | None = None) -> Released:
         """Ask about public records until a budget, or what may be asked, runs out.
+
+        Parameters
+        ----------
+        votes : VoteTable
+            **Sensitive.**
+        price : str, optional
+            What an answer is charged, where it was begun with another than :attr:`price`.
 
         Raises
         ------
@@ -347,32 +500,8 @@ class PateRun:
             observer.note,
         )
         observer.stage("labels", len(order[: recipe.queries.max_queries]))
-        return self.release_of(votes, asking, student, recipe.noise())
-
-    def release_of(
-        self,
-        votes: VoteTable,
-        asking: NDArray[np.intp] | QueryChooser,
-        student: RefittedStudent | None,
-        noise: NoisySum,
-        price: str | None = None,
-    ) -> Released:
-        """Ask in a given order, with given noise (and another price); see :func:`release`."""
-        return release(
-            votes,
-            self.electorate,
-            self.aggregator,
-            asking,
-            account=self.recipe.account,
-            queries=self.recipe.queries,
-            price=self.price.name if price is None else price,
-            student=student,
-            noise=noise,
-            arrangement=self.arrangement,
-            owners={name: group.owners for name, group in self.plan.groups.items()},
-            memory=self.memory,
-            observer=self.observer,
-        )
+        voting = self.voting.at(price)
+        return voting.release(votes, asking, recipe.noise(), student, self.memory, observer)
 
     def teach(self, released: Released, targets: NDArray[np.float64] | None = None) -> Any:
         """Train the student on what was released, and try it. Costs nobody anything.
@@ -436,113 +565,3 @@ class PateRun:
         return released_targets(
             released.labels, len(self.records.classes), released.histograms, method
         )
-
-
-def release(
-    votes: VoteTable,
-    electorate: Electorate,
-    aggregator: Aggregator,
-    asking: NDArray[np.intp] | QueryChooser,
-    *,
-    account: Account,
-    queries: Queries,
-    price: str,
-    noise: NoisySum,
-    arrangement: Arrangement,
-    owners: dict[str, int],
-    student: RefittedStudent | None = None,
-    memory: Memory | None = None,
-    observer: Observer | None = None,
-) -> Released:
-    """Let votes become labels; where the memory is durable, a finished job is only read again.
-
-    Parameters
-    ----------
-    votes : VoteTable
-        **Sensitive.**
-    electorate, aggregator
-        Who votes, with which weight, and how votes become labels.
-    account, queries
-        Which guarantee; what is asked, and what is shown.
-    price : str
-        What a worst-case account charges an answer:
-        :func:`~collegium.pate.voting.price_choice.choose_price`. A job that was begun keeps its own.
-    asking : ndarray of int, or QueryChooser
-        Which public records, in which order.
-    noise : NoisySum
-        Of the mechanism.
-    arrangement : Arrangement
-        Which data sets the guarantee is about.
-    owners : dict of str to int
-        Public number of owners of each group.
-    student : RefittedStudent, optional
-        For an aggregator that consults one.
-    memory, observer
-        As for :class:`PateRun`.
-    """
-    memory = Memory() if memory is None else memory
-    observer = Observer() if observer is None else observer
-    price = memory.price() or price
-    pricing = pricing_for(
-        account.guarantee,
-        aggregator,
-        electorate,
-        account.renyi_orders,
-        account.conversion,
-        arrangement.neighbours,
-        account.bounds,
-        price,
-    )
-    shows = queries.release == HISTOGRAM
-    journal = memory.journal(votes.n_classes + 1 if shows else 0)
-    ended = memory.ended()
-    max_queries = queries.max_queries if ended is None else ended[0]
-    n_queries = votes.n_queries if isinstance(asking, QueryChooser) else len(asking)
-    if queries.max_queries is not None:
-        n_queries = min(n_queries, queries.max_queries)
-    memory.begin(
-        aggregator,
-        electorate,
-        guarantee=account.guarantee,
-        arrangement=arrangement,
-        private_noise=noise.is_private,
-        owners=owners,
-        n_queries=n_queries,
-        price=price,
-    )
-    with memory.asking() as should_stop:
-        labels = LabellingJob(
-            votes,
-            electorate,
-            aggregator,
-            pricing,
-            noise,
-            asking,
-            student=student,
-            max_queries=max_queries,
-            max_labels=queries.max_labels,
-            journal=journal,
-            should_stop=should_stop,
-            progress=observer.advanced,
-            release=queries.release,
-        ).run()
-    if ended is not None:
-        labels = Labels(labels.outcomes, labels.queries, labels.labels, ended[1])
-    else:
-        memory.end(labels)
-    privacy = statement(
-        pricing.accountant,
-        owners,
-        dict(electorate.groups),
-        arrangement,
-        noise.is_private,
-        Answers(queries.release),
-        price,
-        pricing.mu_by_name() if isinstance(pricing, LabelPricing) else None,
-    )
-    if not privacy.may_publish_spending:
-        privacy = memory.keep_spending(privacy)
-    histograms = None
-    if shows:
-        histograms = released_histograms(labels, electorate, aggregator, votes.n_classes)
-    return Released(labels, privacy, electorate, aggregator, histograms, votes.n_classes)

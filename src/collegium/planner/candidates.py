@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from collegium.data.record_kinds import IMAGES
 from collegium.dpsgd.by_rule import USUAL_VIEW
+from collegium.dpsgd.classifier import DPSGDClassifier
 from collegium.dpsgd.settings import MOST_COMPONENTS
 from collegium.models.catalogue import build_preprocessing
-from collegium.pate.recipe_by_rule import FEW_COMPONENTS
+from collegium.pate.classifier import PATEClassifier
 from collegium.planner.facts import Facts
 
 DIRECT, TOGETHER, VOTES = "direct training", "direct training and a student", "votes (PATE)"
@@ -31,11 +33,15 @@ class Candidate:
     ``name``: for people.
     ``sections``: of a study's file, those that say how it is learnt.
     ``reasons``: key and why, for each choice.
+    ``estimator``: makes the estimator that learns so, not fitted.
+    ``usual_components``: of what it sees of records, where ``sections`` names no number.
     """
 
     name: str
     sections: Sections
     reasons: dict[str, str]
+    estimator: Callable[..., DPSGDClassifier | PATEClassifier]
+    usual_components: int
 
     @property
     def sees(self) -> str:
@@ -49,8 +55,7 @@ class Candidate:
 
     def preprocessing(self, seed: int) -> Any:
         """Build what it sees of records, not fitted."""
-        usual = MOST_COMPONENTS if self.sections["method"]["kind"] == "dpsgd" else FEW_COMPONENTS
-        most = self.sections["preprocessing"].get("components", usual)
+        most = self.sections["preprocessing"].get("components", self.usual_components)
         return build_preprocessing(
             self.sees, categorical="ordinal", components=most, random_state=seed
         )
@@ -65,10 +70,10 @@ def direct(facts: Facts) -> Candidate:
         "preprocessing.kind": _WHY[sees],
     }
     if facts.kind != IMAGES:
-        return Candidate(DIRECT, sections, reasons)
+        return Candidate(DIRECT, sections, reasons, DPSGDClassifier, MOST_COMPONENTS)
     sections["student"] = {"model": "gaussian-process"}
     reasons["student.model"] = (
         "learns from the model's predictions for all public records, which costs no budget; the "
         "better of the two is published"
     )
-    return Candidate(TOGETHER, sections, reasons)
+    return Candidate(TOGETHER, sections, reasons, DPSGDClassifier, MOST_COMPONENTS)

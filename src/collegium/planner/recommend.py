@@ -85,12 +85,10 @@ class Recommendation:
 
     Attributes
     ----------
-    method : str
-        In words.
+    candidate : Candidate
+        The way to learn that was chosen.
     sections : mapping
         Of a study's file: section, key, value; everything else has defaults.
-    reasons : mapping of str to str
-        A reason for each choice.
     expected : Expected
         The score, as an interval.
     alternatives : mapping of str to Rehearsed
@@ -105,9 +103,8 @@ class Recommendation:
         What should be known before anything is spent.
     """
 
-    method: str
+    candidate: Candidate
     sections: Sections
-    reasons: Mapping[str, str]
     expected: Expected
     alternatives: Mapping[str, Rehearsed] = field(default_factory=dict)
     answers: int | None = None
@@ -115,6 +112,16 @@ class Recommendation:
     gigabytes: float = 0.0
     consent: tuple[Consent, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """How it is learnt, in words."""
+        return self.candidate.name
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """A reason for each choice."""
+        return self.candidate.reasons
 
     def estimator(self, **parameters: Any) -> DPSGDClassifier | PATEClassifier:
         """Make what was chosen, not fitted.
@@ -125,11 +132,7 @@ class Recommendation:
         afterwards: :meth:`~collegium.DPSGDClassifier.teach`.
         """
         given = {"goal": self.sections.get("student", {}).get("goal", ACCURACY), **parameters}
-        if self.sections["method"]["kind"] == "dpsgd":
-            return DPSGDClassifier(**given)
-        # The rest follows from the same public numbers.
-        influence = self.sections["personalisation"]["method"]
-        return PATEClassifier(**{"personalisation": influence, **given})
+        return self.candidate.estimator(**given)
 
     def __str__(self) -> str:
         lines = [f"{self.method}; expected: {self.expected.in_words()}"]
@@ -228,9 +231,8 @@ def recommend_from(
             "were alike). The prediction is for records like the public ones"
         )
     return Recommendation(
-        candidate.name,
+        candidate,
         sections,
-        candidate.reasons,
         expected,
         tried,
         candidate.sections.get("aggregation", {}).get("answers"),

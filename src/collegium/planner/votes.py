@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from collegium.distillation.supervised import beliefs_of
 from collegium.errors import InputError
 from collegium.models.catalogue import build_model
 from collegium.pate.by_rule import FEWEST, FEWEST_ASKED, signal, votes_by_rule
+from collegium.pate.classifier import PATEClassifier
 from collegium.pate.pipeline import PateRun
 from collegium.pate.queries.selection import RANDOM
 from collegium.pate.recipe import Recipe
+from collegium.pate.recipe_by_rule import FEW_COMPONENTS
 from collegium.pate.settings import Queries
 from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import as_personalisation
@@ -78,7 +81,9 @@ def votes(facts: Facts) -> Candidate | None:
         "aggregation.answers": made.reasons["answers"],
         "student.model": made.reasons["student"],
     }
-    return Candidate(VOTES, sections, reasons)
+    # The rest follows from the same public numbers.
+    estimator = partial(PATEClassifier, personalisation=method)
+    return Candidate(VOTES, sections, reasons, estimator, FEW_COMPONENTS)
 
 
 def _personalisation(facts: Facts, n_teachers: int) -> str | None:

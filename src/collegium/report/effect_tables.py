@@ -19,7 +19,7 @@ def influence_table(effects: Effects, shown: Collection[str], model: str, influe
     caption += (
         f"The {model} on public test records of people of each level, with 95 % intervals."
         if judged
-        else f"How often the {model} is right for people of each level is not known: no public test record "
+        else f"How often the {model} is right for people of each level is unknown: no public test record "
         "carries a level."
     )
     columns = [

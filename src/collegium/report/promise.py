@@ -116,6 +116,31 @@ def footnotes(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None = N
     return lines
 
 
+def spending_table(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None = None) -> Table:
+    """Tabulate the same rows for a terminal, which is narrow.
+
+    ``chosen``: budgets as people chose them, by level: see :func:`granted_by`.
+    """
+    one, many, unit = words.MEMBERS[privacy.unit]
+    defined = "The full definition stands in the statement (`collegium statement`)."
+    numbers = (many, "budget ε", "δ", "spent ε", "of budget")
+    return Table(
+        (
+            Column("level", is_number=False),
+            *map(Column, numbers),
+            Column("guarantee", is_number=False),
+        ),
+        [
+            (row.level, row.people, row.budget, row.delta, row.spent, row.share, row.guarantee)
+            for row in promise_rows(privacy, chosen)
+        ],
+        " ".join(
+            [f"ε and δ per {unit}. {privacy.in_short} {defined}", *footnotes(privacy, chosen)]
+        ),
+        f"What each {one} was promised, and spent",
+    )
+
+
 def promise_table(page: Page) -> Table:
     """Tabulate what was promised to whom, and what was spent of it."""
     rounded = "Budgets are rounded down"

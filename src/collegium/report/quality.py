@@ -54,7 +54,7 @@ def _right(quality: Quality, model: str, where: str) -> Headline:
         return Headline(
             f"{model.capitalize()} and released answers agree",
             share(quality.accuracy),
-            f"{where}, from which it learnt: not how often it is right, which is not known",
+            f"{where}, from which it learnt. How often it is right is unknown",
         )
     low, high = interval(quality.accuracy, quality.n)
     return Headline(

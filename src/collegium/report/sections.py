@@ -1,7 +1,7 @@
 """What a page and a card are made of, however something was learnt: sections of rows, words and figures.
 
 A method says what it has to say in these forms, once; :func:`~collegium.report.page.render_page` and
-:func:`~collegium.report.card.render_card` write them down.
+:func:`~collegium.report.card.render_card` write them down, :func:`~collegium.cli.blocks.show` prints them.
 """
 
 from __future__ import annotations
@@ -99,11 +99,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of written values, the first of each its name."""
+    """Rows of written values, the first of each its name.
+
+    ``title``: stands above it on a terminal, which has no sections.
+    """
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Text]]
     caption: Text
+    title: str = ""
     kind: ClassVar[str] = "table"
 
 
@@ -218,14 +222,14 @@ class Page:
     verdict: Banner
     stopped: str
     results: Sequence[Block]
-    sections: Sequence[Section]
     leaves: str
     not_covered: Sequence[tuple[str, str]]
     checks: Sequence[Text]
-    run: Sequence[tuple[str, str]]
-    settings: Mapping[str, str]
-    versions: Mapping[str, str]
     references: Sequence[str]
+    sections: Sequence[Section] = ()
+    run: Sequence[tuple[str, str]] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
     chosen: Mapping[str, Budget] = field(default_factory=dict)
     risk_follows: str = ""
     use: Sequence[Block] = ()

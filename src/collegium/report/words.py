@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+MEMBERS = {
+    "owner": ("person", "people", "person"),
+    "teacher": ("teacher", "teachers", "teacher's data"),
+}
+"""One and many of those whose budgets are shown, by the unit, and what every ε is about."""
+
 BUDGETS = (
     "Every person chose a level, and each level has a budget: a limit (ε) on what anybody can learn about "
     "one person from everything that is published here, together. The smaller ε, the stronger the promise."

@@ -6,28 +6,19 @@ is never ended has cost all that it reserved.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
-
-from collegium.accounting.accountants import GaussianAccountant
-from collegium.accounting.events import Event
-from collegium.accounting.export import uses_of
-from collegium.accounting.gaussian import pure_to_gdp
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.budgets import Budgets
 from collegium.errors import InputError
-from collegium.ledger.allowance import SEEDED, Allowance, Spending
+from collegium.ledger.allowance import SEEDED, Allowance
+from collegium.ledger.event_spending import EventSpending
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost
-
-_SLACK = 1 + 1e-9
 
 
-class StatisticsSpending(Spending):
-    """What a session does about a ledger: parameters and attributes as of :class:`Spending`."""
+class StatisticsSpending(EventSpending):
+    """What a session does about a ledger: parameters and attributes as of :class:`EventSpending`."""
 
     method = "statistics"
+    drawn = "answer"
 
     def reserve_share(
         self,
@@ -39,33 +30,6 @@ class StatisticsSpending(Spending):
     ) -> None:
         """Set aside what the session may cost; as :meth:`at_most`."""
         self.reserve(ledger, name, self.at_most(most, laplace), arrangement)
-
-    def at_most(self, most: dict[str, float], laplace: bool) -> list[Cost]:
-        """Costs of the ledger's groups. ``most``: Σμ², or Σε, by group."""
-        costs = {group: _cost(one * _SLACK, laplace) for group, one in most.items()}
-        return self.of_each_group(costs, Cost(0.0))
-
-    def settle(self, account: GaussianAccountant, events: Sequence[Event]) -> None:
-        """Enter what was charged; nothing, if nothing was."""
-        assert self._reservation is not None
-        place: dict[str, int] = {name: cohort for cohort, name in enumerate(account.names)}
-        costs: list[Cost] = []
-        uses: list[list[dict[str, Any]]] = []
-        cohorts = self.of_each_group(place, -1)
-        for cohort, at_most in zip(cohorts, self._reservation.costs, strict=True):
-            if not events or cohort < 0:
-                costs.append(Cost(0.0))
-                uses.append([])
-                continue
-            spent, pure = float(account.mu_squared[cohort]), float(account.pure_epsilon[cohort])
-            if math.isfinite(at_most.pure_epsilon) and pure <= at_most.pure_epsilon:
-                # What is reserved holds as well: pure ε composes, and is μ-GDP as a whole.
-                spent = min(spent, at_most.mu_squared)
-            costs.append(Cost(spent, pure))
-            uses.append(
-                [use.to_json() for event in events for use in uses_of(event, cohort, "answer")]
-            )
-        self._reservation.settle(costs, uses)
 
 
 def begin(
@@ -105,7 +69,3 @@ def relation_on(ledger: Ledger, neighbours: str | None) -> Neighbours:
         if blanked and neighbours != "replace-one"
         else Neighbours.ANY_CHANGE
     )
-
-
-def _cost(most: float, laplace: bool) -> Cost:
-    return Cost(pure_to_gdp(most) ** 2 * _SLACK, most) if laplace and most else Cost(most)

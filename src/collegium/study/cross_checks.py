@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from collegium.checks import check_separator
 from collegium.data.column_types import DECLARED
-from collegium.errors import ConfigError
+from collegium.errors import ConfigError, InputError
 from collegium.parameters import settings_of
-from collegium.pate import recipe
-from collegium.pate.voting.release import LABELS
-from collegium.study.sections import BELONGING, OF_OTHER_METHODS, Data, Privacy, Run
+from collegium.study.sections import Data, Privacy, Run
 from collegium.study.study_settings import StudyConfig
 
 
@@ -21,12 +20,10 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
     ``given``: section, key, value: what stands in the file. Somebody believed in these.
     """
     _check_method(config, given)
-    if config.only_asks:
-        _check_asking(config)
-        return
-    _check_records(config.data)
-    _check_levels(config)
-    _check_use(config)
+    if config.kind.learns:
+        _check_records(config.data)
+        _check_levels(config)
+        _check_use(config)
     policy = config.policy()
     if policy is None and config.privacy.public is not None:
         raise ConfigError(
@@ -42,22 +39,15 @@ def check_together(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) 
             "privacy.sizes must name the same levels as privacy.levels (0 for a level that nobody has)"
             + outside
         )
-    for choice, belonging in BELONGING.items():
+    for choice, belonging in config.kind.belonging.items():
         _check_belonging(choice, belonging, config, given)
-    config.personalisation.build()
     config.engine()
-    recipe.check_together(config.aggregator(), config.account(), config.queries())
-    if config.student.targets is not None and config.aggregation.release == LABELS:
-        raise ConfigError(
-            "student.targets would have no effect: only labels are released: remove it, or set "
-            "aggregation.release = 'histogram'"
-        )
+    config.kind.check(config)
 
 
 def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse what belongs to another way to learn."""
-    kind = config.method.kind
-    unused = OF_OTHER_METHODS[kind]
+    kind, unused = config.method.kind, config.unused
     sections = [f"[{section}]" for section, keys in given.items() if keys and section in unused]
     keys = [f"{section}.{key}" for section in given for key in given[section]]
     single = [key for key in keys if key in unused]
@@ -66,38 +56,17 @@ def _check_method(config: StudyConfig, given: Mapping[str, Mapping[str, Any]]) -
         raise ConfigError(
             f"{_and([*sections, *single])} {mean} nothing to method.kind = {kind!r}: remove {them}"
         )
-    if not (config.is_direct or config.only_asks):
-        return
-    if config.privacy.guarantee != "worst-case":
-        way = "direct training" if config.is_direct else "what answers promise"
+    if config.kind.in_words and config.privacy.guarantee != "worst-case":
         raise ConfigError(
-            f"{way} holds whatever the data are, and privacy.guarantee = "
+            f"{config.kind.in_words} holds whatever the data are, and privacy.guarantee = "
             f"{config.privacy.guarantee!r} would promise less: remove it"
         )
-    for key in ("engine", "address") if config.is_direct else ():
+    for key in ("engine", "address") if config.kind.takes_threads else ():
         if getattr(config.run, key) != settings_of(Run)[key].default and not config.run.streaming:
             raise ConfigError(
-                f"run.{key} means nothing to direct training on records in memory, which takes threads: set "
-                "run.streaming = true, or remove it"
+                f"run.{key} means nothing to {config.kind.in_words} on records in memory, which takes "
+                "threads: set run.streaming = true, or remove it"
             )
-
-
-def _check_asking(config: StudyConfig) -> None:
-    """Refuse questions of nothing, or about nobody's schema."""
-    needed = {
-        "data.private": "the file with the private table",
-        "privacy.column": "the column with each row's level, or ε",
-        "statistics.schema": "a file that `collegium schema init public.csv` drafts: bounds and categories "
-        "must be public",
-    }
-    for key, what in needed.items():
-        if config[key] is None:
-            raise ConfigError(f"method.kind = {config.method.kind!r} needs {key}: {what}")
-    if not config.statistics.questions:
-        raise ConfigError(
-            'statistics.questions is empty: ask something, such as questions = ["mean age by sex"]'
-        )
-    config.policy()
 
 
 def _and(names: list[str]) -> str:
@@ -122,9 +91,10 @@ def _check_records(data: Data) -> None:
             raise ConfigError(
                 f"data.types: column {column!r} must be {' or '.join(DECLARED)}, got {kind!r}"
             )
-    if data.separator is not None and (len(data.separator) != 1 or data.separator in " \n"):
-        length = "be one character" if data.separator.strip(" \n") else "not be empty"
-        raise ConfigError(f"data.separator must {length}, got {data.separator!r}")
+    try:
+        check_separator(data.separator, "data.separator")
+    except InputError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _check_levels(config: StudyConfig) -> None:

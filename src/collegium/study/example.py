@@ -6,7 +6,7 @@ import inspect
 import textwrap
 
 from collegium.parameters import Setting, settings_of
-from collegium.study.sections import SECTIONS, Teachers
+from collegium.study.methods.kinds import SECTIONS
 from collegium.toml_files import toml_text
 
 _SHOWN = {
@@ -20,7 +20,7 @@ _SHOWN = {
     "method.kind": '"pate"',
     "preprocessing.kind": '"tabular"',
     "teachers.model": '"random-forest"',
-    "teachers.n_teachers": str(Teachers.n_teachers),
+    "teachers.n_teachers": "",  # its default
     "personalisation.method": '"weighting"',
     "aggregation.aggregator": '"confident"',
     "student.model": '"random-forest"',
@@ -46,8 +46,9 @@ def example_config(name: str = "study", schema: str | None = None) -> str:
         lines += ["", f"[{section}]  # {inspect.getdoc(cls)}"]
         for key, about in settings_of(cls).items():
             lines += _comment(about)
-            value = used.get(f"{section}.{key}")
             default = about.example if about.default is None else toml_text(about.default)
+            value = used.get(f"{section}.{key}")
+            value = default if value == "" else value
             lines.append(f"{key} = {value}" if value else f"# {key} = {default}")
     return "\n".join(lines) + "\n"
 

@@ -1,41 +1,31 @@
-"""What every study begins with: its files are read and stay as they are, and its folder is claimed for it."""
+"""What every release begins with: files that stay as they were read, and a folder that is claimed for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from collegium.errors import InputError
-from collegium.parameters import settings_of
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.frozen import FREE_INPUTS, Settings, free_keys, frozen_settings
-from collegium.study.sections import SECTIONS
-
-
-class Fingerprinted(Protocol):
-    """What records of a study were read from."""
-
-    @property
-    def fingerprints(self) -> dict[str, str]: ...  # noqa: D102
+from collegium.study.frozen import FREE_INPUTS, free_keys
 
 
 class SourceFiles:
-    """The files that a study reads, as they were when this was made: digests are of other rows than were read
-    where one changes meanwhile.
-
-    ``config``: of the study.
+    """The files that a release is made of, as they were when this was made: digests are of other rows than
+    were read where one changes meanwhile.
     """
 
-    def __init__(self, config: StudyConfig) -> None:
-        named = {
-            f"{section}.{name}"
-            for section, keys in config.public().items()
-            for name in keys
-            if settings_of(SECTIONS[section])[name].kind == "path"
-        }
-        paths = [config.path(key) for key in sorted(named)]
-        self._before = {path: _state_of(path) for path in paths if path is not None}
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._before = {path: _state_of(path) for path in paths}
+
+    @classmethod
+    def of(cls, config: StudyConfig) -> SourceFiles:
+        """Take those that a study's settings name."""
+        return cls(config.files().values())
 
     def require_unchanged(self) -> None:
         """Refuse to go on if one of them was changed since."""
@@ -53,29 +43,44 @@ def _state_of(path: Path) -> list[tuple[str, int, int]]:
     return [(name, one.st_size, one.st_mtime_ns) for name, one in states]
 
 
-def claim(folder: StudyFolder, config: StudyConfig, data: Fingerprinted) -> None:
-    """Begin a study in a folder, or check that it holds this very study."""
-    folder.claim(*_identity(config, data), *_free(config, folder))
+@dataclass(frozen=True)
+class Identity:
+    """What makes it this release and no other.
 
-
-def holds_same_study(folder: StudyFolder, config: StudyConfig, data: Fingerprinted) -> bool:
-    """Tell whether a folder holds this very study, begun before; nothing is written.
-
-    Raises StudyMismatchError if it holds another: before its ledger, in which that one has used what people
-        had, is asked what is left of it.
+    ``settings``: everything that may change a result.
+    ``inputs``: fingerprints of what was read.
+    ``free_keys``: settings that may have changed since it began; told whether all was asked that will be.
+    ``free_inputs``: likewise.
     """
-    told = (*_identity(config, data), *_free(config, folder))
-    if folder.holds(*told):
-        return True
-    folder.refuse_another(*told)
-    return False
+
+    settings: dict[str, Any]
+    inputs: dict[str, str]
+    free_keys: Callable[[bool], Collection[str]] = lambda ended: ()
+    free_inputs: Collection[str] = ()
+
+    def claim(self, folder: StudyFolder) -> None:
+        """Begin it in a folder, or check that the folder holds this very release."""
+        folder.claim(*self._told(folder))
+
+    def is_that_of(self, folder: StudyFolder) -> bool:
+        """Tell whether a folder holds this very release, begun before; nothing is written.
+
+        Raises StudyMismatchError if it holds another: before its ledger, in which that one has used what
+            people had, is asked what is left of it.
+        """
+        if folder.holds(*self._told(folder)):
+            return True
+        folder.refuse_another(*self._told(folder))
+        return False
+
+    def _told(
+        self, folder: StudyFolder
+    ) -> tuple[dict[str, Any], dict[str, str], Collection[str], Collection[str]]:
+        free = self.free_keys(folder.voting_has_ended())
+        return self.settings, self.inputs, free, self.free_inputs
 
 
-def _identity(config: StudyConfig, data: Fingerprinted) -> tuple[Settings, dict[str, str]]:
-    """Settings and inputs that make it this study and no other."""
-    return frozen_settings(config, config.aggregator()), data.fingerprints
-
-
-def _free(config: StudyConfig, folder: StudyFolder) -> tuple[frozenset[str], frozenset[str]]:
-    """Settings and inputs that may have changed since it began."""
-    return free_keys(config, folder.voting_has_ended()), FREE_INPUTS
+def identity_of(config: StudyConfig, fingerprints: dict[str, str]) -> Identity:
+    """Tell what makes it this study and no other; ``fingerprints``: of what was read."""
+    settings, free = config.kind.frozen(config), partial(free_keys, config)
+    return Identity(settings, fingerprints, free, FREE_INPUTS)

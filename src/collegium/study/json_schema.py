@@ -11,15 +11,8 @@ import tomllib
 from typing import Any
 
 from collegium.parameters import Setting, settings_of
-from collegium.personalisation import PERSONALISATIONS
-from collegium.study.sections import (
-    BELONGING,
-    OF_OTHER_METHODS,
-    SECTIONS,
-    STATISTICS,
-    Method,
-    StatisticsSection,
-)
+from collegium.study.methods.kinds import KINDS, SECTIONS, belonging, unused_by
+from collegium.study.sections import AUTO, Method
 
 Schema = dict[str, Any]
 
@@ -43,8 +36,9 @@ def study_schema() -> Schema:
         "required": ["data", "privacy"],
         "additionalProperties": False,
         "allOf": [
-            *(_of_method(kind, unused) for kind, unused in OF_OTHER_METHODS.items()),
-            _PUBLIC_RECORDS,
+            _of_method(AUTO, ()),
+            *(_of_method(kind, unused_by(kind)) for kind in KINDS),
+            _public_records(),
         ],
     }
 
@@ -71,7 +65,7 @@ def _of_section(section: str) -> Schema:
         *_ONLY_ONE.get(section, []),
         *(
             condition
-            for choice in BELONGING
+            for choice in belonging()
             if choice.startswith(f"{section}.")
             for condition in _belonging(choice)
         ),
@@ -126,18 +120,20 @@ def _limits(about: Setting) -> Schema:
 
 
 def _belonging(choice: str) -> list[Schema]:
-    """Forbid, for each choice, the keys that belong to others; and other personalisations' rules."""
+    """Forbid, for each choice, the keys that belong to others; and values that it does not know."""
     section, name = choice.split(".")
     default = settings_of(SECTIONS[section])[name].default
-    every = {key for keys in BELONGING[choice].values() for key in keys}
+    choices = belonging()[choice]
+    narrowed = next(one.narrowed for one in KINDS.values() if choice in one.belonging)
+    every = {key for keys in choices.values() for key in keys}
     conditions = []
-    for option, own in BELONGING[choice].items():
+    for option, own in choices.items():
         chosen: Schema = {"properties": {name: {"const": option}}}
         if option != default:
             chosen["required"] = [name]
         allowed: Schema = dict.fromkeys(sorted(every.difference(own)), False)
-        if section == "personalisation":
-            allowed["rule"] = {"enum": list(PERSONALISATIONS[option].rules)}
+        for key, values in narrowed.get(choice, {}).get(option, {}).items():
+            allowed[key] = {"enum": list(values)}
         conditions.append({"if": chosen, "then": {"properties": allowed}})
     return conditions
 
@@ -152,26 +148,23 @@ _ONLY_ONE: dict[str, list[Schema]] = {
     ],
     "privacy": [_exactly_one("column", "file", "shares")],
 }
-#: Of studies that learn; those that ask have none.
-_PUBLIC_RECORDS: Schema = {
-    "if": {
-        "anyOf": [
-            {
-                "properties": {
-                    "method": {"properties": {"kind": {"const": STATISTICS}}, "required": ["kind"]}
-                },
-                "required": ["method"],
-            },
-            {"required": [StatisticsSection.section]},
-        ]
-    },
-    "else": {
-        "properties": {
-            "data": {
-                "if": {"required": ["public"]},
-                "then": {"properties": dict.fromkeys(_SPLIT, False)},
-                "else": {"required": list(_SPLIT)},
+
+
+def _public_records() -> Schema:
+    """Require them of studies that learn."""
+    asking = [one for one in KINDS.values() if not one.learns]
+    named = {"enum": [one.name for one in asking]}
+    said: Schema = {"properties": {"kind": named}, "required": ["kind"]}
+    own = [{"required": [cls.section]} for one in asking for cls in one.sections]
+    return {
+        "if": {"anyOf": [{"properties": {"method": said}, "required": ["method"]}, *own]},
+        "else": {
+            "properties": {
+                "data": {
+                    "if": {"required": ["public"]},
+                    "then": {"properties": dict.fromkeys(_SPLIT, False)},
+                    "else": {"required": list(_SPLIT)},
+                }
             }
-        }
-    },
-}
+        },
+    }

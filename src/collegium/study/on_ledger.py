@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import uuid4
@@ -19,6 +20,7 @@ from collegium.errors import (
     StudyMismatchError,
 )
 from collegium.json_files import number_as_json, read_json
+from collegium.ledger.admission import IN_A_STUDY, Face
 from collegium.ledger.allowance import Allowance, Entry, Spending
 from collegium.ledger.entries import Release
 from collegium.ledger.ledger import Balance, Ledger
@@ -284,75 +286,78 @@ def ledger_of(config: StudyConfig, folder: StudyFolder) -> Ledger | None:
     return ledger
 
 
-def begin_study(
-    config: StudyConfig,
-    data: StudyPeople,
-    decide: Callable[[Balance, float], Allowance],
-    folder: StudyFolder | None,
-    observer: Observer,
-    spend: Callable[[Budgets, Allowance], S],
-) -> StudyLedger[S] | None:
-    """Find out what a study may use of people's budgets, whatever its method; as :func:`begin`."""
-    return begin(
-        place_of(config),
-        why_not(config, data),
-        lambda: data.people,
-        decide,
-        folder,
-        observer,
-        spend=spend,
-        allow_new_people=config.ledger.allow_new_people,
-        made_public=() if data.made_public is None else data.made_public,
-    )
+@dataclass(frozen=True, eq=False)
+class PeopleOnLedger:
+    """Which ledger is to remember a release, and of whom.
+
+    ``place``: of the ledger; None: the user wants none.
+    ``why_not``: why none can remember it; empty if one can.
+    ``people``: who granted what, by name; asked only if one can.
+    ``allow_new_people``: whether most of them may be new to a ledger that knows others.
+    ``made_public``: names of those whose records it makes public.
+    ``face``: how the user names a ledger.
+    """
+
+    place: Place | None
+    why_not: str
+    people: Callable[[], Budgets]
+    allow_new_people: bool = False
+    made_public: Sequence[Any] | NDArray[Any] = ()
+    face: Face = IN_A_STUDY
+
+    @classmethod
+    def of_study(cls, config: StudyConfig, data: StudyPeople) -> PeopleOnLedger:
+        """Read it off a study's settings and records."""
+        return cls(
+            place_of(config),
+            why_not(config, data),
+            lambda: data.people,
+            config.ledger.allow_new_people,
+            () if data.made_public is None else data.made_public,
+        )
 
 
 def begin(
-    place: Place | None,
-    reason: str,
-    people: Callable[[], Budgets],
+    wanted: PeopleOnLedger,
     decide: Callable[[Balance, float], Allowance],
     folder: StudyFolder | None,
     observer: Observer,
-    *,
     spend: Callable[[Budgets, Allowance], S],
-    allow_new_people: bool = False,
-    made_public: Sequence[Any] | NDArray[Any] = (),
 ) -> StudyLedger[S] | None:
     """Find out what a release may use of people's budgets; None if no ledger remembers it.
 
-    ``place``: of the ledger; None: the user wants none.
-    ``reason``: why none can remember it; empty if one can.
-    ``people``: who granted what, by name.
     ``decide``: what it may use, given what they have left, and the share of δ that is set aside for δ₀.
     ``folder``: if it holds this very release, begun before.
     ``spend``: makes what the release does about it, given who granted what, and what of it it may use.
-    ``made_public``: names of people whose records it makes public.
     Raises InputError if the user named a ledger that cannot remember this, or if these people may be others
         than those whom it knows.
     """
+    place = wanted.place
     if folder is not None and (folder.path / KEPT_ALLOWANCE).exists():
-        return _begun(people(), place, folder, spend)
+        return _begun(wanted.people(), place, folder, spend)
     if folder is not None and any((folder.vault / name).exists() for name in LEARNT):
         if place is not None:
             observer.note("this was begun without a ledger, and goes on without")
         return None
     if place is None:
         return None
-    if reason:
+    if wanted.why_not:
         if place.is_asked_for:
-            raise InputError(f'no ledger can remember this: {reason}; or name none ("none")')
+            raise InputError(
+                f'no ledger can remember this: {wanted.why_not}; or name none ("none")'
+            )
         observer.note(
             f"no ledger remembers what this costs people, so that whatever is learnt from them next cannot "
-            f"count it: {reason}"
+            f"count it: {wanted.why_not}"
         )
         return None
-    granted = people()
+    granted = wanted.people()
     ledger = place.opened()
-    if ledger is not None and len(made_public):
-        ledger.refuse_published(made_public)
+    if ledger is not None and len(wanted.made_public):
+        ledger.refuse_published(wanted.made_public)
     left = Balance.of_newcomers(granted) if ledger is None else ledger.left(granted)
-    if not allow_new_people:
-        _ask_who_they_are(place, ledger, left, granted)
+    if not wanted.allow_new_people:
+        _ask_who_they_are(place, ledger, left, granted, wanted.face)
     new = int((left.cohort == 0).sum())
     if ledger is not None and 0 < new < granted.n_owners:
         observer.note(
@@ -387,22 +392,24 @@ def _begun(
     return StudyLedger(place or Place(NONE), spend(people, allowance), None, kept)
 
 
-def _ask_who_they_are(place: Place, ledger: Ledger | None, left: Balance, people: Budgets) -> None:
+def _ask_who_they_are(
+    place: Place, ledger: Ledger | None, left: Balance, people: Budgets, face: Face
+) -> None:
     """Refuse most of these people as new, until the user has said that they are."""
     new, n = int((left.cohort == 0).sum()), len(left.cohort)
     if new <= _MOST_NEW * n:
         return
     if known := 0 if ledger is None else ledger.contents().n_owners:
         raise InputError(
-            f"{n - new:,} of {n:,} people are known to the ledger {place}, which knows {known:,}: if these "
-            "are others, give them one of their own (ledger.url) or let them join "
-            "(ledger.allow_new_people = true); if they are the same, spell their names alike"
+            f"the ledger {place} knows {known:,} people, but only {n - new:,} of these {n:,}: if these are "
+            f"other people, give them a ledger of their own ({face.ledger}) or let them join "
+            f"({face.new_people}); if they are the same, spell their names alike"
         )
     if found := elsewhere(people, place):
         url, count = found
         raise InputError(
-            f"{count:,} of {n:,} people are known to another ledger, {url}: name it (ledger.url), or, if "
-            f"these are others with the same names, let them join {place} (ledger.allow_new_people = true)"
+            f"another ledger, {url}, knows {count:,} of these {n:,} people: name it ({face.ledger}), or, if "
+            f"these are other people with the same names, let them join {place} ({face.new_people})"
         )
 
 

@@ -24,7 +24,7 @@ from collegium.planner.recommend import Recommendation, recommend_from
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig, config_from, read_config
 from collegium.study.folder import StudyFolder
-from collegium.study.on_ledger import begin_study, place_of
+from collegium.study.on_ledger import PeopleOnLedger, begin, place_of
 from collegium.study.predicted_quality import keep_foretold
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
@@ -118,7 +118,8 @@ def _on_ledger(config: StudyConfig, data: StudyData, facts: Facts) -> Facts:
     def decide(left: Balance, share: float) -> Allowance:
         return allow(left, facts.dpsgd, None, data.people, share)
 
-    ledger = begin_study(config, data, decide, None, Observer(), DPSGDSpending)
+    wanted = PeopleOnLedger.of_study(config, data)
+    ledger = begin(wanted, decide, None, Observer(), DPSGDSpending)
     if ledger is None or ledger.left is None or ledger.left.untouched.all():
         return facts
     budgets = data.allowed(ledger.spending).budgets

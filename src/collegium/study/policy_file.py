@@ -12,7 +12,8 @@ from collegium.budgets import Policy
 from collegium.checks import shown
 from collegium.errors import ConfigError, InputError
 from collegium.study.config import check_names, config_from
-from collegium.study.sections import SECTIONS, Privacy
+from collegium.study.methods.kinds import SECTIONS
+from collegium.study.sections import Privacy
 from collegium.study.study_settings import StudyConfig
 from collegium.toml_files import read_toml
 
@@ -60,14 +61,9 @@ def _alone(keys: Mapping[str, Any]) -> Policy:
 def _promised(config: StudyConfig) -> Policy:
     """Refuse a study that promises nothing in advance."""
     if config.noise_is_seeded:
-        section = "dpsgd" if config.is_direct else "aggregation"
-        mend = (
-            "leave out statistics.noise_seed"
-            if config.only_asks
-            else f"set {section}.noise = 'secure'"
-        )
         raise ConfigError(
-            f"the noise is drawn from a seed, so nothing is promised to anybody: {mend}"
+            "the noise is drawn from a seed, so nothing is promised to anybody: "
+            f"{config.kind.how_to_secure()}"
         )
     return _named(config.privacy, config.policy())
 
@@ -91,10 +87,7 @@ def _arrangement(config: StudyConfig) -> Arrangement:
     return Arrangement(
         unit=ROW if by_row else OWNER,
         sizes_declared=config.privacy.sizes is not None,
-        assignment=config.teachers.assignment,
         split=config.data.public_records is not None,
         levels_by_lot=config.privacy.shares is not None,
-        blanked_only=(config.is_direct and config.dpsgd.neighbours != "replace-one")
-        or (config.only_asks and config.statistics.neighbours != "replace-one"),
-        direct=config.is_direct or config.only_asks,
+        **config.kind.arrangement(config),
     )

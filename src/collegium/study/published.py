@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.pate.pipeline import Released
+from collegium.pate.voting.labelling import Labels
 from collegium.plain_text import csv_for_people
 from collegium.study.folder import HISTOGRAMS_FILE, StudyFolder
 
@@ -31,15 +32,14 @@ def write_release(
     if released.histograms is not None:
         content = released.histograms.to_frame(classes, public_rows).to_parquet(index=False)
         folder.write_bytes(folder.release / HISTOGRAMS_FILE, content)
-    folder.write_json(folder.release / "privacy.json", {**summary(released), **about})
+    summary = {**released.privacy.to_dict(), **counts_of(labels), **about}
+    folder.write_json(folder.release / "privacy.json", summary)
     folder.write_digests()
 
 
-def summary(released: Released) -> dict[str, Any]:
-    """Sum up what was released, for JSON."""
-    labels = released.labels
+def counts_of(labels: Labels) -> dict[str, Any]:
+    """Count queries and labels for JSON, and say why there are no more."""
     return {
-        **released.privacy.to_dict(),
         "queries_asked": labels.n_asked,
         "labels_released": len(labels.labels),
         "stopped_by": labels.stop_reason,

@@ -13,7 +13,7 @@ from collegium.budgets import Budgets, Policy, as_budgets
 from collegium.checks import nearest
 from collegium.data.column_types import numbers_of
 from collegium.data.datasets.table_files import is_csv, read_table
-from collegium.data.headers import header_of
+from collegium.data.headers import NO_HEADER, has_header, header_of
 from collegium.data.people import ask_about_people
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import n_rows, series_of
@@ -120,7 +120,7 @@ def read_rows(
     ``may_stream``: whether Parquet files may be read batch by batch for each question, if levels are in them.
     """
     wanted = list(dict.fromkeys([*needs, *granted.columns]))
-    _refuse_missing_columns(path, wanted, granted, form)
+    _refuse_missing_columns(path, wanted, granted, form, schema)
     if is_csv(path):
         observer.stage("reading")
         frame: Any = read_table(path, separator=form.separator, as_text=True)
@@ -136,7 +136,7 @@ def read_rows(
 
 
 def _refuse_missing_columns(
-    path: Path, wanted: Sequence[str], granted: GrantColumns, form: FormOfCsv
+    path: Path, wanted: Sequence[str], granted: GrantColumns, form: FormOfCsv, schema: Schema
 ) -> None:
     """Refuse a table by its header, before a row is read."""
     header = header_of(path, form.separator)
@@ -146,9 +146,9 @@ def _refuse_missing_columns(
     for name in wanted:
         if name not in header.columns:
             said = f"{options[name]} names" if name in options else "the schema names"
-            raise InputError(
-                f"{path} has no column {name!r}, which {said}: {nearest(name, header.columns)}"
-            )
+            named = not is_csv(path) or has_header(header.columns, schema.columns)
+            there = nearest(name, header.columns) if named else NO_HEADER
+            raise InputError(f"{path} has no column {name!r}, which {said}: {there}")
 
 
 def _warn_of_people(frame: pd.DataFrame, granted: GrantColumns) -> None:

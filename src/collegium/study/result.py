@@ -1,35 +1,27 @@
-"""What a finished study says, in numbers."""
+"""What a finished study says, in numbers and in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.accounting.statement import PrivacyStatement
 from collegium.budgets import Budget
-from collegium.evaluation.effects import Effects, StudentAnswers, measure_effects
-from collegium.evaluation.quality import (
-    PUBLIC,
-    TEST,
-    Quality,
-    beliefs_about,
-    beside_the_list,
-    judge_by_answers,
-    measure_quality,
-)
-from collegium.pate.pipeline import Released
-from collegium.pate.recipe import Recipe
-from collegium.pate.voting.labelling import Labels
+from collegium.evaluation.effects import Effects
+from collegium.evaluation.quality import PUBLIC, TEST, Quality, beside_the_list
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.personalisation.plan import Plan
+from collegium.report.promise import spending_table
+from collegium.report.quality import quality_banner
+from collegium.report.sections import Banner, Block, Paragraph
 from collegium.study.config import StudyConfig
 from collegium.study.folder import PAGE, StudyFolder
+from collegium.study.shown import Shown
 from collegium.study.study_data import StudyData
 
 _SHOWN_LEVELS = 3
@@ -41,100 +33,90 @@ def as_chosen(people: Any) -> dict[str, Budget]:
     return dict(groups) if isinstance(groups, Mapping) else {}
 
 
-class PublishedResult:
-    """What every finished study has."""
-
-    folder: StudyFolder
-
-    @property
-    def report(self) -> Path:
-        """Where the page is."""
-        return self.folder.release / PAGE
-
-
-@dataclass(frozen=True, eq=False)
-class StudyResult(PublishedResult):
-    """What a finished study says. Nothing in it is sensitive under the worst-case guarantee.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PublishedResult(Shown):
+    """What every finished study has; a method adds what only it has, and says so.
 
     ``folder``: where everything lies.
     ``privacy``: budgets and spending by group.
-    ``plan``: teachers, weights, duplicates, frequencies.
-    ``label_accuracy``, ``student_accuracy``: against public truth, where it is known.
-    ``n_test``: public test records behind ``student_accuracy``.
-    ``effects``: what the budgets did to classes and groups.
-    ``quality``: the student beside one that always gives one answer, with the verdict.
-    ``student_notes``: what the user should know about how the student was trained.
-    ``ledger``: which one remembers it, if any.
-    ``foretold``: what was predicted, and what came out, in a sentence; empty where nothing was.
     ``chosen``: budgets as people chose them, by level.
+    ``ledger``: which one remembers it, if any.
+    ``about``: what else ``privacy.json`` says of the release, where a method says nothing of its own.
     """
 
     folder: StudyFolder
     privacy: PrivacyStatement
-    plan: Plan
-    labels: Labels
-    label_accuracy: float | None
-    student_accuracy: float | None
+    chosen: Mapping[str, Budget] = field(default_factory=dict)
+    ledger: str | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def report(self) -> Path:
+        """Where the page is, if there is one."""
+        return self.folder.release / PAGE
+
+    def to_json(self) -> dict[str, Any]:
+        """Make a dictionary for JSON: the statement, what only the method has, and where everything is."""
+        return {
+            **self.privacy.to_dict(),
+            **self.numbers(),
+            **({} if self.ledger is None else {"ledger": self.ledger}),
+            "release": str(self.folder.release),
+            **({"report": str(self.report)} if self.report.exists() else {}),
+        }
+
+    def numbers(self) -> dict[str, Any]:
+        """Say what ``privacy.json`` says."""
+        return dict(self.about)
+
+    def blocks(self) -> list[Block | Banner]:
+        """Show what each person was promised, and spent."""
+        return [spending_table(self.privacy, self.chosen)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelResult(PublishedResult):
+    """What a finished study says that publishes a model. Nothing in it depends on records but through noise.
+
+    ``n_test``: public test records that the model was measured on.
+    ``effects``: what the budgets did to classes and groups.
+    ``quality``: the model beside one that always gives one answer, with the verdict; None where nothing is
+        known to judge it by.
+    ``student_notes``: what the user should know about how the model was trained.
+    ``foretold``: what was predicted, and what came out, in a sentence; empty where nothing was.
+    """
+
     n_test: int
     effects: Effects
-    quality: Quality
+    quality: Quality | None
     student_notes: tuple[str, ...] = ()
-    ledger: str | None = None
     foretold: str = ""
-    chosen: Mapping[str, Budget] = field(default_factory=dict)
 
+    def to_json(self) -> dict[str, Any]:
+        """Make a dictionary for JSON, with the verdict first."""
+        return {"verdict": self.in_short() or None, **super().to_json()}
 
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """Labels and student beside public truth, as far as it is known; fields as in :class:`StudyResult`."""
+    def numbers(self) -> dict[str, Any]:
+        """Say how good the model is, and what should be known about it."""
+        return {
+            "quality": None if self.quality is None else self.quality.to_dict(),
+            "notes": list(self.student_notes),
+            **({"foretold": self.foretold} if self.foretold else {}),
+        }
 
-    effects: Effects
-    label_accuracy: float | None
-    student_accuracy: float | None
-    quality: Quality
+    def blocks(self) -> list[Block | Banner]:
+        """Show the verdict, above what was promised and spent."""
+        if self.quality is None:
+            return super().blocks()
+        verdict = quality_banner(self.quality, ("", ""))
+        if not self.privacy.noise_is_private or self.privacy.large_deltas:
+            verdict = replace(verdict, tone=verdict.tone.replace("good", "plain"))
+        foretold = [Paragraph(self.foretold)] if self.foretold else []
+        return [verdict, *foretold, *super().blocks()]
 
-
-def measure(
-    recipe: Recipe, plan: Plan, data: StudyData, released: Released, student: Any
-) -> Measured:
-    """Compare labels and student with public truth, where it is known."""
-    labels = released.labels
-    named = data.classes[labels.labels]
-    truth = label_accuracy = answers = student_accuracy = quality = None
-    if data.y_public is not None:
-        truth = data.y_public[labels.queries]
-        known = ~pd.isna(truth)
-        label_accuracy = float(np.mean((named == truth)[known])) if known.any() else None
-    if data.X_test is not None and data.y_test is not None:
-        predicted = np.asarray(student.predict(data.X_test))
-        answers = StudentAnswers(data.y_test, predicted, data.test_groups)
-        student_accuracy = float(np.mean(predicted == data.y_test))
-        beliefs = beliefs_about(student, data.X_test, data.classes)
-        quality = measure_quality(data.classes, data.y_test, predicted, beliefs, goal=recipe.goal)
-    if quality is None:
-        quality = _quality_on_public_records(data, released, student, recipe.goal)
-    shares = recipe.class_shares("student", data.classes)
-    if shares is None:
-        shares = recipe.class_shares("teacher", data.classes)
-    effects = measure_effects(plan, data.classes, named, truth, answers, shares)
-    return Measured(effects, label_accuracy, student_accuracy, quality)
-
-
-def _quality_on_public_records(
-    data: StudyData, released: Released, student: Any, goal: str
-) -> Quality:
-    """Judge the student where there is no test set: by public classes, or else by what was released."""
-    predicted = np.asarray(student.predict(data.X_public))
-    beliefs = beliefs_about(student, data.X_public, data.classes)
-    found = None
-    if data.y_public is not None:
-        found = measure_quality(data.classes, data.y_public, predicted, beliefs, PUBLIC, goal)
-    if found is not None:
-        return found
-    labels = released.labels
-    return judge_by_answers(
-        data.classes, labels.queries, labels.labels, released.histograms, predicted, beliefs, goal
-    )
+    def in_short(self) -> str:
+        """Say whether the model is any good."""
+        return "" if self.quality is None else self.quality.verdict
 
 
 def notes_on_test_records(plan: Plan | DPSGDPlan, data: StudyData) -> list[str]:
@@ -156,6 +138,7 @@ def levels_without_group(plan: Plan | DPSGDPlan, levels: NDArray[Any] | None) ->
 
     Examples
     --------
+    >>> import numpy as np
     >>> from collegium import Budget
     >>> from collegium.personalisation import Weighting
     >>> plan = Weighting().plan({"high": Budget(3.0), "low": Budget(1.0)}, {"high": 60, "low": 40}, 10)

@@ -1,46 +1,63 @@
-"""Running a study, whatever its method: every step that is the same for all of them, once and in one order.
+"""Running a study, or labelling with votes from elsewhere: every step, once and in one order.
 
 Read, ask the ledger, plan, rehearse; claim the folder; keep what the ledger allowed and the terms; make
 everything ready; reserve; charge and draw; settle; publish. Nothing is drawn before all that may refuse a
-study has been asked, and nothing is published before it is settled.
+release has been asked, and nothing is published before it is settled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from collegium.ledger.allowance import Spending
+from collegium.budgets import Budgets
+from collegium.ledger.allowance import Allowance, Spending
+from collegium.ledger.ledger import Balance, Ledger
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
-from collegium.study.identity import SourceFiles, claim, holds_same_study
-from collegium.study.methods import method_of
-from collegium.study.methods.protocol import Plan, Study, StudyRecords
+from collegium.study.identity import Identity, SourceFiles, identity_of
+from collegium.study.methods.protocol import Plan, Study, method_of
 from collegium.study.notes import KeptNotes
-from collegium.study.on_ledger import Reserved, StudyLedger, begin_study, reserved
+from collegium.study.on_ledger import PeopleOnLedger, Reserved, StudyLedger, begin, reserved
 from collegium.study.student import tell_if_unwritable
 from collegium.study.terms import keep_or_match
 from collegium.study.withdrawals import refuse_half_forgotten
 
 
 @dataclass(frozen=True, eq=False)
-class PlannedStudy:
-    """A study, planned.
+class Job:
+    """What is to be released, as it was read: a study, or votes from elsewhere.
 
-    ``config``: with what follows from public records.
-    ``records``: all of them, also of people whom a ledger lets take no part.
-    ``plan``: its method's own.
-    ``ledger``: what remembers it, if anything does.
+    ``title``: what a ledger calls it, for people.
     ``files``: that it was read from.
+    ``identity``: what makes it this release and no other.
+    ``on_ledger``: which ledger is to remember it, and of whom.
+    ``spending``: makes what it does about that ledger, given who granted what, and what of it it may use.
+    ``allowance``: decides what it may use of what people have left; δ₀'s share of δ is set aside.
+    ``plan``: plans with those who take part, given what a ledger lets it use, and the ledger; both may be
+        None. This and ``allowance`` are told, first, which folder holds this very release, begun before.
     """
 
-    config: StudyConfig
-    records: StudyRecords
+    title: str
+    files: SourceFiles
+    identity: Identity
+    on_ledger: PeopleOnLedger
+    spending: Callable[[Budgets, Allowance], Spending]
+    allowance: Callable[[StudyFolder | None, Balance, float], Allowance]
+    plan: Callable[[StudyFolder | None, Any, Ledger | None], Plan[Any, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedJob:
+    """A job, planned: ``plan`` is its method's own; ``ledger``, if any, remembers it."""
+
+    job: Job
     plan: Plan[Any, Any]
     ledger: StudyLedger[Spending] | None
-    files: SourceFiles
 
 
 def plan_study(
@@ -50,7 +67,7 @@ def plan_study(
     *,
     is_claimed: bool = False,
     on_ledger: bool = True,
-) -> PlannedStudy:
+) -> PlannedJob:
     """Read the records and make the plan; nothing is trained, written or spent.
 
     ``config``: from :func:`~collegium.study.config.read_config`.
@@ -60,30 +77,44 @@ def plan_study(
     ``on_ledger``: whether to ask what a ledger has left; without, people grant all that their levels mean.
     Raises InputError if anything cannot be used, or a file is changed while it is read.
     """
-    method, observer = method_of(config), Observer() if observer is None else observer
-    files = SourceFiles(config)
+    observer = Observer() if observer is None else observer
+    method, files = method_of(config), SourceFiles.of(config)
     method.check(config)
     config, records = method.read(config, folder, observer)
+
+    def study(begun_in: StudyFolder | None) -> Study[Any]:
+        return Study(config, records, folder, begun_in is not None, observer)
+
+    job = Job(
+        config.title(),
+        files,
+        identity_of(config, records.fingerprints),
+        PeopleOnLedger.of_study(config, records),
+        method.spending,
+        lambda begun_in, *left: method.allowance(study(begun_in), *left),
+        lambda begun_in, *how: method.plan(study(begun_in), *how),
+    )
     if is_claimed:
         assert folder is not None
-        claim(folder, config, records)
-    # A folder that holds another study is not written into.
-    is_begun = folder is not None and holds_same_study(folder, config, records)
-    study = Study(config, records, folder, is_begun, observer)
+        job.identity.claim(folder)
+    return plan_job(job, folder, observer, on_ledger=on_ledger)
+
+
+def plan_job(
+    job: Job, folder: StudyFolder | None, observer: Observer, *, on_ledger: bool = True
+) -> PlannedJob:
+    """Plan what was read; see :func:`plan_study`."""
+    # A folder that holds another release is not written into.
+    is_begun = folder is not None and job.identity.is_that_of(folder)
+    begun_in = folder if is_begun else None
     ledger: StudyLedger[Spending] | None = None
     if on_ledger:
-        ledger = begin_study(
-            config,
-            records,
-            lambda left, share: method.allowance(study, left, share),
-            study.begun_in,
-            observer,
-            method.spending,
-        )
+        decide = partial(job.allowance, begun_in)
+        ledger = begin(job.on_ledger, decide, begun_in, observer, job.spending)
     promised = None if ledger is None else ledger.place.opened()
-    plan = method.plan(study, None if ledger is None else ledger.spending, promised)
-    files.require_unchanged()
-    return PlannedStudy(config, records, plan, ledger, files)
+    plan = job.plan(begun_in, None if ledger is None else ledger.spending, promised)
+    job.files.require_unchanged()
+    return PlannedJob(job, plan, ledger)
 
 
 def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) -> Any:
@@ -99,8 +130,17 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
     folder = StudyFolder(Path(out))
     observer = Observer() if observer is None else observer
     refuse_half_forgotten(folder)
-    study = plan_study(config, folder, observer)
-    plan, ledger = study.plan, study.ledger
+    return _run(plan_study(config, folder, observer), folder, observer)
+
+
+def run_job(job: Job, out: Path, observer: Observer | None = None) -> Any:
+    """Run what was read already, or go on with it; see :func:`run_study`."""
+    folder, observer = StudyFolder(Path(out)), Observer() if observer is None else observer
+    return _run(plan_job(job, folder, observer), folder, observer)
+
+
+def _run(planned: PlannedJob, folder: StudyFolder, observer: Observer) -> Any:
+    plan, ledger = planned.plan, planned.ledger
     notes = KeptNotes(folder, observer)
     plan.note_in(notes)
     rehearsed = plan.rehearse()
@@ -108,30 +148,28 @@ def run_study(config: StudyConfig, out: Path, observer: Observer | None = None) 
         tell_if_unwritable(rehearsed.model, rehearsed.records, observer, rehearsed.without)
     folder.open()
     with folder.locked():
-        claim(folder, study.config, study.records)
+        planned.job.identity.claim(folder)
         refuse_half_forgotten(folder)
         plan.keep_in(folder)
         if ledger is not None:
-            if ledger.spending.allowance.whole and ledger.left is not None:
+            if ledger.left is not None:
                 observer.note(ledger.in_words)
             ledger.keep(folder)
         with plan.prepared(folder) as draws:
             if not draws.is_all_charged:
-                study.files.require_unchanged()
-            terms = plan.terms()
-            if terms is not None:
-                keep_or_match(folder, *terms)
+                planned.job.files.require_unchanged()
+            keep_or_match(folder, *plan.terms())
             if draws.is_all_charged:
                 draws.end()
-            with reserved(ledger, folder, lambda: reservation_of(study, folder)) as entry:
+            with reserved(ledger, folder, lambda: reservation_of(planned, folder)) as entry:
                 drawn = draws.draw()
                 entry.settle(*plan.spent(drawn))
         result: Any = plan.publish(folder, drawn, notes)
     return result if ledger is None else replace(result, ledger=str(ledger.place))
 
 
-def reservation_of(study: PlannedStudy, folder: StudyFolder) -> Reserved:
-    """What a ledger calls a study, what that may cost at most, and what was done with people and records."""
-    assert study.ledger is not None
-    costs = study.plan.at_most(study.ledger.spending, folder)
-    return Reserved(study.config.title(), costs, study.plan.arrangement)
+def reservation_of(planned: PlannedJob, folder: StudyFolder) -> Reserved:
+    """What a ledger calls it, what it may cost at most, and what was done with people and records."""
+    assert planned.ledger is not None
+    costs = planned.plan.at_most(planned.ledger.spending, folder)
+    return Reserved(planned.job.title, costs, planned.plan.arrangement)

@@ -1,39 +1,26 @@
 """The sections of a study's file: every key with its type, default, meaning and allowed values.
 
-What the pipeline has settings for is taken from there (:mod:`collegium.pate.settings`, the personalisations
-and the aggregators); here stands only what is the study's own. The checks of ``collegium run``, the commented
-example of ``collegium init --all-keys`` and its JSON Schema are made from these fields.
+Here stand those that studies of every method have; a method's own stand with it
+(:mod:`collegium.study.methods.kinds` knows all). The checks of ``collegium run``, the commented example of
+``collegium init --all-keys`` and its JSON Schema are made from these fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from collegium.distillation.goal import ACCURACY, GOALS
-from collegium.dpsgd.settings import DPSGDSettings
-from collegium.parameters import Setting, Settings, same_as, setting, settings_of
+from collegium.parameters import Settings, same_as, setting, settings_of
 from collegium.pate.settings import Account, Queries
-from collegium.pate.voting.aggregators import AGGREGATORS, InteractiveGNMax
-from collegium.personalisation import (
-    PERSONALISATIONS,
-    Bagging,
-    Hybrid,
-    Personalisation,
-    Upsampling,
-    Vanishing,
-    Weighting,
-)
-from collegium.statistics.settings import QuerySettings
 
 MOST_JOBS = 10_000
 """Parallel jobs that may be asked for: more are a slip of the pen, and would start as many processes."""
 
 _MOST_SEED = 2**32 - 1  # of scikit-learn's random_state
 
-AUTO, PATE, DPSGD, STATISTICS = "auto", "pate", "dpsgd", "statistics"
-ZERO, FROM_LABELS = "zero", "public-labels"
+AUTO = "auto"
 PREPROCESSINGS = (
     "none",
     "tabular",
@@ -257,16 +244,7 @@ class Privacy(Account):
 class Method(Settings):
     """How it is learnt."""
 
-    kind: str = setting(
-        AUTO,
-        "auto: chosen from public facts, with everything else that a file leaves open; where a section says "
-        "how it is learnt, that decides: [dpsgd] and [statistics] mean themselves, others pate. "
-        "pate: teachers learn from shards of the private records, and vote on public ones. dpsgd: one model "
-        "learns from the private records directly, by noisy steps; it is a linear one, and goes with "
-        "[dpsgd] instead of [teachers], [personalisation] and [aggregation]. statistics: nothing is "
-        "learnt; questions about the private table are answered with noise, as [statistics] says.",
-        choices=(AUTO, PATE, DPSGD, STATISTICS),
-    )
+    kind: str = AUTO
     section: ClassVar[str] = "method"
 
 
@@ -321,175 +299,6 @@ NOISE = setting(
     choices=("secure", "seeded"),
 )
 NOISE_SEED = setting(0, "Seed of seeded noise.", least=0, most=_MOST_SEED)
-
-
-@dataclass(frozen=True)
-class DPSGDSection(DPSGDSettings):
-    """Direct training (method dpsgd): noisy steps, each over clipped gradients of the private records."""
-
-    start: str = setting(
-        ZERO,
-        "zero: every weight begins at 0. public-labels: at a model of the public records whose classes are "
-        "known, which costs nobody anything; these records then say less about how good the model is.",
-        choices=(ZERO, FROM_LABELS),
-    )
-    noise: str = NOISE
-    noise_seed: int = NOISE_SEED
-
-    def build(self) -> DPSGDSettings:
-        """Take what decides on the steps."""
-        return DPSGDSettings(
-            **{field.name: getattr(self, field.name) for field in fields(DPSGDSettings)}
-        )
-
-
-@dataclass(frozen=True)
-class StatisticsSection(QuerySettings):
-    """Questions about the private table, answered with noise (method statistics)."""
-
-    schema: str | None = setting(
-        None,
-        "File with what is public about the table: `collegium schema init` drafts it from public records.",
-        kind="path",
-        example='"schema.toml"',
-    )
-    questions: Sequence[str] = setting(
-        [],
-        "What is asked, in words: mean income by sex where age >= 40. They share what is spent evenly.",
-        items=("text",),
-    )
-    calibrated: Sequence[str] = setting(
-        [],
-        "Those of the questions (counts, sums, means, tables) that hear everybody alike, whatever they "
-        "granted, and show what each group says by itself: where budgets may go with the data.",
-        items=("text",),
-    )
-    section: ClassVar[str] = "statistics"
-
-
-@dataclass(frozen=True)
-class Teachers(Settings):
-    """One model for each shard of private records."""
-
-    model: str = setting(
-        "logistic-regression",
-        "random-forest, logistic-regression, svm, nearest-neighbours, gradient-boosting; made for small "
-        "shards: ridge, logistic, tabular, small-cnn, seed-cnn, mlp; or the full name of any class with "
-        "fit and predict, such as sklearn.naive_bayes.GaussianNB.",
-    )
-    params: Mapping[str, Any] = setting({}, "Parameters of the model.")
-    n_teachers: int = setting(
-        250, "Nominal number of teachers k, for which the aggregation's numbers are given."
-    )
-    assignment: str = same_as(Personalisation, "assignment")
-    class_shares: Mapping[str, float] | None = setting(
-        None,
-        "Public shares of the classes (a census, say; never counted in the private records). Each teacher "
-        "sees its own shard in these shares, so that budgets that go by class do not bend votes. Costs "
-        "nobody anything.",
-        kind="table",
-        example='{ "<=50K" = 0.76, ">50K" = 0.24 }',
-        items=("number",),
-    )
-    section: ClassVar[str] = "teachers"
-
-
-@dataclass(frozen=True)
-class PersonalisationSection(Settings):
-    """How budgets become influence."""
-
-    method: str = setting(
-        Weighting.name,
-        "uniform: everybody pays what the strictest allows. upsampling: who grants more is seen by more "
-        "teachers. weighting: teachers of who grants more weigh more. vanishing: teachers of who grants "
-        "less stay away from some votes. bagging: everybody alike, split among the teachers several times. "
-        "hybrid: weighting, where levels too small for a teacher of their own share some.",
-        choices=tuple(PERSONALISATIONS),
-    )
-    rule: str = same_as(Personalisation, "rule")
-    max_duplicates: int = same_as(Upsampling, "max_duplicates")
-    tolerance: float = same_as(Upsampling, "tolerance")
-    precision: int = same_as(Upsampling, "precision")
-    shuffle_every: int = same_as(Vanishing, "shuffle_every")
-    partitions: int | None = setting(
-        None,
-        f"bagging: how often all people are split among the teachers; left out: {Bagging().partitions}.",
-        kind="whole number",
-        least=2,
-        most=1000,
-        example=str(Bagging().partitions),
-    )
-    noise_to_votes: float | None = same_as(Hybrid, "noise_to_votes")
-    section: ClassVar[str] = "personalisation"
-
-    def build(self) -> Personalisation:
-        """Make the personalisation that is chosen; how owners get their teachers, another section says."""
-        cls = PERSONALISATIONS[self.method]
-        given = {field.name: getattr(self, field.name, None) for field in fields(cls)}
-        return cls(**{name: value for name, value in given.items() if value is not None})
-
-
-@dataclass(frozen=True)
-class Aggregation(Settings):
-    """How votes become labels."""
-
-    aggregator: str = setting(
-        "confident",
-        "lnmax: Laplace noise. gnmax: Gaussian noise. confident: answer only where teachers agree. "
-        "interactive: answer only where they disagree with the student. pfmax: exponential noise "
-        "(permute-and-flip). expmax: Gumbel noise (exponential mechanism).",
-        choices=tuple(AGGREGATORS),
-    )
-    threshold: float | None = setting(
-        None,
-        "confident, interactive: threshold T of the check. Default: 0.8 k, or 0.4 k for interactive.",
-        kind="number",
-        example="200",
-    )
-    sigma_threshold: float | None = setting(
-        None,
-        "confident, interactive: noise of the check. Default: 0.6 k.",
-        kind="number",
-        example="150",
-        above=0,
-    )
-    sigma: float | None = setting(
-        None,
-        "gnmax, confident, interactive: noise of the answer. Default: 0.16 k.",
-        kind="number",
-        example="40",
-        above=0,
-    )
-    answers: int | None = setting(
-        None,
-        "gnmax, instead of sigma: as much noise as it takes for all budgets to pay for so many answers "
-        "(worst-case guarantee only).",
-        kind="whole number",
-        example="9000",
-    )
-    gamma: float | None = setting(
-        None,
-        "lnmax, pfmax, expmax: inverse scale of the noise. Default: 12.5 / k.",
-        kind="number",
-        example="0.05",
-        above=0,
-    )
-    confidence: float = setting(
-        InteractiveGNMax.confidence,
-        "interactive: how sure a student must be to be reinforced.",
-        least=0,
-        most=1,
-    )
-    refit_every: int = setting(
-        InteractiveGNMax.refit_every, "interactive: labels between two fits of the student."
-    )
-    max_queries: int | None = same_as(Queries, "max_queries")
-    max_labels: int | None = same_as(Queries, "max_labels")
-    noise: str = NOISE
-    noise_seed: int = NOISE_SEED
-    release: str = same_as(Queries, "release")
-    query_order: str = same_as(Queries, "query_order")
-    section: ClassVar[str] = "aggregation"
 
 
 @dataclass(frozen=True)
@@ -590,108 +399,3 @@ class Run(Settings):
         example='"data"',
     )
     section: ClassVar[str] = "run"
-
-
-SECTIONS: dict[str, type[Settings]] = {
-    cls.section: cls
-    for cls in (
-        Study,
-        Data,
-        Privacy,
-        Method,
-        Preprocessing,
-        DPSGDSection,
-        StatisticsSection,
-        Teachers,
-        PersonalisationSection,
-        Aggregation,
-        StudentSection,
-        LedgerPlace,
-        Run,
-    )
-}
-
-
-class Key(NamedTuple):
-    """One key of the file."""
-
-    section: str
-    name: str
-    setting: Setting
-
-    @property
-    def path(self) -> str:
-        """Name with section, as messages call it."""
-        return f"{self.section}.{self.name}"
-
-
-KEYS = tuple(
-    Key(section, name, about)
-    for section, cls in SECTIONS.items()
-    for name, about in settings_of(cls).items()
-)
-
-_OF_A_TABLE = (
-    "private",
-    "owner",
-    "separator",
-    "decimal",
-)  # keys of [data]: questions are asked of one
-
-#: For each method, the sections and keys that mean nothing to it.
-OF_OTHER_METHODS: dict[str, tuple[str, ...]] = {
-    AUTO: (),
-    PATE: (DPSGDSection.section, StatisticsSection.section),
-    DPSGD: (
-        StatisticsSection.section,
-        Teachers.section,
-        PersonalisationSection.section,
-        Aggregation.section,
-        *(f"privacy.{name}" for name in settings_of(Account) if name not in ("delta", "guarantee")),
-        "student.targets",
-    ),
-    STATISTICS: (
-        Preprocessing.section,
-        DPSGDSection.section,
-        Teachers.section,
-        PersonalisationSection.section,
-        Aggregation.section,
-        StudentSection.section,
-        *(f"data.{name}" for name in settings_of(Data) if name not in _OF_A_TABLE),
-        *(
-            f"privacy.{name}"
-            for name in settings_of(Privacy)
-            if name not in ("levels", "delta", "column", "guarantee")
-        ),
-        "run.streaming",
-        "run.engine",
-        "run.address",
-        "run.data_dir",
-    ),
-}
-
-#: What a file that leaves the choice open may still say of these sections.
-OPEN_KEYS = {StudentSection.section: ("goal", "class_shares")}
-#: Sections that say how it is learnt.
-HOW = (
-    Preprocessing.section,
-    DPSGDSection.section,
-    StatisticsSection.section,
-    Teachers.section,
-    PersonalisationSection.section,
-    Aggregation.section,
-    StudentSection.section,
-)
-
-#: For each key that chooses between classes, the keys that belong to each choice.
-BELONGING = {
-    "personalisation.method": {
-        name: tuple(
-            field.name for field in fields(cls) if field.name not in settings_of(Personalisation)
-        )
-        for name, cls in PERSONALISATIONS.items()
-    },
-    "aggregation.aggregator": {
-        name: tuple(field.name for field in fields(cls)) for name, cls in AGGREGATORS.items()
-    },
-}

@@ -326,7 +326,7 @@ def _jobs_here(config: StudyConfig) -> int:
 
 
 def _refuse_what_needs_memory(config: StudyConfig) -> None:
-    path = config.path("data.private")
+    path, unstreamed = config.path("data.private"), config.kind.unstreamed(config)
     wrong: list[tuple[bool, str]] = [
         (
             path is None,
@@ -347,14 +347,7 @@ def _refuse_what_needs_memory(config: StudyConfig) -> None:
             "public levels need all records at once: leave privacy.public out, or put these records into a "
             "file of labelled public ones",
         ),
-        (
-            config.teachers.assignment != "hash",
-            f"teachers.assignment {config.teachers.assignment!r} needs all owners at once: use 'hash'",
-        ),
-        (
-            config.is_direct and config.dpsgd.individual_filter is not None,
-            "a filter keeps an account of everybody in memory: leave dpsgd.individual_filter out",
-        ),
+        (bool(unstreamed), unstreamed),
     ]
     for given, reason in wrong:
         if given:

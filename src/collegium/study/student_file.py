@@ -90,10 +90,13 @@ def _find_student(path: Path) -> Path:
         return found
     if any((place / "answers.json").exists() for place in (path, path / "release")):
         raise InputError(
-            f"{path} holds answers to questions, and no student that could predict: they are in "
+            f"{path} holds answers to questions, and no model that could predict: they are in "
             "release/answers.csv"
         )
-    raise InputError(f"{path} holds no {STUDENT_FILE}: name a study's folder, or its release/")
+    raise InputError(
+        f"{path} holds no published model ({STUDENT_FILE}): give the folder of a study that has ended, or "
+        "its release/"
+    )
 
 
 @cache

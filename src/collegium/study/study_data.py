@@ -19,7 +19,7 @@ from collegium.checks import listed, shown
 from collegium.data.column_types import ColumnTypes, labels_of, numbers_of
 from collegium.data.datasets import load_dataset, read_any, sha256_of
 from collegium.data.datasets.table_files import is_csv
-from collegium.data.headers import header_of
+from collegium.data.headers import NO_HEADER, has_header, header_of
 from collegium.data.overlap_checks import refuse_other_scale, refuse_overlap, refuse_same_people
 from collegium.data.people import ask_about_people
 from collegium.data.tables import (
@@ -167,7 +167,7 @@ def load_study_data(config: StudyConfig) -> StudyData:
     if types is not None:
         X, X_public = types.applied(X), types.applied(X_public, "public")
         X_test = None if X_test is None else types.applied(X_test, "test")
-    parts, given = split_by_level(budgets, learner=config.learner), None
+    parts, given = split_by_level(budgets, learner=config.kind.learner), None
     becoming = [private.names[parts.public]]
     if config.data.public_records is not None:
         becoming += [one.names for one in (public, test) if one is not None]
@@ -327,6 +327,7 @@ def read_records(
     fingerprints[role] = fingerprint_of(path)
     y = owners = levels = None
     are_characters = characters
+    public = _public_names(config) if is_private and characters else None
     labels = config.path(f"data.{role}_labels")
     if labels is not None:
         given = read_any(labels, separator=config.data.separator, as_text=True)
@@ -336,14 +337,14 @@ def read_records(
     if isinstance(table, pd.DataFrame):
         target, column = config.data.target, config.privacy.column
         if target is not None and (is_private or role == "test" or target in table.columns):
-            y = np.asarray(_column(table, target, f"data.target in the {role} records"))
+            y = np.asarray(_column(table, target, f"data.target in the {role} records", public))
             are_characters = characters
         if is_private and config.data.owner is not None:
-            owners = np.asarray(_column(table, config.data.owner, "data.owner"))
+            owners = np.asarray(_column(table, config.data.owner, "data.owner", public))
         elif config.data.owner in table.columns:
             owners = np.asarray(table[config.data.owner])
         if is_private and column is not None:
-            levels = np.asarray(_column(table, column, "privacy.column"))
+            levels = np.asarray(_column(table, column, "privacy.column", public))
         elif role == "test" and column in table.columns:
             levels = np.asarray(table[column])
     elif is_private and config.data.owner is not None:
@@ -363,7 +364,8 @@ def read_records(
     if y is not None and are_characters:
         records = replace(records, y=labels_of(y, config.data.classes))
     if isinstance(table, pd.DataFrame):
-        if is_private and config.data.owner is None:
+        named = public is None or has_header(table.columns, public)
+        if is_private and config.data.owner is None and named:
             _ask_about_people(table, config)
         special = [config.data.target, config.data.owner, config.privacy.column]
         drop = [c for c in special if c is not None and c in table.columns]
@@ -419,13 +421,24 @@ def _ask_about_people(table: pd.DataFrame, config: StudyConfig) -> None:
     )
 
 
-def _column(table: pd.DataFrame, name: str, what: str) -> pd.Series:
+def _column(
+    table: pd.DataFrame, name: str, what: str, public: Collection[str] | None = None
+) -> pd.Series:
+    """Take a column. ``public``: names that are known in public, where the table is private."""
     if name not in table.columns:
-        raise InputError(
-            f"{what} names column {name!r}, which is not there: the columns are "
-            f"{listed(table.columns)}"
-        )
+        may_be_shown = public is None or has_header(table.columns, public)
+        there = f"the columns are {listed(table.columns)}" if may_be_shown else NO_HEADER
+        raise InputError(f"{what} names column {name!r}, which is not there: {there}")
     return table[name]
+
+
+def _public_names(config: StudyConfig) -> tuple[str, ...]:
+    """Name the columns that are known in public: of public records, or at least in the settings."""
+    path = config.path("data.public")
+    if path is not None:
+        return header_of(path, config.data.separator).columns or ()
+    said = (config.data.target, config.data.owner, config.privacy.column)
+    return tuple(name for name in said if name is not None)
 
 
 def _one_column(table: Any, name: str) -> NDArray[Any]:

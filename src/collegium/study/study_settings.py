@@ -1,51 +1,54 @@
-"""A study's settings, section by section, and what is built from them."""
+"""A study's settings, section by section, and what is built from them; and what a method says of them.
+
+Both stand in one file, as each is about the other.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from collegium.budgets import Policy
 from collegium.distillation.goal import ACCURACY
-from collegium.parameters import settings_of
-from collegium.pate.settings import Account, Queries
-from collegium.pate.voting.aggregators import Aggregator, aggregator_from
+from collegium.parameters import Settings, settings_of
+from collegium.pate.settings import Account
 from collegium.study.sections import (
     AUTO,
-    BELONGING,
-    DPSGD,
-    OF_OTHER_METHODS,
-    SECTIONS,
-    STATISTICS,
-    Aggregation,
     Data,
-    DPSGDSection,
     LedgerPlace,
     Method,
-    PersonalisationSection,
     Preprocessing,
     Privacy,
     Run,
-    StatisticsSection,
     StudentSection,
     Study,
-    Teachers,
 )
 from collegium.workers.engines import Engine
+
+T = TypeVar("T", bound=Settings)
+
+#: Keys that all studies' sections have, and that mean something to votes alone.
+OF_VOTES_ALONE = (
+    *(f"privacy.{name}" for name in settings_of(Account) if name not in ("delta", "guarantee")),
+    "student.targets",
+)
 
 
 @dataclass(frozen=True)
 class StudyConfig:
     """All settings of a study, with defaults filled in.
 
-    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``dpsgd``, ``statistics``,
-        ``teachers``, ``personalisation``, ``aggregation``, ``student``, ``ledger``, ``run``: the sections, as
-        :mod:`collegium.study.sections` describes them.
+    ``study``, ``data``, ``privacy``, ``method``, ``preprocessing``, ``student``, ``ledger``, ``run``: the
+        sections that all studies have, as :mod:`collegium.study.sections` describes them.
+    ``own``: the sections of methods, by name; see :meth:`of`.
+    ``kind``: how it is learnt, as far as settings go; that of votes where this is open.
+    ``unused``: sections and keys that mean nothing to that.
     ``folder``: what relative paths are relative to: the TOML file's folder.
-    ``has_student``: whether a student is published; without one, what DP-SGD trained.
+    ``has_student``: whether a student is published; without one, what was trained.
     ``given``: what stands in the file.
     """
 
@@ -54,17 +57,24 @@ class StudyConfig:
     privacy: Privacy
     method: Method
     preprocessing: Preprocessing
-    dpsgd: DPSGDSection
-    statistics: StatisticsSection
-    teachers: Teachers
-    personalisation: PersonalisationSection
-    aggregation: Aggregation
     student: StudentSection
     ledger: LedgerPlace
     run: Run
+    own: Mapping[str, Settings]
+    kind: Kind
+    unused: tuple[str, ...]
     folder: Path
     has_student: bool = True
     given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_sections(cls, sections: Mapping[str, Any], **more: Any) -> StudyConfig:
+        """Make it of all sections, by name; ``more``: what else it has."""
+        shared = {one.name for one in fields(cls)}
+        own = {name: keys for name, keys in sections.items() if name not in shared}
+        return cls(
+            **{name: keys for name, keys in sections.items() if name in shared}, own=own, **more
+        )
 
     @property
     def is_open(self) -> bool:
@@ -72,30 +82,26 @@ class StudyConfig:
         return self.method.kind == AUTO
 
     @property
-    def is_direct(self) -> bool:
-        """Whether it trains on private records directly."""
-        return self.method.kind == DPSGD
-
-    @property
-    def only_asks(self) -> bool:
-        """Whether nothing is learnt: questions about the private table are answered with noise."""
-        return self.method.kind == STATISTICS
-
-    @property
-    def learner(self) -> str:
-        """What learns from public records, in words."""
-        return "the model" if self.is_direct else "the student"
-
-    @property
     def noise_is_seeded(self) -> bool:
         """Whether its noise protects nobody."""
-        if self.only_asks:
-            return self.statistics.noise_seed is not None
-        return (self.dpsgd if self.is_direct else self.aggregation).noise == "seeded"
+        return self.kind.noise_is_seeded(self)
+
+    @property
+    def sections(self) -> dict[str, Settings]:
+        """All of them, by name."""
+        before = (self.study, self.data, self.privacy, self.method, self.preprocessing)
+        after = (self.student, self.ledger, self.run)
+        return {one.section: one for one in (*before, *self.own.values(), *after)}
+
+    def of(self, cls: type[T]) -> T:
+        """Take a section of a method, by its class."""
+        found = self.own[cls.section]
+        assert isinstance(found, cls)
+        return found
 
     def __getitem__(self, path: str) -> Any:
         section, name = path.split(".")
-        return getattr(getattr(self, section), name)
+        return getattr(self.own[section] if section in self.own else getattr(self, section), name)
 
     def path(self, key: str) -> Path | None:
         """Resolve a key that names a file."""
@@ -103,45 +109,52 @@ class StudyConfig:
         return None if given is None else (self.folder / given)
 
     def public(self) -> dict[str, dict[str, Any]]:
-        """Everything that may change a result: all but ``ledger``, ``run`` and other methods' sections."""
-        outside = {LedgerPlace.section, Run.section, *OF_OTHER_METHODS[self.method.kind]}
-        if self.method.kind == AUTO:
-            outside.add(StatisticsSection.section)
+        """Everything that may change a result: all but ``ledger``, ``run`` and what means nothing to it."""
+        outside = {LedgerPlace.section, Run.section, *self.unused}
         if not self.has_student:
             outside.add(StudentSection.section)
         said = {
             section: {
                 name: _plain(value)
-                for name in settings_of(cls)
+                for name in settings_of(inside)
                 if f"{section}.{name}" not in outside
-                and (value := self[f"{section}.{name}"]) is not None
+                and (value := getattr(inside, name)) is not None
             }
-            for section, cls in SECTIONS.items()
+            for section, inside in self.sections.items()
             if section not in outside
         }
-        if self.student.goal != ACCURACY:  # also where what DP-SGD trained is published
+        if self.student.goal != ACCURACY:  # also where what was trained itself is published
             said.setdefault(StudentSection.section, {})["goal"] = self.student.goal
         return said
 
     def published(self) -> dict[str, dict[str, Any]]:
         """The same for a release, which says of files what they are called, and not where they lie."""
+        sections = self.sections
         return {
             section: {
-                name: _without_folders(value, settings_of(SECTIONS[section])[name].kind)
-                for name, value in keys.items()
+                name: _without_folders(value, known[name].kind) for name, value in keys.items()
             }
             for section, keys in self.public().items()
+            for known in [settings_of(sections[section])]
         }
+
+    def files(self) -> dict[str, Path]:
+        """List the files that may change a result, by their keys."""
+        sections = self.sections
+        named = {
+            f"{section}.{name}"
+            for section, keys in self.public().items()
+            for known in [settings_of(sections[section])]
+            for name in keys
+            if known[name].kind == "path"
+        }
+        return {key: path for key in sorted(named) if (path := self.path(key)) is not None}
 
     def title(self) -> str:
         """Name the report: as the user did, or else by what is predicted and from what."""
         if self.study.name != Study.name:
             return self.study.name
-        data = self.data
-        records = data.dataset or Path(data.private or "").name
-        if self.only_asks:
-            return f"Statistics of {records}"
-        return f"Predicting {data.target} ({records})" if data.target else f"Study of {records}"
+        return self.kind.title(self)
 
     def policy(self) -> Policy | None:
         """Read the levels; None where people gave ε as a number."""
@@ -163,19 +176,113 @@ class StudyConfig:
         """Which guarantee people get, and how it is computed."""
         return Account(**{name: getattr(self.privacy, name) for name in settings_of(Account)})
 
-    def queries(self) -> Queries:
-        """What is asked, and what is shown of the answers."""
-        given = {
-            name: getattr(self.student if name == "targets" else self.aggregation, name)
-            for name in settings_of(Queries)
-        }
-        return Queries(**{name: value for name, value in given.items() if value is not None})
 
-    def aggregator(self) -> Aggregator:
-        """Build the aggregator; numbers that were left out follow the teachers when a run resolves it."""
-        chosen = self.aggregation
-        names = BELONGING["aggregation.aggregator"][chosen.aggregator]
-        return aggregator_from(chosen.aggregator, **{name: getattr(chosen, name) for name in names})
+class Kind:
+    """How a study is learnt, as far as its file goes: nothing here needs a record, or is slow to import.
+
+    Examples
+    --------
+    A method of one's own, whose studies say ``[method] kind = "counting"`` and have a section
+    ``[counting]``, is a subclass with ``name``, ``meaning``, ``sections``, ``method_at`` and
+    ``terms_at``, made known by :func:`collegium.study.methods.kinds.register`.
+    """
+
+    #: What ``method.kind`` calls it, and what that means: part of a sentence.
+    name: ClassVar[str]
+    meaning: ClassVar[str]
+    #: Where its :class:`~collegium.study.methods.protocol.Method` and its terms are: "module:Class".
+    method_at: ClassVar[str]
+    terms_at: ClassVar[str]
+    #: Its own sections of a file.
+    sections: ClassVar[tuple[type[Settings], ...]]
+    #: Other sections and keys that mean nothing to it; those of other methods do not anyway.
+    unused: ClassVar[tuple[str, ...]] = (*OF_VOTES_ALONE, StudentSection.section)
+    #: For each key that chooses between classes, the keys of each choice; and which values of other keys.
+    belonging: ClassVar[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
+    narrowed: ClassVar[Mapping[str, Mapping[str, Mapping[str, tuple[str, ...]]]]] = {}
+    #: Whether the planner may choose it.
+    is_chosen: ClassVar[bool] = False
+    #: Whether it learns to predict, and so needs public records beside the private ones.
+    learns: ClassVar[bool] = True
+    #: What learns from public records, in words.
+    learner: ClassVar[str] = "the model"
+    #: What holds whatever the data are; empty where a guarantee may depend on them.
+    in_words: ClassVar[str] = "what this method promises"
+    #: Whether records in memory are no matter for an engine: it takes threads.
+    takes_threads: ClassVar[bool] = False
+    #: How far it whitens scattering features where nothing is said; None: as teachers do.
+    whitening: ClassVar[float | None] = None
+    #: Why nobody can be taken out of what it learnt; empty where somebody can.
+    cannot_forget: ClassVar[str] = "what it has learnt cannot be taken back"
+
+    def method(self) -> Any:
+        """Load what plans and runs studies of it."""
+        return _load(self.method_at)()
+
+    def terms(self) -> Any:
+        """Load the class of its terms."""
+        return _load(self.terms_at)
+
+    def meant_by(self, given: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Whether a file that names no method means it."""
+        return any(given.get(cls.section) for cls in self.sections)
+
+    def has_student(self, given: Mapping[str, Mapping[str, Any]]) -> bool:
+        """Whether a student is published."""
+        return False
+
+    def settled(
+        self, sections: dict[str, Any], given: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """Replace defaults of shared sections that do not suit it."""
+        return sections
+
+    def check(self, config: StudyConfig) -> None:
+        """Refuse what its own keys make impossible."""
+
+    def usual_view(self, is_table: bool, has_text: bool) -> str:
+        """Name the preprocessing of records for which none is given."""
+        return "tabular" if is_table and has_text else "none"
+
+    def noise_is_seeded(self, config: StudyConfig) -> bool:
+        """Whether its noise protects nobody: never, where no key gives it a seed."""
+        return False
+
+    def how_to_secure(self) -> str:
+        """Say which key makes its noise private again."""
+        return ""
+
+    def title(self, config: StudyConfig) -> str:
+        """Name a study that has no name."""
+        data = config.data
+        records = data.dataset or Path(data.private or "").name
+        return f"Predicting {data.target} ({records})" if data.target else f"Study of {records}"
+
+    def arrangement(self, config: StudyConfig) -> dict[str, Any]:
+        """What is known of its ``Arrangement`` before any record is read."""
+        return {}
+
+    def frozen(self, config: StudyConfig) -> dict[str, dict[str, Any]]:
+        """What a study cannot change any more once it has begun: all but the student, which costs nobody
+        anything.
+        """
+        settings = config.public()
+        settings.pop(StudentSection.section, None)
+        return settings
+
+    def unstreamed(self, config: StudyConfig) -> str:
+        """Say why records cannot be read piece by piece; empty where they can."""
+        return ""
+
+
+def is_asked_for(given: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a file says more of a student than what it is to be good at."""
+    return bool(set(given.get(StudentSection.section, {})) - {"goal"})
+
+
+def _load(at: str) -> Any:
+    module, _, name = at.partition(":")
+    return getattr(import_module(module), name)
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,6 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -21,22 +20,17 @@ from collegium.accounting.spent import Spent
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
 from collegium.json_files import number_as_json, parse_json, read_json
+from collegium.report.sections import Block, Points
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
 from collegium.study.manifest_check import refuse_links, released_digests
-from collegium.study.sections import DPSGD, PATE, STATISTICS
+from collegium.study.methods.kinds import KINDS
+from collegium.study.released_files import released_content
 
 FORMAT = 2
 TERMS = "terms.json"
 WORST_CASE = "worst-case"
 _ADVICE = "restore it from a backup"
-#: Where the terms of each method are. Those of another are known once its module is imported.
-_WHERE = {
-    PATE: "collegium.study.votes_terms",
-    DPSGD: "collegium.study.dpsgd_terms",
-    STATISTICS: "collegium.study.statistics_terms",
-}
-_FORMS: dict[str, type[Terms]] = {}
 
 
 @dataclass(frozen=True)
@@ -93,10 +87,6 @@ class Terms(ABC):
     #: What ``privacy.json`` counts beside what every release says, with its types.
     counted: ClassVar[Mapping[str, Any]]
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
-        _FORMS[cls.method] = cls
-
     def __post_init__(self) -> None:
         if set(self.groups) != set(self.people):
             raise ValueError("budgets and sizes are about different groups")
@@ -147,13 +137,20 @@ class Terms(ABC):
         ``told``: what the release says of itself.
         """
 
+    @classmethod
     @abstractmethod
-    def released(self, told: Mapping[str, Any]) -> dict[str, Any]:
+    def released(cls, told: Mapping[str, Any]) -> dict[str, Any]:
         """Count what was released, for JSON. ``told``: what the release says of itself."""
 
+    @classmethod
     @abstractmethod
-    def released_in_words(self, released: Mapping[str, Any]) -> str:
-        """Say in a sentence what :meth:`released` counted."""
+    def released_in_words(cls, released: Mapping[str, Any], unit: str) -> str:
+        """Say in a sentence what :meth:`released` counted. ``unit``: whose budgets paid for it."""
+
+    @classmethod
+    def released_blocks(cls, told: Mapping[str, Any], folder: Path) -> list[Block]:
+        """Say for people what the release in a folder holds. ``told``: as for :meth:`released`."""
+        return [Points([cls.released_in_words(cls.released(told), told["unit"])])]
 
     @abstractmethod
     def for_registry(self, statement: Mapping[str, Any]) -> RegistryWords:
@@ -201,9 +198,25 @@ class Terms(ABC):
 
 def form_of(method: str) -> type[Terms]:
     """Find the terms of a method by its name; raises KeyError if there are none."""
-    if method not in _FORMS:
-        import_module(_WHERE[method])
-    return _FORMS[method]
+    found: type[Terms] = KINDS[method].terms()
+    return found
+
+
+def read_release(path: Path) -> tuple[dict[str, Any], type[Terms]]:
+    """Read what a release says of itself, and find the form of its terms, which the release does not hold.
+
+    Raises InputError if nothing was released yet; StudyMismatchError if it is not what was released.
+    """
+    source = path / "release" / "privacy.json"
+    content = released_content(source)
+    if content is None:
+        raise InputError(
+            f"{path} holds no finished study: there is no {source}; `collegium run` makes one"
+        )
+    forms = [form_of(method) for method in KINDS]
+    said = {"statement": [str], "unit": str}
+    told = parse_json(content, source, tuple({**said, **form.counted} for form in forms))
+    return told, next(form for form in forms if form.counted.keys() <= told.keys())
 
 
 def read_terms(path: Path) -> tuple[Terms, FileJournal]:
@@ -266,7 +279,7 @@ def _begun(path: Path) -> tuple[dict[str, Any], FileJournal]:
     source = folder.vault / TERMS
     if not source.exists():
         raise InputError(
-            f"{path} holds no labelling job that was begun: there is no {source}; `collegium run` and "
+            f"{path} is not the folder of a study or label job: there is no {source}; `collegium run` and "
             "`collegium label` make one"
         )
     refuse_links(folder.vault)

@@ -59,7 +59,7 @@ class DaskBackend(ClusterBackend):
             self._wait_for_a_worker()
             try:
                 return self._client.scatter(records, broadcast=everywhere, hash=False)
-            except (ValueError, TimeoutError, OSError):
+            except (ValueError, KeyError, TimeoutError, OSError):  # KeyError: a worker just left
                 if not tries_left or self._client.status != "running":
                     raise
                 time.sleep(_PAUSE_S)

@@ -23,7 +23,7 @@ def refused(call, path, *words):
         call(path)
     message = str(caught.value)
     assert "\n" not in message
-    for word in (path.name, *FORMATS, *words):
+    for word in (path.name, *words):
         assert word in message, message
 
 
@@ -95,7 +95,7 @@ class TestCsv:
             ("a,b\n1,2\n1,2,3\n", ["line 3", "3 cells", "header 2"]),
             ("a,b\n1,2,3\n", ["line 2"]),
             ("a,b\n1\n", ["line 2", "1 cells"]),
-            ("a,b,a\n1,2,3\n", ["more than one column", "'a'"]),
+            ("a,b,a\n1,2,3\n", ["the same name for columns 1 and 3"]),
             ('a,b\n1,"2\n', ["not a readable CSV"]),
             (b"a,b\n\xff\xfe,2\n", ["UTF-8"]),
             (gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-12], ["CSV"]),
@@ -231,10 +231,10 @@ class TestAny:
         refused(read_any, tmp_path / "none.csv", "does not exist")
         refused(read_any, tmp_path / "none.npy", "does not exist")
         refused(read_any, tmp_path / "none", "does not exist")
-        refused(read_any, write(tmp_path / "x.xlsx", b"PK\3\4"), "unknown format")
+        refused(read_any, write(tmp_path / "x.xlsx", b"PK\3\4"), "unknown format", *FORMATS)
         refused(read_any, write(tmp_path / "e.idx", b""), "is empty")
-        refused(read_table, write(tmp_path / "x.npy", b"x"), "read_array")
-        refused(read_array, write(tmp_path / "x.csv", b"x"), "read_table")
+        refused(read_table, write(tmp_path / "x.npy", b"x"), "give a table", *FORMATS)
+        refused(read_array, write(tmp_path / "x.csv", b"x"), "give an array", *FORMATS)
         refused(read_array, tmp_path, "not a file")
 
     def test_line_break_in_a_name(self, tmp_path):

@@ -16,6 +16,7 @@ from collegium.data.datasets.raw import (
     open_raw,
     reason_of,
     refusal,
+    unknown_format,
 )
 from collegium.errors import InputError
 
@@ -193,7 +194,9 @@ def read_array(path: str | os.PathLike[str]) -> NDArray[Any]:
     path = existing_file(path)
     is_npy = path.name.lower().endswith(".npy")
     if not is_npy and not is_idx_name(path.name):
-        raise refusal(path, "is not an array by its name", "use read_table, or rename the file")
+        raise unknown_format(
+            path, "is not named as an array is", "give an array, or rename the file"
+        )
     parse = parse_npy if is_npy else parse_idx
     try:
         with open_raw(path) as stream:

@@ -23,6 +23,7 @@ from collegium.data.datasets.raw import (
     reason_of,
     refusal,
     sha256_of,
+    unknown_format,
 )
 from collegium.data.datasets.table_files import read_parquet_file, read_table
 
@@ -71,4 +72,4 @@ def read_any(
         ) from error
     if magic.startswith(PARQUET_MAGIC):
         return read_parquet_file(path)
-    raise refusal(path, "is of an unknown format", "convert it, or correct its name")
+    raise unknown_format(path, "is of an unknown format", "convert it, or correct its name")

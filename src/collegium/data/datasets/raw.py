@@ -26,7 +26,7 @@ UNREADABLE = (OSError, EOFError, zlib.error)
 
 
 def refusal(path: str | os.PathLike[str], problem: str, advice: str) -> InputError:
-    """Make the one-line error about a file: what was given, what is allowed, what to do.
+    """Make the one-line error about a file: what was given, what is wrong with it, what to do.
 
     ``path``: the file or folder that was given.
     ``problem``: what is wrong with it, without any of its content.
@@ -34,7 +34,12 @@ def refusal(path: str | os.PathLike[str], problem: str, advice: str) -> InputErr
     Returns: the error, to be raised by the caller.
     """
     # repr() keeps a line break in a file's name from breaking the line.
-    return InputError(f"{os.fspath(path)!r} {problem}; allowed are {ALLOWED_FORMATS}; {advice}")
+    return InputError(f"{os.fspath(path)!r} {problem}: {advice}")
+
+
+def unknown_format(path: str | os.PathLike[str], problem: str, advice: str) -> InputError:
+    """Make the same error about a file of another format, with those that can be read."""
+    return refusal(path, problem, f"{advice}. Allowed are {ALLOWED_FORMATS}")
 
 
 def reason_of(error: BaseException) -> str:

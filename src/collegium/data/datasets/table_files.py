@@ -3,7 +3,6 @@
 import csv
 import io
 import os
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 
-from collegium.checks import exact_floats
+from collegium.checks import check_separator, exact_floats
 from collegium.data.datasets.raw import (
     MOST_COLUMNS,
     MOST_TIMES_LARGER,
@@ -22,6 +21,7 @@ from collegium.data.datasets.raw import (
     open_raw,
     reason_of,
     refusal,
+    unknown_format,
 )
 
 #: Cells that mean "missing". "?", "None" and "NA" stay text: in real tables they are categories
@@ -78,8 +78,7 @@ def read_table(
     0   39          ?
     1   50  State-gov
     """
-    if separator is not None and len(separator) != 1:
-        raise refusal(path, f"cannot be split at {separator!r}", "give one character as separator")
+    check_separator(separator)
     if is_folder(path):
         return _read_parquet(Path(path), _parquet_files(Path(path)))
     path = existing_file(path)
@@ -88,7 +87,7 @@ def read_table(
         return read_parquet_file(path)
     if name.endswith((".csv", ".csv.gz")):
         return _read_csv(path, separator, {"dtype": str} if as_text else {})
-    raise refusal(path, "is not a table by its name", "use read_array, or rename the file")
+    raise unknown_format(path, "is not named as a table is", "give a table, or rename the file")
 
 
 def parse_csv(stream: BinaryIO, separator: str = ",", **options: Any) -> pd.DataFrame:
@@ -198,14 +197,14 @@ def header_problem(header: Sequence[str] | None, separator: str) -> str | None:
         others = [other for other in SEPARATORS if other != separator and other in header[0]]
         if others:
             return (
-                f"has one column if split at {separator!r}, though its header contains "
-                f"{' and '.join(map(repr, others))} (read_table takes another separator; in a study's file: "
-                "data.separator)"
+                f"has one column if split at {separator!r}, but its header contains "
+                f"{' and '.join(map(repr, others))}: name the right separator (data.separator in a study, "
+                "--separator on the command line)"
             )
-    named = [column for column in header if column]
-    repeated = sorted(column for column, times in Counter(named).items() if times > 1)
-    if repeated:
-        return f"has more than one column named {', '.join(map(repr, repeated[:5]))}"
+    first = {name: place for place, name in reversed(list(enumerate(header, 1)))}
+    for place, name in enumerate(header, 1):
+        if name and first[name] < place:  # not shown: without a header it is somebody's
+            return f"has the same name for columns {first[name]} and {place}"
     return None
 
 

@@ -53,9 +53,9 @@ class Granted:
                 level = None if first < 0 else str(levels[first])
                 raise unknown_level(level, self.policy.names, bad.size, where)
             raise InputError(
-                f"{bad.size} record(s) with a privacy budget that is no number from 0, first "
+                f"{bad.size:,} record(s) with a privacy budget that is not a number of at least 0, first "
                 f"{counted(where)}, which has {'no privacy level' if first < 0 else f'{levels[first]:g}'}: "
-                "give a positive ε, or 0 for who grants nothing"
+                "give a positive ε, or 0 for people who grant nothing"
             )
         if len(levels) > _MOST_LEVELS:
             raise InputError(

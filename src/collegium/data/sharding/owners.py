@@ -62,7 +62,7 @@ class OwnerRegister:
             counts += np.bincount(known["group"], minlength=n_groups)
         if torn:
             raise InputError(
-                f"{torn} owner(s) with two budgets: all records of one owner need the same level"
+                f"{torn:,} owner(s) with two budgets: all records of one person need the same level"
             )
         return counts
 

@@ -53,7 +53,8 @@ class Roles:
         left = tuple(name for name in source.columns if name not in named.values())
         if not left:
             raise InputError(
-                f"{str(source.path)!r} has no column besides target, level and owner: records need features"
+                f"{str(source.path)!r} has no column besides target, level and owner: add features to learn "
+                "from"
             )
         return left
 

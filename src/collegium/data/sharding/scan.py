@@ -336,8 +336,7 @@ def _labels(column: NDArray[Any], rows: NDArray[np.intp], classes: ArrayLike | N
 def _refuse_too_many(labels: set[Any]) -> None:
     if len(labels) > MOST_CLASSES:
         raise InputError(
-            f"the target has more than {MOST_CLASSES:,} different values: Collegium classifies; give a "
-            "column of classes"
+            f"the target has more than {MOST_CLASSES:,} different values: give a column of classes"
         )
 
 

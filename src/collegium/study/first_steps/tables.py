@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from collegium.checks import listed
+from collegium.data.headers import NO_HEADER, has_header
 from collegium.errors import InputError
 from collegium.study.first_steps import inference
 from collegium.study.first_steps.classes import ask_classes, kind_of_labels
@@ -65,6 +66,8 @@ def _column_of(draft: Draft, option: str, taken: Mapping[str | None, str]) -> Ca
             raise InputError(
                 f"{option}: {draft.files.private.name} has no column {name!r}; its columns are "
                 f"{listed(columns)}"
+                if has_header(columns, draft.files.columns(PUBLIC))
+                else f"{option}: {draft.files.private.name} has no column {name!r}: {NO_HEADER}"
             )
         meaning = "is also in --exclude" if name in draft.given.exclude else taken.get(name)
         if meaning is not None:

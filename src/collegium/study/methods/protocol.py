@@ -8,34 +8,31 @@ its own: how it plans, what it draws, what that cost, and what it publishes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
-
-from numpy.typing import NDArray
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from collegium.accounting.neighbours import Arrangement
-from collegium.budgets import Budgets
+from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance, Spending
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost
+from collegium.report.audit import Audit
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.notes import KeptNotes
+from collegium.study.on_ledger import StudyPeople
+from collegium.study.reading import read_records
 from collegium.study.result import PublishedResult
+from collegium.study.shown import Shown
 from collegium.study.study_data import StudyData
 
 
-class StudyRecords(Protocol):
+class StudyRecords(StudyPeople, Protocol):
     """What the runner needs to know of a study's records."""
 
-    @property
-    def arrangement(self) -> Arrangement: ...  # noqa: D102
-    @property
-    def people(self) -> Budgets: ...  # noqa: D102
-    @property
-    def made_public(self) -> NDArray[Any] | None: ...  # noqa: D102
     @property
     def fingerprints(self) -> dict[str, str]: ...  # noqa: D102
 
@@ -112,13 +109,22 @@ class Draws(ABC, Generic[D]):
         """
 
 
-class Plan(ABC, Generic[S, D]):
+class Plan(Shown, ABC, Generic[S, D]):
     """A study, planned: nothing is trained, written or spent."""
 
     @property
     @abstractmethod
     def arrangement(self) -> Arrangement:
         """What was done with people and records, and so which data sets the guarantee is about."""
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """How the columns of tables are read; none where records are no tables."""
+        return {}
+
+    def warnings(self) -> list[str]:
+        """Say what should be known before anything is spent."""
+        return []
 
     def rehearse(self) -> Rehearsed | None:
         """Do on public records alone whatever may fail: it must fail before anything is spent.
@@ -131,9 +137,12 @@ class Plan(ABC, Generic[S, D]):
     def note_in(self, notes: KeptNotes) -> None:
         """Note from now on here what the user should know, and how it gets on."""
 
-    @abstractmethod
     def keep_in(self, folder: StudyFolder) -> None:
-        """Keep from now on in this folder, which is claimed, what must outlive the process."""
+        """Keep from now on in this folder, which is claimed, what must outlive the process.
+
+        Nothing, where drawing itself keeps it all (:class:`~collegium.study.kept_draws.NumberedDraws`).
+        """
+        return
 
     @abstractmethod
     def prepared(self, folder: StudyFolder) -> AbstractContextManager[Draws[D]]:
@@ -147,38 +156,64 @@ class Plan(ABC, Generic[S, D]):
     def spent(self, drawn: D) -> tuple[Any, ...]:
         """What was drawn, as the method's spending enters it into a ledger."""
 
-    def terms(self) -> AgreedTerms | None:
-        """What was agreed on before the first draw; None where drawing itself keeps it."""
-        return None
+    @abstractmethod
+    def terms(self) -> AgreedTerms:
+        """What was agreed on before the first draw."""
 
     @abstractmethod
     def publish(self, folder: StudyFolder, drawn: D, notes: KeptNotes) -> PublishedResult:
         """Write the release. Costs nobody anything."""
 
 
+@dataclass(frozen=True)
+class AuditSettings:
+    """How a study is audited; a method takes what means something to its attack.
+
+    ``config``: of the study; ``file``: what its file is called.
+    ``confidence``: probability that all lower bounds hold.
+    ``runs``: how often training is repeated on each side.
+    ``canaries``, ``copies``, ``guess_share``, ``observe``: as in
+        :class:`~collegium.attacks.one_run.OneRunSettings`; None: its defaults.
+    """
+
+    config: StudyConfig
+    file: str
+    confidence: float
+    runs: int
+    canaries: int | None
+    copies: int
+    guess_share: float
+    observe: str | None
+
+
 class Method(ABC, Generic[R, S]):
     """A way of learning from people's records.
 
-    ``name``: as method.kind spells it.
     ``spending``: what it does about a ledger.
     """
 
-    name: ClassVar[str]
     spending: type[S]
 
-    @abstractmethod
     def check(self, config: StudyConfig) -> None:
-        """Refuse, before any record is read, what cannot be built."""
+        """Refuse, before any record is read, what cannot be built: nothing, where its keys say it all."""
+        return
 
-    @abstractmethod
     def read(
         self, config: StudyConfig, folder: StudyFolder | None, observer: Observer
     ) -> tuple[StudyConfig, R]:
-        """Read all records. Returns: settings, with what follows from public records; and the records."""
+        """Read all records: of those who learn, private and public ones, in memory or as a stream.
 
-    @abstractmethod
+        Returns: settings, with what follows from public records; and the records.
+        """
+        read: tuple[StudyConfig, Any] = read_records(config)
+        return read
+
     def allowance(self, study: Study[R], left: Balance, share: float) -> Allowance:
-        """Decide what it may use of what people have left; ``share`` of δ is set aside for δ₀."""
+        """Decide what it may use of what people have left; ``share`` of δ is set aside for δ₀.
+
+        All of it, and what it does not spend is given back.
+        """
+        return Allowance.what_is_left(study.records.people, left, 1, share)
 
     @abstractmethod
     def plan(self, study: Study[R], spending: S | None, promised: Ledger | None) -> Plan[S, Any]:
@@ -187,3 +222,23 @@ class Method(ABC, Generic[R, S]):
         ``spending``: what a ledger lets it use; None: no ledger remembers it.
         ``promised``: the ledger that will remember it; None: there is none, or none yet.
         """
+
+    def audit(
+        self, plan: Callable[[bool], Any], settings: AuditSettings, observer: Observer
+    ) -> Audit:
+        """Attack a study of it, and hold what is found against its claims. Never a release.
+
+        ``plan``: makes its plan; with False, as if nothing of what people granted were spent.
+        ``observer``: is told how it gets on.
+        Raises InputError where no attack on it is known.
+        """
+        raise InputError(
+            "an audit plays against votes or steps, and this study has neither (method.kind is "
+            f"{settings.config.kind.name!r}): audit a study that learns"
+        )
+
+
+def method_of(config: StudyConfig) -> Method[Any, Any]:
+    """Find how a study learns: one that leaves that open, by votes."""
+    method: Method[Any, Any] = config.kind.method()
+    return method

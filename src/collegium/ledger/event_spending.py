@@ -1,0 +1,56 @@
+"""What a release of noisy events does about a ledger: it reserves their most, and enters them all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from collegium.accounting.accountants import GaussianAccountant
+from collegium.accounting.events import Event
+from collegium.accounting.export import uses_of
+from collegium.accounting.gaussian import pure_to_gdp
+from collegium.ledger.allowance import Spending
+from collegium.ledger.limits import Cost
+
+_SLACK = 1 + 1e-9
+
+
+class EventSpending(Spending):
+    """What it may use: parameters and attributes as of :class:`~collegium.ledger.allowance.Spending`.
+
+    ``drawn``: what comes of an event, in the account that a receipt shows.
+    """
+
+    drawn: ClassVar[str] = "draw"
+
+    def at_most(self, most: dict[str, float], laplace: bool = False) -> list[Cost]:
+        """Costs of the ledger's groups. ``most``: Σμ², or Σε of Laplace noise, by group."""
+        costs = {group: _cost(one * _SLACK, laplace) for group, one in most.items()}
+        return self.of_each_group(costs, Cost(0.0))
+
+    def settle(self, account: GaussianAccountant, events: Sequence[Event]) -> None:
+        """Enter what was charged; nothing, if nothing was."""
+        assert self._reservation is not None
+        place: dict[str, int] = {name: cohort for cohort, name in enumerate(account.names)}
+        costs: list[Cost] = []
+        uses: list[list[dict[str, Any]]] = []
+        cohorts = self.of_each_group(place, -1)
+        for cohort, at_most in zip(cohorts, self._reservation.costs, strict=True):
+            if not events or cohort < 0:
+                costs.append(Cost(0.0))
+                uses.append([])
+                continue
+            spent, pure = float(account.mu_squared[cohort]), float(account.pure_epsilon[cohort])
+            if math.isfinite(at_most.pure_epsilon) and pure <= at_most.pure_epsilon:
+                # What is reserved holds as well: pure ε composes, and is μ-GDP as a whole.
+                spent = min(spent, at_most.mu_squared)
+            costs.append(Cost(spent, pure))
+            uses.append(
+                [use.to_json() for event in events for use in uses_of(event, cohort, self.drawn)]
+            )
+        self._reservation.settle(costs, uses)
+
+
+def _cost(most: float, laplace: bool) -> Cost:
+    return Cost(pure_to_gdp(most) ** 2 * _SLACK, most) if laplace and most else Cost(most)

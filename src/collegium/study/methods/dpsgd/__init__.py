@@ -1,0 +1,1 @@
+"""Studies of direct training: a model learns from private records in noisy steps."""

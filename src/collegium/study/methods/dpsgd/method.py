@@ -1,0 +1,382 @@
+"""Studies of direct training: their plan, their durable steps, and what they publish."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.dpsgd.account import DPSGDAccount
+from collegium.dpsgd.by_rule import mostly_noise
+from collegium.dpsgd.estimator_base import start_from_public
+from collegium.dpsgd.ledgered import DPSGDSpending, allow, relation_of
+from collegium.dpsgd.optimiser import State
+from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun, Learnt, Summands
+from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
+from collegium.dpsgd.streamed import remove_feature_shards
+from collegium.errors import InputError
+from collegium.ledger.allowance import Allowance
+from collegium.ledger.ledger import Balance, Ledger
+from collegium.ledger.limits import Cost
+from collegium.models.trial import one_line_about
+from collegium.report.audit import Audit
+from collegium.report.sections import Banner, Block
+from collegium.runs.observer import Observer
+from collegium.runs.records import Records
+from collegium.study.checkpoint import StudyInterrupted
+from collegium.study.config import StudyConfig
+from collegium.study.folder import StudyFolder
+from collegium.study.from_settings import student_of, student_preprocessing_of
+from collegium.study.methods.dpsgd.audit import audit
+from collegium.study.methods.dpsgd.checkpoint import FolderDPSGDMemory
+from collegium.study.methods.dpsgd.page import dpsgd_page, dpsgd_report
+from collegium.study.methods.dpsgd.recipe import dpsgd_recipe_of
+from collegium.study.methods.dpsgd.result import DPSGDResult, measured, unjudged
+from collegium.study.methods.dpsgd.settings import FROM_LABELS, DPSGDSection
+from collegium.study.methods.dpsgd.shown import plan_blocks, plan_numbers, share_used
+from collegium.study.methods.dpsgd.student import DistilledStudent, published_model
+from collegium.study.methods.dpsgd.terms import DPSGDTerms
+from collegium.study.methods.protocol import (
+    AgreedTerms,
+    AuditSettings,
+    Draws,
+    Method,
+    Plan,
+    Rehearsed,
+    Study,
+)
+from collegium.study.notes import KeptNotes
+from collegium.study.pages import write_pages, write_privacy
+from collegium.study.predicted_quality import foretold_beside
+from collegium.study.result import as_chosen, notes_on_test_records
+from collegium.study.shown import columns_of
+from collegium.study.streaming import StreamedStudyData, streamed_summands
+from collegium.study.student import StudentStage
+from collegium.study.student_file import STUDENT_FILE, student_bytes
+from collegium.study.study_data import StudyData
+from collegium.study.terms import TERMS, read_terms
+
+_SHARDS = "dpsgd-shards"  # in the vault
+WITHOUT = "the statement is published, and no model"
+
+
+class DPSGD(Method[StudyData, DPSGDSpending]):
+    """A model learns from private records directly, in noisy steps; perhaps a student from its beliefs."""
+
+    spending = DPSGDSpending
+
+    def check(self, config: StudyConfig) -> None:
+        """Refuse what cannot be built."""
+        dpsgd_recipe_of(config)
+        if config.has_student:
+            student_of(config)
+            student_preprocessing_of(config)
+
+    def allowance(self, study: Study[StudyData], left: Balance, share: float) -> Allowance:
+        """Decide by how steps are sampled."""
+        recipe = dpsgd_recipe_of(study.config)
+        return allow(left, recipe.dpsgd, recipe.noise_seed, study.records.people, share)
+
+    def plan(
+        self, study: Study[StudyData], spending: DPSGDSpending | None, promised: Ledger | None
+    ) -> DPSGDStudyPlan:
+        """Plan steps, noise, and what everybody gives."""
+        config, data, folder = study.config, study.records, study.folder
+        recipe = dpsgd_recipe_of(config)
+        memory = None
+        if folder is not None:
+            memory = FolderDPSGDMemory(folder, recipe.dpsgd.n_steps_taken, study.is_begun)
+        taking_part: Records = data if spending is None else data.allowed(spending)
+        threads = None if config.run.n_jobs < 0 else config.run.n_jobs
+        relation = _relation(study.begun_in, promised, recipe)
+        run = DPSGDRun(recipe, taking_part, memory, study.observer, relation, threads)
+        labelled = _known_codes(data) if config.of(DPSGDSection).start == FROM_LABELS else None
+        start = start_from_public(run, labelled)
+        if start is not None:
+            run.recipe = replace(run.recipe, start=start)
+        believer = DistilledStudent(config, run) if config.has_student else None
+        return DPSGDStudyPlan(config, data, run, believer)
+
+    def audit(
+        self, plan: Callable[[bool], DPSGDStudyPlan], settings: AuditSettings, observer: Observer
+    ) -> Audit:
+        """Attack its steps."""
+        return audit(plan(True).run, settings, observer)
+
+
+def _relation(
+    folder: StudyFolder | None, promised: Ledger | None, recipe: DPSGDRecipe
+) -> Neighbours | None:
+    """Say which neighbours the steps must be charged about: as begun, or as the ledger promises."""
+    if folder is not None and (folder.vault / TERMS).exists():
+        return read_terms(folder.path)[0].neighbours
+    return None if promised is None else relation_of(promised, recipe.dpsgd)
+
+
+def _known_codes(data: StudyData) -> NDArray[np.float64]:
+    """Class numbers of public records; NaN where none is known."""
+    if data.y_public is None:
+        raise InputError(
+            f"dpsgd.start = {FROM_LABELS!r}, and no class of a public record is known: give data.public a "
+            "column of them, or leave start out"
+        )
+    codes = pd.Index(data.classes).get_indexer(pd.Index(data.y_public))
+    return np.where(codes >= 0, codes, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class DPSGDStudyPlan(Plan[DPSGDSpending, Learnt]):
+    """A study of direct training, planned.
+
+    ``config``: with a preprocessing that was left out.
+    ``run``: its ``records`` are ``data``, or those of them that a ledger lets take part.
+    ``believer``: the student, if there is to be one.
+    """
+
+    config: StudyConfig
+    data: StudyData
+    run: DPSGDRun
+    believer: DistilledStudent | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Of the model, with the constant."""
+        return self.run.n_parameters
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """As the run has it."""
+        return self.run.arrangement
+
+    def rehearse(self) -> Rehearsed:
+        """Make, and ask, a model as it will be published."""
+        may_change = "; student.model may change" if self.config.has_student else ""
+        return Rehearsed(_rehearse(self), self.data, f"{WITHOUT}{may_change}")
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """As public records show them."""
+        return columns_of(self.data)
+
+    def warnings(self) -> list[str]:
+        """Say so if budgets or the learning rate leave little but noise."""
+        run = self.run
+        noise = mostly_noise(run.plan, run.loss)
+        rate = too_large_for_noise(run.recipe.dpsgd, run.plan, run.learning_rate, run.loss)
+        return [line for line in (noise, rate) if line]
+
+    def numbers(self) -> dict[str, Any]:
+        """What everybody would pay and give, and how long it would take."""
+        return plan_numbers(self.run, self.data)
+
+    def blocks(self) -> list[Block | Banner]:
+        """The same."""
+        return [*plan_blocks(self.run, self.data)]
+
+    def in_short(self) -> str:
+        """How many steps there are, and what they use."""
+        used = f"{100 * share_used(self.run):.1f} % of all granted budgets are used"
+        return f"{self.run.plan.steps:,} steps, in which {used}"
+
+    def note_in(self, notes: KeptNotes) -> None:
+        """Let the run note here."""
+        self.run.observer = notes
+
+    def keep_in(self, folder: StudyFolder) -> None:
+        """Keep which steps are charged, and where the model stands."""
+        run = self.run
+        for line in self.warnings():
+            run.observer.note(line)
+        run.memory = FolderDPSGDMemory(folder, run.recipe.dpsgd.n_steps_taken)
+
+    @contextlib.contextmanager
+    def prepared(self, folder: StudyFolder) -> Iterator[DPSGDDraws]:
+        """Let the model see the private records; if all steps were charged before, none is looked at."""
+        draws = DPSGDDraws(self, folder, None)
+        if draws.is_all_charged:
+            self.run.observer.skipped("steps")
+            yield draws
+            return
+        with _summands(self, folder) as summands:
+            yield DPSGDDraws(self, folder, summands)
+
+    def at_most(self, spending: DPSGDSpending, folder: StudyFolder) -> list[Cost]:
+        """What all steps cost."""
+        return spending.at_most(self.run.plan)
+
+    def spent(self, drawn: Learnt) -> tuple[Any, ...]:
+        """The account of the steps."""
+        return (drawn.account,)
+
+    def terms(self) -> AgreedTerms:
+        """The plan, and what it hides."""
+        return AgreedTerms(_terms(self.run).to_json(), "another plan", "no step was taken")
+
+    def publish(self, folder: StudyFolder, drawn: Learnt, notes: KeptNotes) -> DPSGDResult:
+        """Write the statement, the model, card and page."""
+        config, run, data, lost = self.config, self.run, self.data, _memory_of(self.run).lost
+        about = {"steps": drawn.account.steps, "steps_lost": lost}
+        stage = StudentStage(
+            config,
+            folder,
+            data,
+            notes,
+            lambda: _published(config, run, drawn, self.believer),
+            WITHOUT,
+        )
+        write_privacy(folder, drawn.privacy, stage.settings_of_release(), **about)
+        folder.write_digests()
+        model, own_notes = stage.publish()
+        for line in notes_on_test_records(run.plan, data):
+            notes.note(line)
+        return _report(self, folder, drawn, lost, model, (*notes.lines, *own_notes))
+
+
+class DPSGDDraws(Draws[Learnt]):
+    """The model sees the private records, and no step is taken. **Sensitive.**"""
+
+    def __init__(
+        self, planned: DPSGDStudyPlan, folder: StudyFolder, summands: Summands | None
+    ) -> None:
+        self._planned, self._folder, self._summands = planned, folder, summands
+        self._run, self._memory = planned.run, _memory_of(planned.run)
+        self._state: State | None = None
+
+    @property
+    def is_all_charged(self) -> bool:
+        """Whether all steps are."""
+        return self._memory.charged() >= self._run.recipe.dpsgd.n_steps_taken
+
+    def end(self) -> None:
+        """Keep that, and how many steps a crash took."""
+        remove_feature_shards(self._folder.vault / _SHARDS)  # of a run that ended before it could
+        self._state = self._memory.state()
+        self._memory.end()
+
+    def draw(self) -> Learnt:
+        """Take the steps that are left."""
+        run = self._run
+        if self._summands is None:
+            return self._as_kept()
+        steadiness = Steadiness(run.recipe.dpsgd, run.plan, run.loss)
+
+        def watch(state: State) -> bool:
+            steadiness.look(state)
+            return False  # a study takes all of its steps, and says afterwards what was seen
+
+        learnt = run.descend(self._summands, self._planned.n_features, stop=watch)
+        if learnt.account.steps < run.recipe.dpsgd.n_steps_taken:
+            raise StudyInterrupted  # shards are kept for who goes on
+        self._memory.end()
+        complaint = steadiness.complaint(run.learning_rate)
+        if complaint:
+            run.observer.note(complaint)
+        return learnt
+
+    def _as_kept(self) -> Learnt:
+        """Recall what was learnt, where all steps were charged before."""
+        run = self._run
+        account = DPSGDAccount(run.plan, run.recipe.dpsgd.n_steps_taken)
+        account.charge(self._memory.charged())
+        state = self._state or run.start(run.n_parameters)
+        return Learnt(state, _terms(run).statement(account), account)
+
+
+def _memory_of(run: DPSGDRun) -> FolderDPSGDMemory:
+    assert isinstance(run.memory, FolderDPSGDMemory), "a folder is claimed before steps are taken"
+    return run.memory
+
+
+@contextlib.contextmanager
+def _summands(planned: DPSGDStudyPlan, folder: StudyFolder) -> Iterator[Summands]:
+    """Let the private records be seen by the model, in memory or on disk. **Sensitive.**"""
+    run, config = planned.run, planned.config
+    records = run.records
+    run.observer.stage("features")
+    if not isinstance(records, StreamedStudyData):
+        yield run.summands()
+        return
+    is_here = config.run.engine == "local"
+    with contextlib.ExitStack() as stack:
+        workers = None if is_here else stack.enter_context(config.engine().running())
+        yield stack.enter_context(streamed_summands(records, run, folder.vault / _SHARDS, workers))
+
+
+def _terms(run: DPSGDRun) -> DPSGDTerms:
+    return DPSGDTerms.of(
+        run.plan,
+        run.arrangement,
+        run.recipe.noise_seed is None,
+        run.recipe.dpsgd.n_steps_taken,
+        {name: value for name, value in asdict(run.recipe.dpsgd).items() if value is not None},
+    )
+
+
+def _rehearse(planned: DPSGDStudyPlan) -> Any:
+    """Make, and ask, a model as it will be published: what fails must fail before anything is spent."""
+    data, run, believer = planned.data, planned.run, planned.believer
+    untaught = run.start(planned.n_features)
+    account = DPSGDAccount(run.plan)
+    privacy = account.statement(run.arrangement, noise_is_private=False)
+    model = published_model(planned.config, run, run.model(Learnt(untaught, privacy, account)))
+    if believer is not None:
+        model = believer.rehearsed() or model
+    for X, name in ((data.X_public[:1], "public records"), (data.X_test, "data.test")):
+        if X is not None:
+            with one_line_about(name, "predicted"):
+                model.predict(X)
+    return model
+
+
+def _published(
+    config: StudyConfig, run: DPSGDRun, learnt: Learnt, believer: DistilledStudent | None
+) -> Any:
+    if believer is not None:
+        return believer.taught(run.model(learnt))
+    return published_model(config, run, run.model(learnt))
+
+
+def _report(
+    planned: DPSGDStudyPlan,
+    folder: StudyFolder,
+    learnt: Learnt,
+    lost: int,
+    model: Any,
+    notes: tuple[str, ...],
+) -> DPSGDResult:
+    config, data, run = planned.config, planned.data, planned.run
+    run.observer.stage("report")
+    asked = "test" if data.X_test is not None else "public"
+    path = folder.release / STUDENT_FILE
+    direct = student_bytes(published_model(config, run, run.model(learnt)), data.inputs)
+    is_student = config.has_student and not (path.exists() and path.read_bytes() == direct)
+    with one_line_about("the model", f"asked about the {asked} records"):
+        effects, quality = measured(config, run.plan, data, model, is_student)
+    tested = quality is not None and data.X_test is not None and data.y_test is not None
+    result = DPSGDResult(
+        folder=folder,
+        privacy=learnt.privacy,
+        plan=run.plan,
+        steps=learnt.account.steps,
+        lost=lost,
+        accuracy=float(np.float64(quality.accuracy)) if tested and quality is not None else None,
+        n_test=0 if data.X_test is None else len(data.X_test),
+        effects=effects,
+        quality=quality,
+        student_notes=notes,
+        unjudged=("", "") if quality is not None else unjudged(data, model, is_student),
+        is_student=is_student,
+        foretold=foretold_beside(folder, quality),
+        chosen=as_chosen(data.people),
+    )
+    folder.write_json(folder.release / "effects.json", effects.to_dict())
+    if quality is not None:
+        folder.write_json(folder.release / "quality.json", quality.to_dict())
+    write_pages(folder, dpsgd_page(dpsgd_report(result, config, data, run)))
+    return result

@@ -1,0 +1,1 @@
+"""Studies that ask: questions about the private table are answered with noise."""

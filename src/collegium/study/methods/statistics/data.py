@@ -1,0 +1,141 @@
+"""The private table of a study that asks: its rows, what its people granted, and what is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from collegium.accounting.neighbours import OWNER, ROW, Arrangement
+from collegium.budgets import Budgets, Policy
+from collegium.checks import listed, nearest
+from collegium.data.schema import Schema
+from collegium.data.schema_arrays import take_frame_rows
+from collegium.errors import ConfigError
+from collegium.runs.observer import Observer
+from collegium.statistics.language import parse_question
+from collegium.statistics.query import Query
+from collegium.statistics.session import CALIBRATED
+from collegium.study.config import StudyConfig
+from collegium.study.methods.statistics.settings import StatisticsSection
+from collegium.study.query_table import FormOfCsv, GrantColumns, Names, Rows, read_rows
+from collegium.study.study_data import fingerprint_of
+from collegium.zero_and_public_budgets import has_budget, subset
+
+_CALLED = Names(
+    owner="data.owner =", privacy="privacy.column", levels="privacy.levels = { high = 1, low = 3 }"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryData:
+    """What a study asks, and of whom.
+
+    ``rows``: of those who granted anything; or files, and the policy for the levels in them.
+    ``schema``: what is public of them.
+    ``asked``: in the order of the file. ``calibrated``: those of them that hear everybody alike.
+    ``fingerprints``: what was read.
+    """
+
+    rows: Rows
+    schema: Schema
+    asked: tuple[Query, ...]
+    fingerprints: dict[str, str]
+    arrangement: Arrangement
+    made_public: NDArray[Any] | None = None
+    calibrated: frozenset[Query] = frozenset()
+
+    @property
+    def people(self) -> Budgets:
+        """Who granted what, by name. **Sensitive.**"""
+        assert isinstance(self.rows.budgets, Budgets), "a ledger's people are read into memory"
+        return self.rows.budgets
+
+    @property
+    def charged(self) -> tuple[Query, ...]:
+        """What costs anything: how many people there are is public."""
+        return tuple(one for one in self.asked if not self._is_public(one))
+
+    def how(self, one: Query) -> dict[str, Any]:
+        """Options of a question."""
+        return {"calibrated": one in self.calibrated}
+
+    def _is_public(self, one: Query) -> bool:
+        every = one.kind == "count" and one.where.is_everybody and not one.by
+        return every and (self.arrangement.unit == ROW or self.schema.rows_per_owner == 1)
+
+
+def read_asked(config: StudyConfig, observer: Observer, *, may_stream: bool) -> QueryData:
+    """Read the schema, the questions, and those columns of the table that they need.
+
+    ``may_stream``: whether Parquet files may be read in batches, for each question.
+    """
+    path, schema_path = config.path("data.private"), config.path("statistics.schema")
+    assert path is not None and schema_path is not None, "checked with the settings"
+    schema = Schema.read(schema_path)
+    asked = tuple(
+        parse_question(question, schema) for question in config.of(StatisticsSection).questions
+    )
+    if len(set(asked)) < len(asked):
+        twice = [str(one) for one in dict.fromkeys(asked) if asked.count(one) > 1]
+        raise ConfigError(
+            f"statistics.questions asks {listed(twice)} more than once: the answer would be the same; leave "
+            "it out"
+        )
+    calibrated = _calibrated(config, schema, asked)
+    granted = GrantColumns(
+        config.privacy.column,
+        config.policy(),
+        None,
+        config.privacy.delta,
+        config.data.owner,
+        _CALLED,
+    )
+    form = FormOfCsv(config.data.separator, config.data.decimal or ".")
+    needs = sorted({name for one in asked for name in one.needs})
+    rows = read_rows(path, needs, schema, granted, form, observer, may_stream=may_stream)
+    if not isinstance(rows.budgets, Policy):
+        some = has_budget(rows.budgets)
+        if len(some) < len(rows.budgets):
+            rows = Rows(take_frame_rows(rows.frame, some), subset(rows.budgets, some))
+    data = QueryData(
+        rows,
+        schema,
+        asked,
+        {"private": fingerprint_of(path), "schema": schema.digest},
+        Arrangement(unit=ROW if config.data.owner is None else OWNER, direct=True),
+        calibrated=calibrated,
+    )
+    if free := [str(one) for one in calibrated if one not in data.charged]:
+        raise ConfigError(
+            f"statistics.calibrated names {listed(free)}, which is public and known exactly: leave it out"
+        )
+    return data
+
+
+def state_of(path: Path) -> list[tuple[str, int, int]]:
+    """Tell which files a table is in, how large, and of when: none where it is not there."""
+    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    states = ((str(one), one.stat()) for one in files if one.exists())
+    return [(name, one.st_size, one.st_mtime_ns) for name, one in states]
+
+
+def _calibrated(config: StudyConfig, schema: Schema, asked: tuple[Query, ...]) -> frozenset[Query]:
+    """Find the questions that are to hear everybody alike among those that are asked."""
+    found = frozenset(
+        parse_question(one, schema) for one in config.of(StatisticsSection).calibrated
+    )
+    for one in found:
+        if one not in asked:
+            raise ConfigError(
+                f"statistics.calibrated names {one}, which is not asked: "
+                f"{nearest(str(one), [str(other) for other in asked])}"
+            )
+        if one.kind not in CALIBRATED:
+            raise ConfigError(
+                f"statistics.calibrated names {one}, and calibrated answers are for {listed(CALIBRATED)}: "
+                "leave it out"
+            )
+    return found

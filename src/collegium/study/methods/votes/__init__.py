@@ -1,0 +1,1 @@
+"""Studies of votes: teachers vote, labels are released, and a student learns from these."""

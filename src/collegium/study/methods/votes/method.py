@@ -1,0 +1,242 @@
+"""Studies of votes: teachers, questions, labels, and a student who learns from these."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import Any
+
+from collegium.errors import NothingReleasedError
+from collegium.ledger.allowance import Allowance
+from collegium.ledger.ledger import Balance, Ledger
+from collegium.models.trial import one_line_about
+from collegium.pate.ledgered import LedgeredRun, MakeRun, allow
+from collegium.pate.pipeline import PateRun, Released
+from collegium.pate.recipe import Recipe
+from collegium.pate.teacher_effects import sensitive_teacher_effects
+from collegium.pate.teaching import Teaching
+from collegium.pate.voting.vote_table import VoteTable
+from collegium.plain_text import csv_for_people
+from collegium.report.audit import Audit
+from collegium.report.sections import Banner, Block, Paragraph
+from collegium.runs.observer import Observer
+from collegium.runs.records import Records
+from collegium.study.config import StudyConfig
+from collegium.study.folder import StudyFolder, versions
+from collegium.study.methods.protocol import AuditSettings, Method, Rehearsed, Study
+from collegium.study.methods.votes.audit import audit
+from collegium.study.methods.votes.checkpoint import FolderMemory
+from collegium.study.methods.votes.page import votes_page, votes_report
+from collegium.study.methods.votes.recipe import recipe_of
+from collegium.study.methods.votes.result import VotesResult, measure
+from collegium.study.methods.votes.shown import (
+    affordable_answers,
+    at_least,
+    plan_numbers,
+    plan_sentence,
+    plan_table,
+)
+from collegium.study.methods.votes.terms import JobTerms, kept_price
+from collegium.study.methods.votes.voting import VotingDraws, VotingPlan
+from collegium.study.notes import KeptNotes
+from collegium.study.pages import write_pages
+from collegium.study.predicted_quality import foretold_beside
+from collegium.study.published import write_release
+from collegium.study.result import as_chosen, notes_on_test_records
+from collegium.study.shown import columns_of, records_shown
+from collegium.study.streaming import StreamedStudyData, StreamedTeaching
+from collegium.study.student import StudentStage
+from collegium.study.study_data import StudyData
+from collegium.study.terms import WORST_CASE
+from collegium.study.withdrawals import planned_as_begun
+
+_WITHOUT = "labels will be published, and no student; student.model may change"
+
+
+class Votes(Method[StudyData, LedgeredRun]):
+    """Teachers vote, and labels are released; a student learns from these."""
+
+    spending = LedgeredRun
+
+    def check(self, config: StudyConfig) -> None:
+        """Refuse what cannot be built."""
+        recipe_of(config)
+
+    def allowance(self, study: Study[StudyData], left: Balance, share: float) -> Allowance:
+        """Decide by what the run would be, planned with budgets as granted."""
+        data = study.records
+        return allow(left, share, recipe_of(study.config), data, data.people, _make(study))
+
+    def plan(
+        self, study: Study[StudyData], spending: LedgeredRun | None, promised: Ledger | None
+    ) -> VotesPlan:
+        """Plan teachers, weights and noise."""
+        recipe, make = recipe_of(study.config), _make(study)
+        plan = make if spending is None else partial(spending.plan, make=make)
+        run = plan(recipe, study.records)
+        is_whole = spending is None or spending.allowance.whole
+        return VotesPlan(study.config, run, kept_price(study.begun_in), is_whole)
+
+    def audit(
+        self, plan: Callable[[bool], VotesPlan], settings: AuditSettings, observer: Observer
+    ) -> Audit:
+        """Run it once with canaries, which no ledger knows."""
+        return audit(plan(False).run, settings, observer)
+
+
+def _make(study: Study[StudyData]) -> MakeRun:
+    config, folder = study.config, study.folder
+    memory = None if folder is None else FolderMemory(folder, study.is_begun)
+
+    def make(recipe: Recipe, records: Records) -> PateRun:
+        records = planned_as_begun(study.begun_in, records)
+        teaching = StreamedTeaching if isinstance(records, StreamedStudyData) else Teaching
+        lend_workers = config.engine().running
+        return PateRun(recipe, records, memory, study.observer, lend_workers, teaching=teaching)
+
+    return make
+
+
+class VotesPlan(VotingPlan):
+    """A study of votes, planned.
+
+    ``config``: with a preprocessing that was left out.
+    ``run``: its ``records`` are the study's, or those of them that a ledger lets take part.
+    ``price``: of an answer, with which it was begun; None: the run's.
+    ``is_whole``: whether people have their whole budgets left.
+    """
+
+    def __init__(
+        self, config: StudyConfig, run: PateRun, price: str | None = None, is_whole: bool = True
+    ) -> None:
+        assert isinstance(run.records, StudyData)
+        self.config, self.run, self.data, self.is_whole = config, run, run.records, is_whole
+        n_public, is_private = run.records.X_public.shape[0], run.recipe.noise_seed is None
+        super().__init__(JobTerms.of(run.voting.at(price), int(n_public), is_private))
+
+    def rehearse(self) -> Rehearsed | None:
+        """Train both models on some public records."""
+        student = self.run.rehearse(self.data.X_test)
+        return None if student is None else Rehearsed(student, self.data, _WITHOUT)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """As public records show them."""
+        return columns_of(self.data)
+
+    @cached_property
+    def answers_affordable(self) -> int | None:
+        """How many answers the budgets pay for; None where their prices depend on the data."""
+        run = self.run
+        if self.config.privacy.guarantee != WORST_CASE:
+            return None
+        return affordable_answers(run.aggregator, run.plan, run.price.name, self.config.study.seed)
+
+    def numbers(self) -> dict[str, Any]:
+        """Who gets which teachers, and how many answers the budgets pay for."""
+        most = self.answers_affordable
+        price = None if most is None else self.run.price.name
+        return {**plan_numbers(self.run.plan), "answers_affordable": most, "price": price}
+
+    def blocks(self) -> list[Block | Banner]:
+        """The same, with why answers are charged as they are."""
+        made, why = self.run.plan, self.run.price.why if self.is_whole else ""
+        bought = [] if self.answers_affordable is None else [Paragraph(f"{self.in_short()}.")]
+        return [
+            plan_table(made),
+            Paragraph(plan_sentence(made)),
+            *records_shown(self.data, f"; {self.run.aggregator}"),
+            *bought,
+            *([Paragraph(why)] if why else []),
+        ]
+
+    def in_short(self) -> str:
+        """What the budgets buy."""
+        most = self.answers_affordable
+        if most is None:
+            return plan_sentence(self.run.plan).removesuffix(".")
+        return f"The budgets pay for {at_least(most)} answers if every query is answered"
+
+    def note_in(self, notes: KeptNotes) -> None:
+        """Let the run note here."""
+        self.run.observer = notes
+
+    def keep_in(self, folder: StudyFolder) -> None:
+        """Keep teachers, votes, journal and how voting ended."""
+        self.run.memory = FolderMemory(folder)
+
+    @contextlib.contextmanager
+    def prepared(self, folder: StudyFolder) -> Iterator[VotingDraws]:
+        """Train teachers, and let them vote."""
+        votes = self.run.votes()
+        _keep_teacher_effects(folder, self.run, self.data, votes)
+        yield VotingDraws(folder, lambda: self.run.release(votes, self.agreed.price))
+
+    def publish(self, folder: StudyFolder, drawn: Released, notes: KeptNotes) -> VotesResult:
+        """Write labels, student, card and page."""
+        config, run, data = self.config, self.run, self.data
+        stage = StudentStage(config, folder, data, notes, lambda: _taught(folder, run, drawn))
+        about = {"config": stage.settings_of_release(), "versions": versions()}
+        write_release(folder, drawn, data.classes, data.public_rows, about)
+        student, own_notes = stage.publish()
+        for line in notes_on_test_records(run.plan, data):
+            notes.note(line)
+        return _report(config, folder, run, data, drawn, student, (*notes.lines, *own_notes))
+
+
+def _taught(folder: StudyFolder, run: PateRun, released: Released) -> Any:
+    """Train the student on what was released; it takes records as they are."""
+    try:
+        with one_line_about("student.model", "trained on the released labels"):
+            return run.student_view.published(run.teach(released))
+    except NothingReleasedError as error:
+        where = folder.release / "privacy.json"
+        if not released.privacy.may_publish_spending:
+            where = folder.vault / "sensitive-spending.json"
+        raise NothingReleasedError(f"{error} (what was spent: {where})") from None
+
+
+def _keep_teacher_effects(
+    folder: StudyFolder, run: PateRun, data: StudyData, votes: VoteTable
+) -> None:
+    """Tell the steward, in the vault, how right teachers are by class, where public truth is known."""
+    path = folder.vault / "sensitive-teachers-by-class.csv"
+    if data.y_public is None or path.exists():
+        return
+    table = sensitive_teacher_effects(votes, data.classes, data.y_public, run.plan)
+    folder.write_bytes(path, csv_for_people(table, index=True))
+
+
+def _report(
+    config: StudyConfig,
+    folder: StudyFolder,
+    run: PateRun,
+    data: StudyData,
+    released: Released,
+    student: Any,
+    notes: tuple[str, ...],
+) -> VotesResult:
+    run.observer.stage("report")
+    asked = "test" if data.X_test is not None else "public"
+    with one_line_about("student.model", f"asked about the {asked} records"):
+        measured = measure(run.recipe, run.plan, data, released, student)
+    result = VotesResult(
+        folder=folder,
+        privacy=released.privacy,
+        plan=run.plan,
+        labels=released.labels,
+        label_accuracy=measured.label_accuracy,
+        student_accuracy=measured.student_accuracy,
+        n_test=0 if data.X_test is None else len(data.X_test),
+        effects=measured.effects,
+        quality=measured.quality,
+        student_notes=notes,
+        foretold=foretold_beside(folder, measured.quality),
+        chosen=as_chosen(data.people),
+    )
+    folder.write_json(folder.release / "effects.json", measured.effects.to_dict())
+    folder.write_json(folder.release / "quality.json", measured.quality.to_dict())
+    report = votes_report(result, config, data, run.aggregator, run.electorate)
+    write_pages(folder, votes_page(report))
+    return result
