@@ -1,4 +1,4 @@
-"""People whom another ledger knows are not asked again unnoticed: in every way to use a ledger, before all else."""
+"""People whom another ledger knows are not asked again unnoticed, whichever way a ledger is used."""
 
 import json
 import re
@@ -87,7 +87,11 @@ def study(folder, method):
         data |= {"public": "public.csv", "target": "y", "classes": ["no", "yes"]}
         data["public_may_overlap"] = True
     return config_from(
-        {"data": data, "privacy": {"column": "level", "levels": {"high": 1.0, "low": 3.0}}, **method},
+        {
+            "data": data,
+            "privacy": {"column": "level", "levels": {"high": 1.0, "low": 3.0}},
+            **method,
+        },
         folder,
     )
 

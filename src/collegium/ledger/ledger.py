@@ -516,7 +516,7 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the ledger knows other budgets of them; or if most are new to a ledger that knows others, or are
+            If the ledger knows other budgets of them; or if most are new to a ledger that knows others, or
             known to another ledger of this user, and it was not opened with ``allow_new_people``.
         """
         people = People(self._storage.key, budgets)
