@@ -57,6 +57,17 @@ def spelt_alike(names: Any) -> int:
     return int(folded.duplicated(keep=False).sum())
 
 
+def is_whole_number(name: str) -> bool:
+    """Tell whether a name is a whole number in its usual spelling, such as a float holds exactly.
+
+    Examples
+    --------
+    >>> [is_whole_number(name) for name in ("7", "-7", "007", "7.0", "9007199254740993")]
+    [True, True, False, False, False]
+    """
+    return bool(_WHOLE.fullmatch(name)) and abs(int(name)) < _MOST_EXACT
+
+
 def spelling(name: str | None) -> bytes:
     """Spell a name for hashing. A whole number in its usual spelling is spelt as the number."""
     if name is None:

@@ -57,7 +57,7 @@ LEVELS = [
 ]
 
 
-def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
+def test_a_ledger_from_the_first_minute_to_the_last(done, collegium, tmp_path, consent):
     place = str(tmp_path / "people.ledger")
     assert "knows nobody yet" in done("init", place)
     assert "knows nobody yet" in done("show", place)
@@ -73,7 +73,8 @@ def test_a_ledger_from_the_first_minute_to_the_last(done, tmp_path, consent):
     assert "0 people joined, 1 raised their budgets, 1 lowered" in said
     assert "1 of them have spent more than they grant now: no further release" in said
     assert "No further release will use" in done("forget", place, "9")
-    assert "knows nobody of this name" in done("forget", place, "7")
+    code, printed, errors = collegium("ledger", "forget", place, "7")
+    assert (code, printed) == (2, "") and "knows nobody of the name '7'" in errors
     shown = json.loads(done("show", place, "--json"))["standings"]
     assert sorted((one["level"], one["people"], one["has_left"]) for one in shown) == [
         ("high", 1, False), ("low", 1, False), ("low", 1, True),

@@ -2,6 +2,7 @@
 
 import warnings
 from decimal import Decimal
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,10 @@ def test_no_private_value_raises_and_all_numbers_are_within_bounds(cells):
     column = pd.Series([None] * len(cells), dtype=object)
     for place, cell in enumerate(cells):
         column.iat[place] = cell
-    frame = pd.DataFrame(dict.fromkeys(["age", "pay per hour", "sex", "smoker"], column))
+    frame = pd.DataFrame(dict.fromkeys(["age", "pay per hour", "smoker"], column))
+    frame["sex"] = column.where([not isinstance(cell, Number) for cell in column], None)
+    codes = Schema({"smoker": {"kind": "category", "categories": ["0", "1"]}}).arrays(frame)
+    assert set(codes["smoker"]) <= {-1, 0, 1}
     rows = SCHEMA.arrays(frame, list(frame.columns))
     for name in ("age", "pay per hour"):
         known = rows[name][~np.isnan(rows[name])]
@@ -267,7 +271,7 @@ def test_one_cell_changes_the_type_of_a_column_and_nobody_elses_value(cell: Any)
     one = Schema(
         {
             "number": {"kind": "number", "bounds": [0, 5]},
-            "code": {"kind": "category", "categories": ["1", "2", str(2**53), str(2**53 + 1)]},
+            "code": {"kind": "category", "categories": ["1", "2"]},
         }
     )
     cells = [1, 2, 2**53, 2**53 + 1]

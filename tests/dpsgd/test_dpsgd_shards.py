@@ -63,7 +63,7 @@ class Case:
         self.folder = folder / "shards"
 
     def shards(self, n_shards=6):
-        return feature_shards(self.stream, self.run.plan.groups, 5, self.folder, n_shards=n_shards)
+        return feature_shards(self.stream, self.run.plan, 5, self.folder, n_shards=n_shards)
 
     def lent(self, **options):
         return summands_from_parquet(self.stream, self.run, self.folder, **options)

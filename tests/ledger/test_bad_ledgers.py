@@ -424,8 +424,8 @@ def lower(ledger: Ledger) -> None:
     [
         pytest.param(
             lambda used: ask(used, "new", people(dict.fromkeys("cdef", "high")), COSTS),
-            "only 0 of these 4.*the ledger of this data set",
-            id="the ledger of this data set",
+            "only 0 of these 4: if they are the same",
+            id="strangers",
         ),
         pytest.param(
             lambda used: ask(

@@ -213,6 +213,7 @@ def test_without_a_ledger_nothing_changes():
     ],
 )
 def test_what_adds_up_in_no_currency_is_refused_after_anything_else(ledger, settings, message):
+    ledger.change(POLICY.assign(LEVELS, owners=NAMES))
     charge_first(ledger, slice(0, 2), {"high": 0.1, "low": 0.0})
     before = len(ledger.history())
     with pytest.raises(InputError, match=message):
@@ -287,6 +288,7 @@ def test_what_the_ledger_does_not_promise_is_refused(ledger):
 
 
 def test_declared_sizes_are_refused_where_what_is_left_is_counted(ledger):
+    ledger.change(POLICY.assign(LEVELS, owners=NAMES))
     charge_first(ledger, slice(0, 4), {"high": 0.1, "low": 0.0})
     budgets = POLICY.assign(LEVELS, owners=NAMES, sizes={"high": 100, "low": 300})
     with pytest.raises(InputError, match="sizes are declared, but with a ledger"):

@@ -177,7 +177,7 @@ def test_other_people_are_asked_about(folder):
     others.to_csv(folder / "others.csv", index=False)
     config = study(folder, data={"private": "others.csv"})
     with pytest.raises(
-        InputError,
+        LedgerError,
         match=r"knows 150 people, but only 0 of these 150.*ledger.allow_new_people = true",
     ):
         run(config, folder / "second")
@@ -204,7 +204,7 @@ def test_the_same_people_in_another_folder_are_found_and_asked_about(folder):
     rows[rows["who"] != "p0"].to_csv(moved / "private.csv", index=False)
     shutil.copy(folder / "public.csv", moved)
     with pytest.raises(
-        InputError, match=r"another ledger, .*people\.ledger, knows 149 of these 149"
+        LedgerError, match=r"another ledger, .*people\.ledger, knows 149 of these 149"
     ):
         run(study(moved, **MU), moved / "out")
     assert not (moved / "people.ledger").exists()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
 
 from collegium.durable import write_durably
 from collegium.errors import InputError
@@ -25,6 +30,8 @@ _ENTRY = {
     "people": int,
     "notes": [str],
 }
+_PATIENCE_S = 1.0
+"""How long another command is waited for without a word."""
 _SHAPE = {"schema": str, "table": str, "answers": [_ENTRY]}
 
 
@@ -46,21 +53,62 @@ class AnswerRecord:
     def __init__(
         self, file: Path | None, schema: Schema, table: str, private_noise: bool = True
     ) -> None:
-        self._file, self._private = file, private_noise
+        # A link is followed: its file is what is read, locked and replaced.
+        self._file, self._private = None if file is None else file.resolve(), private_noise
         self._head = {"schema": schema.digest, "table": table}
         self._answers: list[dict[str, Any]] = []
-        if file is None or not file.exists() or not file.stat().st_size:
+        self.read()
+
+    @contextlib.contextmanager
+    def locked(self, waiting: Callable[[str], None]) -> Iterator[None]:
+        """Keep other commands from asking what is to be kept here, and read what they kept until now.
+
+        ``waiting``: is told, in words, where another one has it.
+        """
+        if self._file is None:
+            yield
+            return
+        name = self._file.with_name(f".{self._file.name}.lock")
+        try:
+            os.close(os.open(name, os.O_RDWR | os.O_CREAT, 0o644))  # a lock would wait for ever
+        except OSError as error:
+            raise InputError(
+                f"{name} cannot be written ({error.strerror}), so no answer can be kept beside it: give "
+                "another place with --record"
+            ) from None
+        lock = FileLock(name, mode=0o644)
+        try:
+            lock.acquire(timeout=_PATIENCE_S)
+        except Timeout:
+            waiting(
+                f"another command is asking, and keeps its answers in {self._file}: waiting for it"
+            )
+            lock.acquire()
+        try:
+            self.read()
+            yield
+        finally:
+            lock.release()
+
+    def read(self) -> None:
+        """Take the answers that the file holds now."""
+        file = self._file
+        if file is None or not file.exists():
+            return
+        if not file.is_file():
+            raise InputError(f"{file} is no file: give another one with --record")
+        if not file.stat().st_size:
             return
         kept = read_json(file, _SHAPE, "give another file with --record", InputError)
-        if kept["schema"] != schema.digest:
+        if kept["schema"] != self._head["schema"]:
             raise InputError(
                 f"{file} holds answers under another schema: its bounds or categories differ; give the "
                 "schema of then, or another file"
             )
-        if kept["table"] != table:
+        if kept["table"] != self._head["table"]:
             raise InputError(
-                f"{file} holds answers about {kept['table']!r}, and {table!r} is asked now: give another "
-                "file"
+                f"{file} holds answers about {kept['table']!r}, and {self._head['table']!r} is asked now: "
+                "give another file"
             )
         self._answers = kept["answers"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collegium.cli.console import hush, json_text, out, print_json
+from collegium.cli.console import hush, json_text, out, print_json, warn_of
 from collegium.cli.options import (
     GUARANTEE,
     ON_LEDGER,
@@ -247,12 +247,14 @@ def ask(
         refuse_taken(out_file)
     kept = AnswerRecord(record, schema, table.name, private_noise=noise_seed is None)
     how: dict[str, Any] = {"weights": weights, "calibrated": calibrated}
-    new = [one for one in asked if kept.find(one, **how) is None]
     one_row_each = owner is None or schema.rows_per_owner == 1
-    charged = [one for one in new if not (one.counts_people and one_row_each)]
     statement: PrivacyStatement | None = None
     place, failed = None, ""
     with ExitStack() as stack:
+        if not plan:
+            stack.enter_context(kept.locked(warn_of))
+        new = [one for one in asked if kept.find(one, **how) is None]
+        charged = [one for one in new if not (one.counts_people and one_row_each)]
         if new:
             observer = stack.enter_context(watching(not as_json))
             granted = granted_as_said(privacy, levels, policy, epsilon, delta, owner)
@@ -364,7 +366,9 @@ def _ask_each(
         # Each of those that are charged takes an equal part of what is left to them.
         share = 1.0 if one in free else 1 / (len(new) - number)
         try:
-            kept.add(one, session.ask(one, **how, spend=share), **how)
+            kept.read()
+            if kept.find(one, **how) is None:
+                kept.add(one, session.ask(one, **how, spend=share), **how)
         except NotKeptError as error:
             return f"{error}: copy the answer from here, and ask the rest with another --record"
         except KeyboardInterrupt:

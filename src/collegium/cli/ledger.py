@@ -256,11 +256,15 @@ def forget(
 
     Example: collegium ledger forget people.ledger patient-17
     """
-    known = opened(place, key).forget(owner)
+    from collegium.checks import shown
+
+    if not opened(place, key).forget(owner):
+        raise InputError(
+            f"the ledger {place} knows nobody of the name {shown(owner)}, so nothing was changed: check that "
+            "it is spelt as in the records"
+        )
     out.print(
         "No further release will use this person's records. What was spent stays in the ledger."
-        if known
-        else "The ledger knows nobody of this name: nothing was changed."
     )
 
 

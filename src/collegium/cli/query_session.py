@@ -11,7 +11,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
-from collegium.ledger.admission import ON_THE_COMMAND_LINE
+from collegium.ledger.admission import ON_THE_COMMAND_LINE, refuse_strangers
 from collegium.ledger.places import Place, find_place
 from collegium.runs.observer import Observer
 from collegium.statistics.ledgered import begin
@@ -119,22 +119,33 @@ def session_of(
     if place is None:
         return Statistics(frame, budgets, **rows.columns, **settings)
     assert isinstance(budgets, Budgets)
-    if not only_plans:
-        replaced = settings["neighbours"] == "replace-one"
-        made = place.made(Neighbours.ANY_CHANGE if replaced else Neighbours.ADD_OR_REMOVE)
-        made.allow_new_people, made.face = allow_new_people, ON_THE_COMMAND_LINE
-        _tell_of_the_same(made, settings["name"], observer)
-        return Statistics(frame, budgets, ledger=made, **settings)
-    planned = {**settings, "noise": _noise_on_ledger(settings)}
-    ledger = place.opened()
-    if ledger is None:  # these people have all that they granted
-        return Statistics(frame, budgets, **planned)
-    _tell_of_the_same(ledger, settings["name"], observer)
     some = has_budget(budgets)
     people = subset(budgets, some) if len(some) < len(budgets) else budgets
+    ledger = place.opened()
+    if ledger is None:
+        if not allow_new_people:
+            refuse_strangers(people, str(place), ON_THE_COMMAND_LINE)
+        if only_plans:  # these people have all that they granted
+            return Statistics(frame, budgets, **{**settings, "noise": _noise_on_ledger(settings)})
+        replaced = settings["neighbours"] == "replace-one"
+        ledger = place.made(Neighbours.ANY_CHANGE if replaced else Neighbours.ADD_OR_REMOVE)
+    ledger.allow_new_people, ledger.face = allow_new_people, ON_THE_COMMAND_LINE
+    _tell_of_the_same(ledger, settings["name"], observer)
+    if not only_plans:
+        return Statistics(frame, budgets, ledger=ledger, **settings)
     relation, spending = begin(ledger, people, settings["neighbours"], settings["noise_seed"])
-    planned["neighbours"] = "zero-out" if relation is Neighbours.ADD_OR_REMOVE else "replace-one"
-    return Statistics(take_frame_rows(frame, some[spending.records]), spending.budgets, **planned)
+    blanked = relation is Neighbours.ADD_OR_REMOVE
+    settings = {**settings, "neighbours": "zero-out" if blanked else "replace-one"}
+    left = take_frame_rows(frame, some[spending.records])
+    return _PlannedOnLedger(left, spending.budgets, **settings)
+
+
+class _PlannedOnLedger(Statistics):
+    """A session with what people have left in a ledger: it only plans, so nothing is reserved there."""
+
+    @property
+    def _is_on_ledger(self) -> bool:
+        return True
 
 
 def _tell_of_the_same(ledger: Ledger, name: str, observer: Observer) -> None:

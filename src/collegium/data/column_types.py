@@ -10,12 +10,14 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import (
+    infer_dtype,
     is_bool_dtype,
     is_complex_dtype,
     is_datetime64_any_dtype,
@@ -29,8 +31,10 @@ NUMBER, TEXT, DATE = "number", "text", "date"
 #: What may be declared.
 DECLARED = (NUMBER, TEXT)
 _WORDS = {NUMBER: "numbers", TEXT: "text", DATE: "dates"}
+IN_NUMBERS, _TRUTHS = _WORDS[NUMBER], "truth values"
+_NUMBERS_OF_PYTHON = ("integer", "floating", "mixed-integer-float", "boolean", "decimal")
 #: The words that pandas takes for truth values.
-_TRUTH = {
+TRUTH = {
     **dict.fromkeys(("True", "TRUE", "true"), 1.0),
     **dict.fromkeys(("False", "FALSE", "false"), 0.0),
 }
@@ -93,7 +97,7 @@ class ColumnTypes:
         unlike: list[str] = []
         for name in X_public.columns:
             column = X_public[name]
-            kind = declared.get(name) or kind_of(column.dtype)
+            kind = declared.get(name) or _kind_of_cells(column)
             if characters and declared.get(name) != TEXT and kind_of(column.dtype) == TEXT:
                 _refuse_thousands(column, decimal)
             if kind == TEXT:
@@ -171,7 +175,9 @@ class ColumnTypes:
 
     def _refuse_other_kind(self, values: pd.Series, column: str, kind: str, name: str) -> None:
         other = kind_of(values.dtype)
-        if other == TEXT and kind == TEXT and column in self.unlike_numbers:
+        if kind == TEXT and name == "private" and typed_cells(values):
+            other = NUMBER
+        elif other == TEXT and kind == TEXT and column in self.unlike_numbers:
             given = values.dropna()
             looks = (given.iloc[:100], given)  # nearly always the first cells tell, and soon
             if len(given) and all(
@@ -231,6 +237,35 @@ def kind_of(dtype: Any) -> str:
     return DATE if is_datetime64_any_dtype(dtype) else TEXT
 
 
+def typed_cells(values: pd.Series) -> str:
+    """Say which cells of a column a reader of tables has typed: "numbers", "truth values", or none ("").
+
+    It types a column, or some thousand rows of it, only where all cells look alike: then one person's odd
+    cell decides whether everybody else's ``007`` is 7.
+
+    Examples
+    --------
+    >>> typed_cells(pd.Series([7, None])), typed_cells(pd.Series(["007", None, "x"]))
+    ('numbers', '')
+    >>> typed_cells(pd.Series([True, None]))
+    'truth values'
+    """
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = pd.Series(values.cat.categories)
+    if values.dtype != object:
+        if kind_of(values.dtype) != NUMBER or values.isna().all():
+            return ""
+        return _TRUTHS if is_bool_dtype(values.dtype) else IN_NUMBERS
+    others = [cell for cell in values.tolist() if not isinstance(cell, str)]
+    typed = [
+        isinstance(cell, bool | np.bool_)
+        for cell in others
+        if isinstance(cell, Number | np.bool_)
+        and not (isinstance(cell, float | np.floating) and np.isnan(cell))
+    ]
+    return "" if not typed else _TRUTHS if all(typed) else IN_NUMBERS
+
+
 def in_words(dtype: Any) -> str:
     """Say what a column holds."""
     return _WORDS[kind_of(dtype)]
@@ -257,7 +292,7 @@ def numbers_of(column: pd.Series, decimal: str = ".") -> NDArray[np.float64]:
     numbers = np.array(pd.to_numeric(cells, errors="coerce"), dtype=np.float64)
     unread = np.isnan(numbers)
     if unread.any():
-        numbers[unread] = cells[unread].map(_TRUTH).to_numpy(dtype=np.float64)
+        numbers[unread] = cells[unread].map(TRUTH).to_numpy(dtype=np.float64)
     return numbers
 
 
@@ -278,7 +313,7 @@ def labels_of(texts: NDArray[Any], classes: Any) -> NDArray[Any]:
     [0, 1, None]
     """
     column = pd.Series(texts, dtype=object)
-    numbers, is_truth = numbers_of(column), column.isin(list(_TRUTH)).to_numpy()
+    numbers, is_truth = numbers_of(column), column.isin(list(TRUTH)).to_numpy()
     if classes is not None:
         labels = column.to_numpy(dtype=object, copy=True)
         found = column.isin([name for name in classes if isinstance(name, str)]).to_numpy()
@@ -301,6 +336,13 @@ def labels_of(texts: NDArray[Any], classes: Any) -> NDArray[Any]:
         return np.asarray(numbers == 1)
     whole = (numbers == np.rint(numbers)).all() and np.abs(numbers).max() < 2**53
     return numbers.astype(np.int64) if whole else numbers
+
+
+def _kind_of_cells(column: pd.Series) -> str:
+    """Tell the kind of a public column: of Python's own numbers and truth values, too."""
+    if column.dtype == object and infer_dtype(column) in _NUMBERS_OF_PYTHON:
+        return NUMBER
+    return kind_of(column.dtype)
 
 
 def _float_of(dtype: Any) -> Any:

@@ -143,7 +143,8 @@ class Schema(Mapping[str, Column]):
         Raises
         ------
         InputError
-            If the table lacks a column, or a column of numbers is declared to hold dates. Never for a value.
+            If the table lacks a column; or a column of numbers is declared to hold dates, or one whose
+            categories are text to hold numbers: then a reader has typed it as a whole. Never for a value.
         """
         if names is None:
             names = [name for name, column in self._columns.items() if column.kind != TEXT]

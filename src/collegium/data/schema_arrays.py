@@ -6,6 +6,7 @@ Whether that happened to anybody is told to nobody, since a message about it wou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from numbers import Integral
 from types import NoneType
@@ -16,10 +17,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from collegium.checks import nearest, shown
-from collegium.data.column_types import DATE, TEXT, kind_of, numbers_of
+from collegium.data.column_types import (
+    DATE,
+    IN_NUMBERS,
+    TEXT,
+    TRUTH,
+    kind_of,
+    numbers_of,
+    typed_cells,
+)
 from collegium.data.schema_column import CATEGORY, FLAG, WHOLE, Column, flag_words
 from collegium.errors import InputError
-from collegium.names import as_names
+from collegium.names import as_names, is_whole_number
 
 _MOST_EXACT = 2**53
 
@@ -84,9 +93,10 @@ def values_of(series: pd.Series, name: str, column: Column) -> NDArray[Any]:
     if series.dtype.kind == "c":  # one complex number is enough for that: all others are as before
         series = pd.Series([_text_or_number(cell) for cell in series.tolist()], dtype=np.float64)
     if column.kind == CATEGORY:
-        return _places(series, {key: place for place, key in enumerate(column.keys)}, fold=False)
+        _refuse_typed(series, name, column)
+        return _places(series, {key: place for place, key in enumerate(column.keys)}, column)
     if column.kind == FLAG:
-        return _places(series, flag_words(), fold=True)
+        return _places(series, flag_words(), column)
     numbers = _numbers(series)
     numbers[np.isinf(numbers)] = np.nan  # as everywhere: infinity is no value
     if column.kind == WHOLE:
@@ -103,10 +113,22 @@ def _numbers(series: pd.Series) -> NDArray[np.float64]:
     return np.array(numbers_of(series), dtype=np.float64)
 
 
-def _places(series: pd.Series, keys: dict[str, int], *, fold: bool) -> NDArray[np.int64]:
+def _refuse_typed(series: pd.Series, name: str, column: Column) -> None:
+    """Refuse categories that a reader of tables took for numbers or truth values, unless they are such."""
+    typed = typed_cells(series)
+    if not typed or column.of_whole_numbers or (column.of_truths and typed != IN_NUMBERS):
+        return
+    text = next(one for one in column.categories if not is_whole_number(one))
+    raise InputError(
+        f"column {name!r} holds {typed}, and its categories are text, such as {shown(text)}: one other cell "
+        f"would change how everybody's are read, so read it as text (in pandas: dtype={{{name!r}: str}})"
+    )
+
+
+def _places(series: pd.Series, keys: dict[str, int], column: Column) -> NDArray[np.int64]:
     """Find the cells of a column among some names.
 
-    ``fold``: whether upper and lower case, and blanks around, do not matter.
+    Where these are numbers, text is read as a number, each cell by itself: as if the column had been typed.
     """
     if series.dtype == object:  # cells of several types: each is spelt by itself
         series = pd.Series(_spelt(series), dtype=object)
@@ -114,10 +136,26 @@ def _places(series: pd.Series, keys: dict[str, int], *, fold: bool) -> NDArray[n
         codes, found = series.cat.codes.to_numpy(), series.cat.categories
     else:
         codes, found = pd.factorize(series)
-    names = _spelt(pd.Series(found))
-    spelt = [name.strip().casefold() if fold and name is not None else name for name in names]
-    places = np.array([keys.get(name, -1) for name in spelt] + [-1], dtype=np.int64)
+    names: list[str | None] = _spelt(pd.Series(found)).tolist()
+    if column.kind == FLAG or column.of_whole_numbers:
+        names = _as_whole_numbers(names)
+    if column.kind == FLAG:  # upper and lower case, and blanks around, do not matter
+        names = [name if name is None else name.strip().casefold() for name in names]
+    elif column.of_truths:
+        names = [name if name not in TRUTH else str(bool(TRUTH[name])) for name in names]
+    known = [-1 if name is None else keys.get(name, -1) for name in names]
+    places = np.array([*known, -1], dtype=np.int64)
     return places[np.asarray(codes, dtype=np.int64)]
+
+
+def _as_whole_numbers(names: Sequence[str | None]) -> list[str | None]:
+    """Spell each name that is a whole number as one."""
+    numbers = np.array(
+        pd.to_numeric(pd.Series(names, dtype=object), errors="coerce"), dtype=np.float64
+    )
+    whole = (np.abs(numbers) < _MOST_EXACT) & (numbers == np.rint(numbers))
+    pairs = zip(names, numbers.tolist(), whole.tolist(), strict=True)
+    return [str(int(number)) if is_whole else name for name, number, is_whole in pairs]
 
 
 def _spelt(cells: pd.Series) -> NDArray[np.object_]:

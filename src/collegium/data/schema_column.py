@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from collegium.checks import check_number, check_truth, nearest, shown
 from collegium.errors import InputError
-from collegium.names import as_names
+from collegium.names import as_names, is_whole_number
 from collegium.parameters import check_fields, setting, settings_of
 
 NUMBER, WHOLE, CATEGORY, FLAG, TEXT = "number", "whole", "category", "flag", "text"
@@ -185,6 +185,16 @@ class Column:
         pairs = list(pairwise(edges))
         inner = [f"[{plain(low)}, {plain(high)})" for low, high in pairs[:-1]]
         return (*inner, f"[{plain(pairs[-1][0])}, {plain(pairs[-1][1])}]")
+
+    @cached_property
+    def of_whole_numbers(self) -> bool:
+        """Whether all categories are whole numbers in their usual spelling."""
+        return self.kind == CATEGORY and all(map(is_whole_number, self.categories))
+
+    @property
+    def of_truths(self) -> bool:
+        """Whether all categories are truth values as tables spell them."""
+        return self.kind == CATEGORY and {"True", "False"}.issuperset(self.categories)
 
     @property
     def _has_few_values(self) -> bool:

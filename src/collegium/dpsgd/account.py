@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from collegium.accounting.currency import GaussianBound
@@ -73,7 +72,7 @@ class DPSGDAccount:
         def within(name: str, budget: Budget) -> GaussianBound:
             if exact:
                 return GaussianBound(gdp_mu(budget.epsilon, budget.delta))
-            return self.plan.bounds.get(name, GaussianBound(math.inf))
+            return self.plan.bounds[name]
 
         groups = tuple(
             GroupSpending(

@@ -208,8 +208,7 @@ class DPSGDEstimator(Face):
                 release_name,
                 spending.at_most(run.plan),
                 run.arrangement,
-                # Judged with those who have nothing left: who takes part may be new people for the most part.
-                allow_new_people=bool((left.cohort > 0).mean() >= 0.5),
+                allow_new_people=True,  # all who are offered were asked about when they were looked up
                 drawn=drawn,
             )
         with remembered as entry:

@@ -244,13 +244,8 @@ class DPSGDRun:
 
     def _group_of_owner(self) -> NDArray[np.intp]:
         """Position in the plan of each owner's group: by name."""
-        place = {name: position for position, name in enumerate(self.plan.groups)}
-        names = self.records.budgets.group_names
-        # A group that was declared empty is in no plan, and nobody may be in it.
-        positions = np.array([place.get(name, -1) for name in names], dtype=np.intp)
-        groups = positions[self.records.budgets.owner_group]
-        assert (groups >= 0).all()
-        return groups
+        budgets = self.records.budgets
+        return self.plan.places_of(budgets)[budgets.owner_group]
 
     def start(self, n_features: int) -> State:
         """Stand at the start: zeros, or what the recipe says."""

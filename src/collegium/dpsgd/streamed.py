@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy as np
@@ -24,6 +23,7 @@ from collegium.dpsgd.run import DPSGDRun
 from collegium.dpsgd.shards import Records, ShardFiles, ShardSums, in_order, record_type, rows_of
 from collegium.durable import sync
 from collegium.errors import InputError
+from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.runs.views import View
 from collegium.workers.engines import Workers
 
@@ -99,7 +99,7 @@ class _Writer:
 
 def feature_shards(
     stream: Stream,
-    plan_groups: Mapping[str, Any],
+    plan: DPSGDPlan,
     n_features: int,
     folder: Path,
     *,
@@ -113,8 +113,8 @@ def feature_shards(
     ----------
     stream : Stream
         The records.
-    plan_groups : mapping
-        Its keys are the groups of the plan, in the plan's order.
+    plan : DPSGDPlan
+        Of the training.
     n_features : int
         Of the model, with the constant.
     folder : Path
@@ -135,9 +135,7 @@ def feature_shards(
     scanned = stream.scanned
     kind = record_type(n_features)
     count = n_shards or number_of_shards(scanned.budgets.n_records, kind.itemsize)
-    place = {name: position for position, name in enumerate(plan_groups)}
-    # A group that was declared empty is in no plan, and nobody may be in it.
-    groups = np.array([place.get(name, -1) for name in scanned.budgets.group_names], dtype=np.intp)
+    groups = plan.places_of(scanned.budgets)
     build = stream.build(groups, n_features, count)
     folder = private_folder(Path(folder))
     made = ShardFiles(tuple(_file(folder, number) for number in range(count)), n_features)
@@ -199,7 +197,7 @@ def summands_from_parquet(
     """
     shards = feature_shards(
         stream,
-        run.plan.groups,
+        run.plan,
         run.n_parameters,
         folder,
         n_shards=n_shards,

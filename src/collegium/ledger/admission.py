@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.budgets import Budgets
 from collegium.checks import people as counted_people
-from collegium.errors import LedgerError
+from collegium.errors import CollegiumError, LedgerError
 from collegium.ledger import entries
+from collegium.ledger.known_ledgers import known_ledgers, resolved
 from collegium.ledger.people import People
 from collegium.ledger.refusals import refuse_who_left, require_same_budgets
+from collegium.ledger.storage import Storage
 from collegium.ledger.transaction import Transaction
+
+_MOST_NEW = 0.5
+"""Share of people whom a ledger does not know, above which the user is asked: are they others?"""
 
 
 @dataclass(frozen=True)
@@ -31,18 +38,61 @@ IN_A_STUDY = Face("ledger.url", "ledger.allow_new_people = true")
 ON_THE_COMMAND_LINE = Face("--ledger", "--allow-new-people")
 
 
+def refuse_strangers(
+    people: Budgets, place: str, face: Face, cohort: NDArray[np.intp] | None = None, known: int = 0
+) -> None:
+    """Refuse people most of whom a ledger does not know, where they may be others, or another ledger's.
+
+    Asked of everybody who is offered, in every way to use a ledger, before anything is planned or rehearsed;
+    the user then says which ledger is theirs, or that they are new.
+
+    ``place``: of the ledger. ``face``: how the user says so.
+    ``cohort`` (n_owners,): of each of them in the ledger, 0 for who is new; None: it is yet to be made.
+    ``known``: how many people it knows.
+    Raises LedgerError.
+    """
+    n = people.n_owners
+    new = n if cohort is None else int((cohort == 0).sum())
+    if new <= _MOST_NEW * n:
+        return
+    if found := _elsewhere(people, place):
+        url, count = found
+        raise LedgerError(
+            f"another ledger, {url}, knows {count:,} of these {n:,} people: name it ({face.ledger}), or, if "
+            f"these are other people with the same names, let them join {place} ({face.new_people}); nothing "
+            "was released"
+        )
+    if known:
+        raise LedgerError(
+            f"the ledger at {place} knows {counted_people(known)}, but only {n - new:,} of these {n:,}: if "
+            f"they are the same, spell their names alike; if others, give them a ledger of their own "
+            f"({face.ledger}) or let them join ({face.new_people}); nothing was released"
+        )
+
+
+def _elsewhere(people: Budgets, place: str) -> tuple[str, int] | None:
+    """Find another ledger that knows most of some people: its place, and how many.
+
+    Ledgers that cannot be opened are passed over.
+    """
+    for other, key in known_ledgers().items():
+        if other == resolved(place):
+            continue
+        with contextlib.suppress(CollegiumError, OSError):
+            storage = Storage.opened(other, key)
+            with storage.reading() as seen:
+                count = int((People(storage.key, people).look_up(seen) > 0).sum())
+            if count > _MOST_NEW * people.n_owners:
+                return other, count
+    return None
+
+
 def admit(
-    transaction: Transaction,
-    people: People,
-    allow_new_people: bool,
-    place: str,
-    face: Face,
-    same_budgets: bool = True,
+    transaction: Transaction, people: People, place: str, same_budgets: bool = True
 ) -> NDArray[np.intp]:
     """Look up everybody's cohort, and let those join who are new.
 
-    ``face``: how the user says who may join.
-    Raises LedgerError: where people are not as the ledger knows them, or most of them are new to it.
+    Raises LedgerError: where people are not as the ledger knows them.
     """
     known, budgets = transaction.books, people.budgets
     cohort = people.look_up(transaction)
@@ -50,12 +100,6 @@ def admit(
         refuse_who_left(known, cohort)
         require_same_budgets(known, budgets, cohort, place)
     new = cohort == 0
-    if known.n_owners and new.sum() > len(cohort) / 2 and not allow_new_people:
-        raise LedgerError(
-            f"the ledger at {place} knows {counted_people(known.n_owners)}, but only {(~new).sum():,} "
-            f"of these {len(cohort):,}: give the ledger of this data set ({face.ledger}), or, if most of "
-            f"these people are new, let them join ({face.new_people}); nothing was released"
-        )
     for code, level in enumerate(budgets.group_names):
         chosen = new & (budgets.owner_group == code)
         if chosen.any():

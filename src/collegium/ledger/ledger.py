@@ -16,15 +16,15 @@ from collegium.accounting.events import Event
 from collegium.accounting.export import uses_of
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budgets
-from collegium.checks import check_share, check_truth, shown
+from collegium.checks import check_share, check_truth
 from collegium.checks import people as counted_people
 from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
 from collegium.ledger import entries
-from collegium.ledger.admission import IN_PYTHON, admit
+from collegium.ledger.admission import IN_PYTHON, admit, refuse_strangers
 from collegium.ledger.balances import Balance, left_of
-from collegium.ledger.chain import Anchor, Entry, Key
-from collegium.ledger.database import Database
+from collegium.ledger.chain import Entry, Key
 from collegium.ledger.entries import Account, Books, Release, Standing, cost_as_json
+from collegium.ledger.known_ledgers import note
 from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
 from collegium.ledger.people import People, alike, by_part, divide, in_order
 from collegium.ledger.refusals import (
@@ -34,9 +34,9 @@ from collegium.ledger.refusals import (
     require_same_budgets,
     require_still_granted,
 )
-from collegium.ledger.storage import Storage
+from collegium.ledger.storage import Storage, parts_of
 from collegium.ledger.transaction import Transaction
-from collegium.ledger.versions import make_tables, require_newest
+from collegium.ledger.versions import make_tables
 from collegium.names import as_names
 
 
@@ -109,7 +109,8 @@ class Ledger:
         File of the ledger's key, without which no name can be told from the ledger. Default: ``PLACE.key``
         beside a file; must be given with a server.
     allow_new_people : bool, default=False
-        Whether it is meant that most people of a release are new to a ledger that knows others.
+        Whether it is meant that most people of a release are new to a ledger that knows others, or are those
+        of another ledger of this user.
 
     Raises
     ------
@@ -141,14 +142,10 @@ class Ledger:
     ) -> None:
         check_truth("allow_new_people", allow_new_people)
         self.allow_new_people, self.face = allow_new_people, IN_PYTHON
-        database, key_file, anchor = _where(place, key)
-        if not database.exists:
-            raise LedgerError(
-                f"there is no ledger at {database}: make one with `collegium ledger init`"
-            )
-        self._storage = Storage(database, Key.read(key_file), anchor)
-        with database.reading() as connection:
-            require_newest(connection, str(self))
+        self._storage, self._key_file = (
+            Storage.opened(place, key),
+            None if key is None else Path(key),
+        )
         with self._storage.reading() as seen:
             self.id, self.delta_0_share = seen.ledger, seen.books.share
             self.neighbours = seen.books.neighbours
@@ -180,7 +177,7 @@ class Ledger:
         """
         check_share("delta_0_share", delta_0_share)
         Neighbours.checked("neighbours", neighbours)
-        database, key_file, anchor = _where(place, key)
+        database, key_file, anchor = parts_of(place, key)
         _warn_of_neighbour(key_file)
         key_file.parent.mkdir(parents=True, exist_ok=True)
         with anchor.held():  # others who find none meanwhile find this one then
@@ -202,7 +199,7 @@ class Ledger:
         place, key
             As for the class.
         """
-        database, _, anchor = _where(place, key)
+        database, _, anchor = parts_of(place, key)
         with anchor.held():
             return database.is_blank and not anchor.path.exists()
 
@@ -247,8 +244,8 @@ class Ledger:
         about : JSON, optional
             What it is, for those who read the history. Public.
         allow_new_people : bool, default=False
-            Whether it is meant that most of these people are new to a ledger that knows others. So it is
-            where the ledger was opened with it.
+            Whether it is meant that most of these people are new to a ledger that knows others, or are those
+            of another ledger of this user. So it is where the ledger was opened with it.
         again : bool, default=False
             Whether to give the same reservation again, after a crash. **Only if all that was drawn under it
             is kept, and never drawn anew**: otherwise begin another release.
@@ -282,12 +279,13 @@ class Ledger:
             ]
             for part, cost in enumerate(listed)
         ]
+        if not allow_new_people:
+            self._refuse_strangers(people, id)
         with self._storage.writing() as transaction:
             known = transaction.books.releases.get(id)
             if known is not None:
                 return self._again(transaction, people, known, asked, again, token, held)
-            may_be_new = allow_new_people or self.allow_new_people
-            cohort = admit(transaction, people, may_be_new, str(self), self.face)
+            cohort = admit(transaction, people, str(self))
             takes_part = np.array([not cost.is_nothing for cost in listed], dtype=bool)[part_of]
             charges = divide(transaction, people, np.where(takes_part, cohort, 0), part_of)
             body = {
@@ -303,7 +301,16 @@ class Ledger:
             release = transaction.books.releases[id]
             # Who cannot afford it undoes all of this transaction.
             require_affordable(transaction.books, release, (cohort for cohort, _ in charges))
+        note(str(self), self._key_file)
         return Reservation(self, release, budgets.group_names)
+
+    def _refuse_strangers(self, people: People, id: str) -> None:
+        """Ask about who is offered, unless they are those of a release that is there."""
+        with self._storage.reading() as seen:
+            cohort, known = people.look_up(seen), seen.books.n_owners
+            is_known = id in seen.books.releases
+        if not is_known and not self.allow_new_people:
+            refuse_strangers(people.budgets, str(self), self.face, cohort, known)
 
     def reservation(
         self,
@@ -498,12 +505,6 @@ class Ledger:
                 "was released"
             )
 
-    def count_known(self, budgets: Budgets) -> int:
-        """Count the owners whom this ledger knows, whatever they grant."""
-        people = People(self._storage.key, budgets)
-        with self._storage.reading() as seen:
-            return int((people.look_up(seen) > 0).sum())
-
     def left(self, budgets: Budgets) -> Balance:
         """Look up what owners have left; people who are new have all that they grant.
 
@@ -515,13 +516,17 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the ledger knows other budgets of them.
+            If the ledger knows other budgets of them; or if most are new to a ledger that knows others, or
+            known to another ledger of this user, and it was not opened with ``allow_new_people``.
         """
         people = People(self._storage.key, budgets)
         with self._storage.reading() as seen:
-            cohort = people.look_up(seen)
+            cohort, known = people.look_up(seen), seen.books.n_owners
             require_same_budgets(seen.books, budgets, cohort, str(self))
-            return left_of(seen.books, budgets, cohort)
+            left = left_of(seen.books, budgets, cohort)
+        if not self.allow_new_people:
+            refuse_strangers(budgets, str(self), self.face, cohort, known)
+        return left
 
     def change(self, budgets: Budgets, *, come_back: bool = False) -> dict[str, int]:
         """Take over the budgets of people who changed their mind; who is new joins, nobody leaves.
@@ -551,7 +556,7 @@ class Ledger:
         done: Counter[str] = Counter(joined=0, raised=0, lowered=0, overdrawn=0)
         with self._storage.writing() as transaction:
             before_all = transaction.books.n_owners
-            cohort = admit(transaction, people, True, str(self), self.face, same_budgets=False)
+            cohort = admit(transaction, people, str(self), same_budgets=False)
             done["joined"] = transaction.books.n_owners - before_all
             gone = [one.id for one in transaction.books.cohorts.values() if one.has_left]
             if (count := int(np.isin(cohort, gone).sum())) and not come_back:
@@ -582,6 +587,7 @@ class Ledger:
                 standing = transaction.books.standing(one)
                 if not standing.limit.allows(standing.spent):
                     done["overdrawn"] += standing.owners
+        note(str(self), self._key_file)
         return dict(done)
 
     def forget(self, name: str) -> bool:
@@ -712,23 +718,6 @@ def _by_part_as_json(event: Event, n_parts: int) -> list[list[dict[str, Any]]]:
             "for each part; nothing was changed"
         )
     return [[use.to_json() for use in uses_of(event, part)] for part in range(n_parts)]
-
-
-def _where(place: str | Path, key: str | Path | None) -> tuple[Database, Path, Anchor]:
-    for name, given in (("place", place), ("key", key)):
-        if not isinstance(given, (str, Path)) and (name == "place" or given is not None):
-            raise InputError(
-                f"{name} must be the name of a file (or the address of a server), got "
-                f"{shown(given)}"
-            )
-    database = Database(place)
-    if key is None and database.file is None:
-        raise InputError(
-            "the key of a ledger on a server is a file on this machine, and it is missing: give "
-            "key=FILE"
-        )
-    file = (Path(key) if key is not None else Path(f"{database.file}.key")).absolute()
-    return database, file, Anchor(file.with_name(f"{file.name}.anchor"))
 
 
 __all__ = ["Balance", "Ledger", "Reservation"]

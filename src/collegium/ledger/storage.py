@@ -11,12 +11,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from collegium.errors import LedgerError, LedgerWarning
+from collegium.checks import shown
+from collegium.errors import InputError, LedgerError, LedgerWarning
 from collegium.ledger import tables
 from collegium.ledger.chain import Anchor, Key, Seen
 from collegium.ledger.database import Database
 from collegium.ledger.entries import BEGIN
 from collegium.ledger.transaction import Proven, Transaction
+from collegium.ledger.versions import require_newest
 
 
 class Storage:
@@ -25,6 +27,19 @@ class Storage:
     def __init__(self, database: Database, key: Key, anchor: Anchor) -> None:
         self.database, self.key, self._anchor = database, key, anchor
         self._proven: Proven | None = None  # while nobody uses it
+
+    @classmethod
+    def opened(cls, place: str | Path, key: str | Path | None) -> Storage:
+        """Open what is there. Raises LedgerError if it is not, or of another version."""
+        database, key_file, anchor = parts_of(place, key)
+        if not database.exists:
+            raise LedgerError(
+                f"there is no ledger at {database}: make one with `collegium ledger init`"
+            )
+        storage = cls(database, Key.read(key_file), anchor)
+        with database.reading() as connection:
+            require_newest(connection, str(database))
+        return storage
 
     def begin(self, about: dict[str, Any], make_tables: Callable[[sa.Connection], None]) -> None:
         """Make the tables and write the first entry, in one transaction."""
@@ -124,3 +139,21 @@ def _ledger_in(file: Path) -> str | None:
             return connection.scalar(sa.select(tables.head.c.ledger))
     except LedgerError:  # it is something else by now
         return None
+
+
+def parts_of(place: str | Path, key: str | Path | None) -> tuple[Database, Path, Anchor]:
+    """Tell a ledger's database, the file of its key, and its anchor, whether they are there or not."""
+    for name, given in (("place", place), ("key", key)):
+        if not isinstance(given, (str, Path)) and (name == "place" or given is not None):
+            raise InputError(
+                f"{name} must be the name of a file (or the address of a server), got "
+                f"{shown(given)}"
+            )
+    database = Database(place)
+    if key is None and database.file is None:
+        raise InputError(
+            "the key of a ledger on a server is a file on this machine, and it is missing: give "
+            "key=FILE"
+        )
+    file = (Path(key) if key is not None else Path(f"{database.file}.key")).absolute()
+    return database, file, Anchor(file.with_name(f"{file.name}.anchor"))

@@ -413,8 +413,7 @@ class PATEClassifier(ClassifierFace):
                     run.price.name,
                 ),
                 run.arrangement,
-                # Judged with those who have nothing left: who takes part may be new people for the most part.
-                allow_new_people=bool((left.cohort > 0).mean() >= 0.5),
+                allow_new_people=True,  # all who are offered were asked about when they were looked up
             )
         with remembered as entry:
             votes = run.votes()

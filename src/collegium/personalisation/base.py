@@ -151,9 +151,10 @@ def finish_plan(
     ``pools``: groups that share teachers, in the order of their teachers; default: each has its own.
     """
     duplicates = duplicates or dict.fromkeys(used, 1)
+    weights = weights or dict.fromkeys(used, 1.0)
     frequencies = frequencies or dict.fromkeys(used, 1.0)
     # A group whose weight would round to 0 would have no say at all, so it keeps the smallest one.
-    rounded = {g: max(GRID, float(to_grid((weights or {}).get(g, 1.0)))) for g in used}
+    rounded = {g: max(GRID, float(to_grid(weights[g]))) for g in used}
     if mixed:
         scale = n_teachers / n_nominal
     else:

@@ -24,7 +24,7 @@ from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.statement import left_out, some_of
 from collegium.accounting.subsampled import poisson_gaussian_epsilon
-from collegium.budgets import Budget
+from collegium.budgets import Budget, Budgets
 from collegium.checks import check_whole
 from collegium.errors import InputError
 
@@ -159,11 +159,11 @@ class DPSGDPlan:
 
     @cached_property
     def bounds(self) -> Mapping[str, GaussianBound]:
-        """What all steps of loss distributions cost each group as (μ, δ₀), with δ₀ a tenth of δ, where found.
+        """What all steps of loss distributions cost each group as (μ, δ₀), with δ₀ a tenth of δ.
 
-        It says of every test what (ε, δ) says of one.
+        It says of every test what (ε, δ) says of one; where none is found, μ is infinite.
         """
-        found: dict[str, GaussianBound] = {}
+        found = dict.fromkeys(self.groups, GaussianBound(math.inf))
         known: dict[tuple[float, ...], GaussianBound | None] = {}
         event = self.event()
         for cohort, (name, group) in enumerate(self.groups.items()):
@@ -192,6 +192,29 @@ class DPSGDPlan:
             spent = self.epsilon().values()
             within = np.array([e <= b.epsilon for e, b in zip(spent, budgets, strict=True)])
         return tuple(name for name, kept in zip(self.groups, within, strict=True) if not kept)
+
+    def places_of(self, budgets: Budgets) -> NDArray[np.intp]:
+        """Find the position in the plan of each group of budgets, by name; -1 of those that have no owners.
+
+        Parameters
+        ----------
+        budgets : Budgets
+            Of the people who are to be trained on.
+
+        Raises
+        ------
+        InputError
+            If somebody is in a group that the plan does not know.
+        """
+        place = {name: position for position, name in enumerate(self.groups)}
+        sizes = budgets.public_sizes()
+        for name, size in sizes.items():
+            if size and name not in place:
+                raise InputError(
+                    f"group {name!r} has owners but no place in the plan: make the plan from the same policy"
+                )
+        found = [place[name] if sizes[name] else -1 for name in budgets.group_names]
+        return np.array(found, dtype=np.intp)
 
     @property
     def signal_to_noise(self) -> float:

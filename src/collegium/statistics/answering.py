@@ -83,6 +83,11 @@ class Answering:
     """Whether an answer is charged as what it may cost, by public numbers alone."""
 
     @property
+    def _is_on_ledger(self) -> bool:
+        """Whether its groups are those for which a ledger reserves: then nobody is put into another one."""
+        return self._spending is not None
+
+    @property
     def _laplace(self) -> bool:
         return self.noise == "laplace"
 
@@ -92,15 +97,15 @@ class Answering:
             unit=OWNER if self._table.named else ROW,
             blanked_only=self._neighbours is Neighbours.ADD_OR_REMOVE,
             direct=True,
-            on_ledger=self._spending is not None,
-            what_is_left=self._spending is not None,
+            on_ledger=self._is_on_ledger,
+            what_is_left=self._is_on_ledger,
             regrouped=self._kept < 1,
         )
 
     def _which_noise(self, asked_for: str) -> str:
         if asked_for != "auto":
             return asked_for
-        if self._spending is not None:
+        if self._is_on_ledger:
             return "gaussian"  # it leaves the most for what follows
         # What a mean of everybody with uniform weights has: noise at the strictest budget.
         mu, epsilon = self._limits(False), self._limits(True)

@@ -29,7 +29,9 @@ class StatisticsSpending(EventSpending):
         arrangement: Arrangement,
     ) -> None:
         """Set aside what the session may cost; as :meth:`at_most`."""
-        self.reserve(ledger, name, self.at_most(most, laplace), arrangement)
+        costs = self.at_most(most, laplace)
+        # All who are offered were asked about when they were looked up.
+        self.reserve(ledger, name, costs, arrangement, allow_new_people=True)
 
 
 def begin(

@@ -182,7 +182,7 @@ class Statistics(Answering):
                     take_frame_rows(frame, self._spending.records),
                     self._spending.budgets,
                 )
-            few = few_budgets(granted)
+            few = granted if self._is_on_ledger else few_budgets(granted)
             self._table, self._kept = InMemory(frame, few, schema), few.kept
         groups = self._table.groups
         self._account = GaussianAccountant(

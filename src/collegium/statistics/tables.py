@@ -27,8 +27,8 @@ def paths_of(frame: Any) -> list[Path]:
             raise InputError(f"there is no file {path}: give a table, or Parquet files")
         if path.is_file() and path.suffix != ".parquet":
             raise InputError(
-                f"{path} is not a Parquet file: read it first, for instance with pandas.read_csv, and "
-                "give the table"
+                f"{path} is not a Parquet file: read it first, with columns of text as text (in pandas: "
+                "read_csv(path, dtype=str)), and give the table"
             )
     return paths
 

@@ -20,20 +20,18 @@ from collegium.errors import (
     StudyMismatchError,
 )
 from collegium.json_files import number_as_json, read_json
-from collegium.ledger.admission import IN_A_STUDY, Face
+from collegium.ledger.admission import IN_A_STUDY, Face, refuse_strangers
 from collegium.ledger.allowance import Allowance, Entry, Spending
 from collegium.ledger.entries import Release
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import DELTA_0_SHARE, Cost
-from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, elsewhere, find_place
+from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, find_place
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.manifest_check import KEPT_ALLOWANCE, KEPT_CODES, LEARNT
 
 S = TypeVar("S", bound=Spending)
-_MOST_NEW = 0.5
-"""Share of people whom a ledger does not know, above which the user is asked: are they others?"""
 _KEPT = {
     "ledger": str,
     "release": str,
@@ -316,6 +314,21 @@ class PeopleOnLedger:
             () if data.made_public is None else data.made_public,
         )
 
+    def looked_up(self, place: Place, granted: Budgets) -> tuple[Ledger | None, Balance]:
+        """Open a ledger, if there is one yet, and look up what people have left there.
+
+        Raises LedgerError if they may be others than those whom it knows, or another ledger's.
+        """
+        ledger = place.opened()
+        if ledger is None:
+            if not self.allow_new_people:
+                refuse_strangers(granted, str(place), self.face)
+            return None, Balance.of_newcomers(granted)
+        ledger.allow_new_people, ledger.face = self.allow_new_people, self.face
+        if len(self.made_public):
+            ledger.refuse_published(self.made_public)
+        return ledger, ledger.left(granted)
+
 
 def begin(
     wanted: PeopleOnLedger,
@@ -329,8 +342,8 @@ def begin(
     ``decide``: what it may use, given what they have left, and the share of δ that is set aside for δ₀.
     ``folder``: if it holds this very release, begun before.
     ``spend``: makes what the release does about it, given who granted what, and what of it it may use.
-    Raises InputError if the user named a ledger that cannot remember this, or if these people may be others
-        than those whom it knows.
+    Raises InputError if the user named a ledger that cannot remember this; LedgerError if these people may be
+        others than those whom it knows.
     """
     place = wanted.place
     if folder is not None and (folder.path / KEPT_ALLOWANCE).exists():
@@ -352,12 +365,7 @@ def begin(
         )
         return None
     granted = wanted.people()
-    ledger = place.opened()
-    if ledger is not None and len(wanted.made_public):
-        ledger.refuse_published(wanted.made_public)
-    left = Balance.of_newcomers(granted) if ledger is None else ledger.left(granted)
-    if not wanted.allow_new_people:
-        _ask_who_they_are(place, ledger, left, granted, wanted.face)
+    ledger, left = wanted.looked_up(place, granted)
     new = int((left.cohort == 0).sum())
     if ledger is not None and 0 < new < granted.n_owners:
         observer.note(
@@ -390,27 +398,6 @@ def _begun(
         )
     allowance = Allowance(kept["release"], kept["whole"], groups, codes.astype(np.intp))
     return StudyLedger(place or Place(NONE), spend(people, allowance), None, kept)
-
-
-def _ask_who_they_are(
-    place: Place, ledger: Ledger | None, left: Balance, people: Budgets, face: Face
-) -> None:
-    """Refuse most of these people as new, until the user has said that they are."""
-    new, n = int((left.cohort == 0).sum()), len(left.cohort)
-    if new <= _MOST_NEW * n:
-        return
-    if known := 0 if ledger is None else ledger.contents().n_owners:
-        raise InputError(
-            f"the ledger {place} knows {known:,} people, but only {n - new:,} of these {n:,}: if these are "
-            f"other people, give them a ledger of their own ({face.ledger}) or let them join "
-            f"({face.new_people}); if they are the same, spell their names alike"
-        )
-    if found := elsewhere(people, place):
-        url, count = found
-        raise InputError(
-            f"another ledger, {url}, knows {count:,} of these {n:,} people: name it ({face.ledger}), or, if "
-            f"these are other people with the same names, let them join {place} ({face.new_people})"
-        )
 
 
 def _promised(neighbours: Neighbours) -> Neighbours:

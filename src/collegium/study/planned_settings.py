@@ -111,14 +111,17 @@ def recommended(
 
 def _on_ledger(config: StudyConfig, data: StudyData, facts: Facts) -> Facts:
     """Take what people have left, where a ledger knows of other releases: as a run will."""
-    place = place_of(config)
-    if place is None or place.opened() is None:
+    place, wanted = place_of(config), PeopleOnLedger.of_study(config, data)
+    if place is None:
+        return facts
+    if place.opened() is None:  # everybody has everything, unless another ledger knows them
+        if not wanted.why_not:
+            wanted.looked_up(place, data.people)
         return facts
 
     def decide(left: Balance, share: float) -> Allowance:
         return allow(left, facts.dpsgd, None, data.people, share)
 
-    wanted = PeopleOnLedger.of_study(config, data)
     ledger = begin(wanted, decide, None, Observer(), DPSGDSpending)
     if ledger is None or ledger.left is None or ledger.left.untouched.all():
         return facts

@@ -166,7 +166,6 @@ def groups_of(budgets: Budgets, plan: DPSGDPlan) -> NDArray[np.intp]:
 
     Raises InputError if the plan is for others, or somebody would spend more by it than was granted.
     """
-    place = {name: position for position, name in enumerate(plan.groups)}
     sizes = {name: size for name, size in budgets.public_sizes().items() if size}
     planned = {name: group.owners for name, group in plan.groups.items()}
     if sizes != planned:
@@ -191,6 +190,5 @@ def groups_of(budgets: Budgets, plan: DPSGDPlan) -> NDArray[np.intp]:
             f"{granted.epsilon:g} at δ = {granted.delta:g}: make the plan with collegium.plan_dpsgd, and "
             "change nothing of it"
         )
-    named = [place.get(name, -1) for name in budgets.group_names]
-    positions = np.array([*named, -1, -1], dtype=np.intp)  # -1 and -2 are levels without a group
+    positions = np.array([*plan.places_of(budgets), -1, -1])  # -1 and -2 are levels without a group
     return np.asarray(positions[budgets.owner_group])

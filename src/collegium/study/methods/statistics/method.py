@@ -74,8 +74,6 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
                 rows.frame, rows.budgets, on_ledger=False, **rows.columns, **settings
             )
         else:
-            if settings["noise"] == "auto":
-                settings["noise"] = "gaussian"  # it leaves the most for what follows
             frame = take_frame_rows(rows.frame, spending.records)
             session = KeptSession(frame, spending.budgets, on_ledger=True, **settings)
         return StatisticsPlan(config, data, session, study.observer)

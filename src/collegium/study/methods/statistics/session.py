@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from collegium.accounting.accountants import GaussianAccountant
@@ -31,10 +30,8 @@ class KeptSession(Statistics):
         super().__init__(frame, budgets, **settings)
 
     @property
-    def _arrangement(self) -> Arrangement:
-        return replace(
-            super()._arrangement, on_ledger=self._on_ledger, what_is_left=self._on_ledger
-        )
+    def _is_on_ledger(self) -> bool:
+        return self._on_ledger
 
     @property
     def arrangement(self) -> Arrangement:
