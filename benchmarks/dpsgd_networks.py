@@ -47,12 +47,12 @@ class Wrapped(nn.Module):
 def ways(X: torch.Tensor, y: torch.Tensor, sigma: float) -> dict[str, Callable[[], object]]:
     network = tanh_network()
     n = len(X)
-    drawn = Drawn(np.arange(n), np.arange(n), np.ones(n), np.ones(n))
+    drawn = Drawn(np.arange(n), np.arange(n), np.ones(n), np.ones(n), torch.arange(n), 0)
     layered = OwnerSums(network, F.cross_entropy, CLIP)
     transformed = OwnerSums(Wrapped(network), F.cross_entropy, CLIP)
     noise = SecureNoise()
 
-    def read(rows: np.ndarray) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def read(rows: np.ndarray, seeds: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
         chosen = torch.from_numpy(rows)
         return [(X[chosen], y[chosen])]
 

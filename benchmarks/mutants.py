@@ -342,7 +342,8 @@ def refuse_stale_reasons() -> None:
             raise SystemExit(f"{key[0]}: {key[1]!r} is not there any more: update EQUIVALENT")
 
 
-#: Mutants that lived once: scales that are forgotten, a price of another mechanism, a seed from a vote.
+#: Mutants that lived once: scales that are forgotten, a price of another mechanism, a seed from a vote, coins
+#: that are 2 % too likely, an owner who stays beyond the bound and is not left out.
 _MAXIMA, _LABELLING = "pate/voting/noisy_maxima.py", "pate/voting/labelling.py"
 KNOWN: list[tuple[str, str, str, str]] = [
     ("price", _MAXIMA, "self.noise_scale * ballot.scale", "self.noise_scale"),
@@ -404,6 +405,13 @@ KNOWN: list[tuple[str, str, str, str]] = [
         "self.plan.electorate(recipe.seed)",
         "self.plan.electorate(recipe.seed + int(getattr(records, 'codes', [0])[0]))",
     ),
+    (
+        "dpsgd",
+        "dpsgd/sampling.py",
+        "np.minimum(rates, np.nextafter(1.0, 0.0))",
+        "np.minimum(1.02 * rates, np.nextafter(1.0, 0.0))",
+    ),
+    ("dpsgd", "dpsgd/linear_sums.py", "rounded[np.repeat(beyond, per_owner)] = 0.0", "pass"),
 ]
 
 

@@ -100,6 +100,20 @@ def test_one_owner_moves_the_sum_by_no_more_than_the_clip(seed, records, size, c
     assert squared**0.5 * UNIT >= np.linalg.norm(gradient) * 0.9 - records * 2.0**-14
 
 
+def test_who_stays_beyond_the_bound_however_often_it_is_shrunk_moves_nothing():
+    """20 records that all but cancel each other: rounded one by one, they add up to 1.29 clips."""
+    features = to_features(np.ones((20, 1)))
+    errors = np.repeat([[1.0], [-0.999]], 10, axis=0)
+    for clip, is_nothing in ((2.0**-12, True), (2.0**-10, False)):
+        units = features.astype(float)
+        lengths = linear_sums.lengths_of(features)
+        rounded = linear_sums.bounded(
+            errors, units, lengths, np.array([clip]), np.ones(1), 0.5, 20
+        )
+        assert np.linalg.norm(units.T @ rounded * UNIT) <= clip
+        assert (not rounded.any()) == is_nothing
+
+
 def test_other_owners_sums_are_the_same_bits_without_one_owner_and_on_any_number_of_threads():
     X, y, owner, groups = table(3, 9000, owners=8000)
     its = terms([0.4, 1.0, 1.7])
@@ -225,6 +239,23 @@ def test_coins_are_fresh_for_every_step_and_the_same_for_who_asks_again():
     assert 0.4 < agree < 0.6  # beyond 6 standard deviations: once in 500 million
     assert 0.4 < (one.takes_part(rates, "a") == one.takes_part(rates, "b")).mean() < 0.6
     assert one.takes_part(np.ones(50), "a").all() and not one.takes_part(np.zeros(50), "a").any()
+
+
+@pytest.mark.parametrize("rate", [2.0**-64, 1e-9, 0.1, 0.5, 2 / 3, 0.99, 1 - 2.0**-53])
+def test_a_coin_of_64_bits_falls_below_its_rate_exactly(rate, monkeypatch):
+    """Of 2^64 coins those below ⌊rate · 2^64⌋ take part: a rate that is a little larger is noticed."""
+    bound = int(Fraction(rate) * 2**64)
+    coins = np.array([0, bound - 1, bound, 2**64 - 1], dtype="<u8")
+
+    class Thrown:
+        def __init__(self, _): ...
+
+        def digest(self, length):
+            assert length == coins.nbytes
+            return coins.tobytes()
+
+    monkeypatch.setattr("collegium.dpsgd.sampling.hashlib.shake_256", Thrown)
+    assert Sample(b"key").takes_part(np.full(4, rate), "").tolist() == [True, True, False, False]
 
 
 def test_an_empty_sample_is_noised_as_any_other():

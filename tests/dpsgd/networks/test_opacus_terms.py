@@ -89,6 +89,16 @@ def test_batches_are_drawn_at_individual_rates():
         assert abs(counts[group].sum() - rate * n) < 5 * np.sqrt(n * rate * (1 - rate))
 
 
+def test_masks_and_noise_of_a_step_are_not_those_of_a_seed_that_somebody_knows():
+    """PyTorch's generator is seeded anew for each batch; equal ones: once in 10^9."""
+    terms, drawn = opacus_terms(plan(), BUDGETS, NORM), []
+    for _ in range(2):
+        torch.manual_seed(0)
+        for _, _batch in zip(range(2), terms.batches(), strict=False):
+            drawn.append(F.dropout(torch.ones(100), 0.5).tolist())
+    assert len({tuple(mask) for mask in drawn}) == 4
+
+
 def test_what_opacus_cannot_is_said():
     owners = cg.Policy({"high": 1.0, "low": 3.0}).assign(["high"] * 4, owners=["a", "a", "b", "c"])
     with pytest.raises(InputError, match=r"3 owners have 4 records.*individual_dpsgd"):

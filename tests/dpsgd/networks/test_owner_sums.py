@@ -32,6 +32,18 @@ class Residual(nn.Module):
         return self.last(h + torch.relu(self.same(h)))
 
 
+class Twofold(nn.Module):
+    """Both its own parameters have one tensor as their gradient (as both biases of an LSTM)."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+        self.one, self.other = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return torch.tanh(self.layer(x)) + (self.one + self.other)
+
+
 def tanh_cnn():
     return nn.Sequential(
         nn.Conv2d(2, 4, (4, 3), (2, 1), padding=(1, 2)), nn.Tanh(), nn.MaxPool2d(2, 1),
@@ -50,6 +62,7 @@ NETWORKS = {
         (7, 4),
     ),
     "residual": (Residual, (6,)),
+    "twofold": (Twofold, (6,)),
 }  # fmt: skip
 
 
@@ -69,14 +82,16 @@ def data(shape, n, seed=0):
 
 
 def reader(X, y):
-    return lambda rows: [(X[torch.from_numpy(rows)], y[torch.from_numpy(rows)])]
+    return lambda rows, seeds: [(X[torch.from_numpy(rows)], y[torch.from_numpy(rows)])]
 
 
 def drawn(counts, clips, weights=None):
     counts = np.asarray(counts)
     clips = np.broadcast_to(np.asarray(clips, dtype=float), counts.shape)
     weights = np.ones_like(clips) if weights is None else np.asarray(weights, dtype=float)
-    return Drawn(np.arange(counts.sum()), np.cumsum(counts) - counts, clips, weights)
+    n = counts.sum()
+    seeds = torch.arange(n)
+    return Drawn(np.arange(n), np.cumsum(counts) - counts, clips, weights, seeds, 0)
 
 
 def gradient(module, X, y):
@@ -238,7 +253,7 @@ def test_variants_of_a_record_are_averaged_before_clipping():
     X, y = data(shape, 5)
     other = X.flip(1)
 
-    def variants(rows):
+    def variants(rows, seeds):
         return [
             (values[torch.from_numpy(rows)], y[torch.from_numpy(rows)]) for values in (X, other)
         ]
@@ -298,7 +313,9 @@ def test_dropout_draws_for_each_record():
     plain = nn.Sequential(nn.Dropout(0.5), nn.Linear(40, 2))
     for module in (plain, Wrapped(plain)):
         X, y = torch.ones(8, 40), torch.zeros(8, dtype=torch.long)
-        part = per_record(module, F.cross_entropy, torch.device("cpu")).parts(X, y)[0]
+        part = per_record(module, F.cross_entropy, torch.device("cpu")).parts(
+            X, y, torch.arange(8)
+        )[0]
         seen = part.rows(torch.ones(8, dtype=torch.float64)).numpy() != 0
         assert len(np.unique(seen, axis=0)) == 8
         assert 0.3 < seen.mean() < 0.7
@@ -324,7 +341,6 @@ def test_gradients_that_leave_the_range_of_floats_on_the_way_stay_within_the_cli
         module[0].weight.copy_(torch.tensor([[first, 0.0]]))
         module[1].weight.copy_(torch.tensor([[second], [-second]]))
     X, y = torch.tensor([[record, record], [record, 0.0]]), torch.tensor([1, 1])
-    drawn = Drawn(np.arange(counts[0]), np.zeros(1, dtype=int), np.ones(1), np.ones(1))
     sums = OwnerSums(module, F.cross_entropy, 0.5, 4)
-    total = sums.clipped_sum(drawn, lambda rows: [(X[rows], y[rows])])
+    total = sums.clipped_sum(drawn(counts, 1.0), reader(X, y))
     assert np.linalg.norm(total * UNIT) <= 1

@@ -4,6 +4,7 @@ import re
 import traceback
 import warnings
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -349,3 +350,28 @@ def test_warnings_about_a_shard_stay_silent(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ensemble.ask(ensemble.train(X, y, EVENLY), public)
+
+
+class GlobalDraws(Plain):
+    """Draws from NumPy's global generator as often as its shard has records, and once to answer."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.largest = np.random.rand(len(y) + 1)[-1]
+
+    def predict(self, X):
+        return [int(1000 * (self.largest + np.random.rand())) for _ in range(len(X))]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_one_shard_draws_from_a_global_generator_changes_no_other_teacher(data, workers):
+    X, y, public = data
+    votes = []
+    for kept in (np.arange(100), np.arange(1, 100)):
+        np.random.seed(0)
+        ensemble = TeacherEnsemble(GlobalDraws(), seed=3)
+        with joblib.parallel_config("threading", n_jobs=workers):
+            teachers = ensemble.train(X[kept], y[kept], assigned(kept % N_TEACHERS))
+            votes.append(ensemble.ask(teachers, public))
+    assert (votes[0] != votes[1]).any(axis=0).tolist() == [True, False, False, False, False]
+    assert np.random.rand() == np.random.RandomState(0).rand()

@@ -16,6 +16,7 @@ import torch.nn.functional as F  # noqa: N812 (PyTorch's own name for it)
 from torch import Tensor, nn
 
 from collegium.dpsgd.networks.errors import Loss, errors_of
+from collegium.dpsgd.networks.own_randomness import OwnMasks
 from collegium.dpsgd.networks.parts import Outer, Part, Rows
 from collegium.models.neural.by_hand.layers import Workspace
 
@@ -74,15 +75,15 @@ class ByLayer:
         self._known = [layer for layer in self._layers if isinstance(layer, _Known)]
         self._images_last = device.type == "cpu"
 
-    def parts(self, records: Tensor, targets: Tensor) -> list[Part]:
+    def parts(self, records: Tensor, targets: Tensor, seeds: Tensor) -> list[Part]:
         """Compute the gradients of all records. **Sensitive.**"""
         x = records
         if self._images_last and x.dim() == 4:
             x = _channels_last(x)
-        with torch.enable_grad():
+        with torch.enable_grad(), OwnMasks(seeds):
             for layer in self._layers:
                 x = layer.forward(x)
-        errors = errors_of(self._loss, x.detach(), targets)
+        errors = errors_of(self._loss, x.detach(), targets).contiguous()  # scaled in place later
         outputs = [layer.output for layer in self._known]
         found = torch.autograd.grad(x, outputs, errors)
         made: list[Part] = []

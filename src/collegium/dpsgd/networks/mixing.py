@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parameter import is_lazy
 
+from collegium.dpsgd.networks.owner_sums import per_record
 from collegium.errors import InputError
+from collegium.models.global_generators import kept_generators, seed_generators
 from collegium.models.trial import one_line_about
 
 _PROBES = 3
@@ -21,9 +23,9 @@ _INSTEAD = "use nn.GroupNorm, which normalises each record by itself"
 
 
 def refuse_mixing(module: nn.Module, record: Tensor) -> Tensor:
-    """Refuse a network whose output for one record depends on another.
+    """Refuse a network whose output for one record depends on another, or on who drew random numbers before.
 
-    Layers that are known to do so are refused by their type; others are found by a probe, which looks
+    Layers that are known to mix records are refused by their type; others are found by a probe, which looks
     at random numbers in the shape of a record, never at records.
 
     Parameters
@@ -41,7 +43,8 @@ def refuse_mixing(module: nn.Module, record: Tensor) -> Tensor:
     Raises
     ------
     InputError
-        If records meet in the network, it keeps statistics of what it sees, or it cannot be applied.
+        If records meet in the network, it keeps statistics of what it sees, draws from a generator of its
+        own, or cannot be applied or differentiated.
     """
     for path, layer in module.named_modules():
         if isinstance(layer, _BatchNorm):
@@ -74,7 +77,7 @@ def _probe(module: nn.Module, record: Tensor) -> Tensor:
     one, other = (probe.to(device) for probe in _probes(record))
     try:
         with one_line_about(type(module).__name__, "applied to random numbers"):
-            before, after = _traces(module, one), _traces(module, other)
+            before, again, after = (_traces(module, batch) for batch in (one, one, other))
         for name, buffer in module.named_buffers():
             if not torch.equal(buffer, kept[name]):
                 raise InputError(
@@ -85,14 +88,44 @@ def _probe(module: nn.Module, record: Tensor) -> Tensor:
         with torch.no_grad():
             for name, buffer in module.named_buffers():
                 buffer.copy_(kept[name])
+    for (path, layer, output), (_, _, repeated) in zip(before, again, strict=False):
+        if not _same(output, repeated, first=0):
+            raise InputError(
+                f"{_name(path, layer)} gave something else under the same seeds, so it, or what is before it, "
+                "draws from a generator of its own: use nn.Dropout, or the global generators of torch, numpy or "
+                "random"
+            )
     for (path, layer, output), (_, _, changed) in zip(before, after, strict=False):
-        if not _same(output, changed):
+        if not _same(output, changed, first=1):
             raise InputError(
                 f"{_name(path, layer)} mixes the records of a batch: one changed another's output; "
                 "use layers that treat each record by itself (records are the first axis)"
             )
+    _refuse_turns(module, one[:1].expand(_PROBES, *record.shape))
     whole: Tensor = before[-1][2]
     return whole[0]
+
+
+def _refuse_turns(module: nn.Module, alike: Tensor) -> None:
+    """Refuse a network that cannot be differentiated, or whose equal records get unequal random numbers."""
+    gradients = per_record(module, lambda outputs, _: outputs.sum(), alike.device)
+    seeds = torch.zeros(len(alike), dtype=torch.int64, device=alike.device)
+    try:
+        with kept_generators():
+            parts = gradients.parts(alike, alike, seeds)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise InputError(
+            f"{_name('', module)} cannot be differentiated record by record ({reason}): use layers that "
+            "torch.func.vmap takes, and nn.Dropout for what is random"
+        ) from None
+    for part in parts:
+        rows = part.rows(torch.ones(len(alike), dtype=torch.float64, device=alike.device))
+        if not _same(rows, rows[:1].expand_as(rows), first=1):
+            raise InputError(
+                f"{_name('', module)} draws random numbers for one record after the other, so that who is "
+                "missing would change all behind: use nn.Dropout for what is random"
+            )
 
 
 def _probes(record: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,10 +155,9 @@ def _traces(module: nn.Module, batch: Tensor) -> list[tuple[str, nn.Module, Any]
         return keep
 
     handles = [layer.register_forward_hook(watch(path)) for path, layer in module.named_modules()]
-    devices = [batch.device] if batch.device.type == "cuda" else []
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=devices):
-            torch.manual_seed(0)
+        with torch.no_grad(), kept_generators():
+            seed_generators(0)
             output = module(batch)
     finally:
         for handle in handles:
@@ -142,12 +174,13 @@ def _is_batch(output: Any) -> bool:
     return isinstance(output, Tensor) and output.dim() > 0 and len(output) == _PROBES
 
 
-def _same(output: Any, changed: Any) -> bool:
+def _same(output: Any, changed: Any, first: int) -> bool:
+    """Tell whether outputs are the same for the records from the first on."""
     if output is None or changed is None:
         return True
     if output.shape != changed.shape:
         return False
-    rest, others = output[1:].double(), changed[1:].double()
+    rest, others = output[first:].double(), changed[first:].double()
     scale = float(rest.nan_to_num(0, 0, 0).abs().max()) if rest.numel() else 0.0
     return torch.allclose(rest, others, rtol=0, atol=_TOLERANCE * (scale + 1e-6), equal_nan=True)
 

@@ -8,6 +8,7 @@ forms no gradients that could be). Opacus knows records, not owners, so each own
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -66,8 +67,14 @@ class OpacusTerms:
         """Draw the records of each step, by independent coins of the system's randomness.
 
         A batch may be empty, and is a step all the same: noise is drawn and paid for.
+
+        PyTorch's generators are seeded from the system's randomness before each batch: dropout, variants and
+        Opacus' own noise draw from them, and whoever knows a seed (of ``torch.manual_seed``, say) would
+        know all three. Masks are then given by place in the batch, which is as private as by name while
+        they are secret: they have one distribution, whoever is there. Do not seed them in between.
         """
         for _ in range(self.steps):
+            torch.manual_seed(int.from_bytes(os.urandom(8), "little"))
             yield np.flatnonzero(Sample.fresh().takes_part(self.rates, "")).tolist()
 
     def clip(self, optimizer: Any, batch: list[int]) -> None:

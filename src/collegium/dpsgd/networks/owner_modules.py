@@ -14,15 +14,23 @@ from torch.utils.data import TensorDataset, default_collate
 
 from collegium.budgets import Budgets
 from collegium.checks import check_is, listed
+from collegium.dpsgd.networks.own_randomness import (
+    another,
+    names_as_numbers,
+    seed_of_all,
+    seeds_of_records,
+)
 from collegium.dpsgd.networks.owner_sums import Drawn
 from collegium.dpsgd.networks.redacted_errors import unquoted
 from collegium.dpsgd.sampling import Sample
 from collegium.errors import InputError
+from collegium.models.global_generators import kept_generators, seed_generators
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 
 Floats = NDArray[np.float64]
 Augment = Callable[[Tensor], Tensor]
 _TOGETHER = 1024  # targets that are read together
+_TIMES_READ = 8
 _PAIRS = "give (X, y), two tensors, or anything with positions whose items are pairs of record and target"
 
 
@@ -60,6 +68,7 @@ class Owned:
         self._augment, self._times = augment, augmentations if augment else 1
         self._owner = owner = budgets.record_owner
         self._order = np.argsort(owner, kind="stable")
+        self._names = names_as_numbers(budgets.owners)
         self._counts = np.bincount(owner, minlength=budgets.n_owners)
         self._starts = np.cumsum(self._counts) - self._counts
         group = groups_of(budgets, plan)
@@ -76,12 +85,25 @@ class Owned:
 
     @property
     def a_record(self) -> Tensor:
-        """One record: for its shape and type."""
+        """One record: for its shape and type.
+
+        Raises InputError if it is another whenever it is read: a generator that nobody else can seed is drawn
+        from by all records in turn, so that one person's absence changes what all behind get.
+        """
 
         def first() -> Tensor:
-            return self.read(self._taking_part[:1])[0][0][0]
+            return self.read(self._taking_part[:1], torch.zeros(1, dtype=torch.int64))[0][0][0]
 
-        return unquoted(first, "reading the first record", _PAIRS)
+        record = unquoted(first, "reading the first record", _PAIRS)
+        for _ in range(_TIMES_READ - 1):
+            again = unquoted(first, "reading the first record", _PAIRS)
+            if not torch.equal(record.nan_to_num(), again.nan_to_num()):
+                raise InputError(
+                    f"{'augment' if self._augment else 'the dataset'} draws from a generator of its own (the "
+                    "same record came out differently under the same seeds): draw from the global generators of "
+                    "torch, numpy or random, which are seeded for each person's records"
+                )
+        return record
 
     def targets(self) -> Iterator[tuple[NDArray[np.intp], Tensor]]:
         """Read the targets of all who take part, some at a time, with their rows."""
@@ -91,7 +113,9 @@ class Owned:
 
             def some(rows: NDArray[np.intp] = rows) -> Tensor:
                 if self._tensors is None:
-                    read: Tensor = default_collate([self._dataset[row][1] for row in rows.tolist()])
+                    with kept_generators():
+                        found = [self._dataset[row][1] for row in rows.tolist()]
+                    read: Tensor = default_collate(found)
                     return read
                 targets = self._tensors[1]
                 return targets[torch.from_numpy(rows).to(targets.device)]
@@ -110,23 +134,46 @@ class Owned:
         owners = np.flatnonzero(present)
         counts, starts = self._counts[owners], self._starts[owners]
         begins = np.cumsum(counts) - counts
-        places = np.arange(counts.sum()) + np.repeat(starts - begins, counts)
-        return Drawn(self._order[places], begins, self._clips[owners], self._weights[owners])
+        numbers = np.arange(counts.sum()) - np.repeat(begins, counts)  # of an owner's records
+        return Drawn(
+            self._order[np.repeat(starts, counts) + numbers],
+            begins,
+            self._clips[owners],
+            self._weights[owners],
+            seeds_of_records(sample, np.repeat(self._names[owners], counts), numbers),
+            seed_of_all(sample),
+        )
 
-    def read(self, rows: NDArray[np.intp]) -> Sequence[tuple[Tensor, Tensor]]:
-        """Read records and targets, in as many variants as are made of each."""
+    def read(self, rows: NDArray[np.intp], seeds: Tensor) -> Sequence[tuple[Tensor, Tensor]]:
+        """Read records and targets, in as many variants as are made of each.
+
+        ``seeds`` (n,): of each record, for a dataset and an ``augment`` that draw from global generators.
+        """
         if self._tensors is not None:
             chosen = torch.from_numpy(np.ascontiguousarray(rows))
             records, targets = (values[chosen.to(values.device)] for values in self._tensors)
         else:
-            items = [self._dataset[row] for row in rows.tolist()]
+            with kept_generators():
+                items = []
+                for row, own in zip(rows.tolist(), seeds.tolist(), strict=True):
+                    seed_generators(own)
+                    items.append(self._dataset[row])
             records, targets = default_collate([(item[0], item[1]) for item in items])
         if self._augment is None:
             return [(records, targets)]
         return [
-            (torch.stack([self._augment(record) for record in records]), targets)
-            for _ in range(self._times)
+            (self._variants(self._augment, records, seeds, number + 1), targets)
+            for number in range(self._times)
         ]
+
+    @staticmethod
+    def _variants(augment: Augment, records: Tensor, seeds: Tensor, number: int) -> Tensor:
+        made = []
+        with kept_generators():
+            for record, own in zip(records, seeds.tolist(), strict=True):
+                seed_generators(another(own, number))
+                made.append(augment(record))
+        return torch.stack(made)
 
 
 def _tensors(dataset: Any) -> tuple[Tensor, Tensor] | None:

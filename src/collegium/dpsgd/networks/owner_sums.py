@@ -31,7 +31,9 @@ from collegium.dpsgd.grid import UNIT
 from collegium.dpsgd.networks.by_layer import ByLayer, handles
 from collegium.dpsgd.networks.by_transform import ByTransform
 from collegium.dpsgd.networks.errors import Loss
+from collegium.dpsgd.networks.own_randomness import another, others
 from collegium.dpsgd.networks.parts import Part, Rows
+from collegium.models.global_generators import kept_generators, seed_generators
 from collegium.noise.sums import Integers
 
 Floats = NDArray[np.float64]
@@ -47,8 +49,8 @@ MOST_TOGETHER = 2**12
 class PerRecord(Protocol):
     """Gradients of the records of a micro-batch."""
 
-    def parts(self, records: Tensor, targets: Tensor) -> list[Part]:
-        """Compute them. **Sensitive.**"""
+    def parts(self, records: Tensor, targets: Tensor, seeds: Tensor) -> list[Part]:
+        """Compute them; what is random about a record follows from its seed. **Sensitive.**"""
         ...
 
     def in_order(self, name: str, total: Tensor) -> Tensor:
@@ -69,12 +71,21 @@ class Drawn:
     ``starts`` (n_owners,): where in ``rows`` each owner's begin.
     ``clips`` (n_owners,): bound of each owner's contribution, in units of the clip norm.
     ``weights`` (n_owners,): what gradients are multiplied by before they are clipped.
+    ``seeds`` (n,): of what is random about each record (:mod:`collegium.dpsgd.networks.own_randomness`).
+    ``seed_of_all``: of what is random and the same for all records.
     """
 
     rows: NDArray[np.intp]
     starts: NDArray[np.intp]
     clips: Floats
     weights: Floats
+    seeds: Tensor
+    seed_of_all: int
+
+
+Read = Callable[[NDArray[np.intp], Tensor], Sequence[tuple[Tensor, Tensor]]]
+"""Gives the records of some rows, with their seeds, and their targets; several times if each has several
+variants, whose gradients are averaged before anything else."""
 
 
 class OwnerSums:
@@ -96,13 +107,9 @@ class OwnerSums:
         self._clip_norm = clip_norm
         self._micro_batch = micro_batch
 
-    def clipped_sum(
-        self, drawn: Drawn, read: Callable[[NDArray[np.intp]], Sequence[tuple[Tensor, Tensor]]]
-    ) -> Integers:
+    def clipped_sum(self, drawn: Drawn, read: Read) -> Integers:
         """Sum the contributions of the owners who take part, in units of the grid. **Sensitive.**
 
-        ``read``: gives the records of some rows, with targets; several times if each has several variants,
-            whose gradients are averaged before anything else.
         Returns (n_parameters,): in the order of the module's trained parameters.
         """
         totals = {
@@ -110,32 +117,31 @@ class OwnerSums:
             for name, size in self._sizes.items()
         }
         ends = np.append(drawn.starts[1:], len(drawn.rows))
-        for first, last in _together(drawn.starts, ends, self._micro_batch):
-            rows = drawn.rows[drawn.starts[first] : ends[last - 1]]
-            counts = (ends - drawn.starts)[first:last]
-            parts, norms = self._of_owners(rows, counts, read)
-            factors = _factors(
-                norms.cpu().numpy() / self._clip_norm,
-                drawn.clips[first:last],
-                drawn.weights[first:last],
-            )
-            scaled = torch.from_numpy(factors * self._scale).to(self._device)
-            for part in parts:
-                for some in torch.split(_towards_zero(part.rows(scaled)), MOST_TOGETHER):
-                    totals[part.name] += some.sum(0, dtype=torch.float64).to(torch.int64)
+        with kept_generators():
+            for first, last in _together(drawn.starts, ends, self._micro_batch):
+                counts = (ends - drawn.starts)[first:last]
+                its = slice(drawn.starts[first], ends[last - 1])
+                parts, norms = self._of_owners(drawn, its, counts, read)
+                factors = _factors(
+                    norms.cpu().numpy() / self._clip_norm,
+                    drawn.clips[first:last],
+                    drawn.weights[first:last],
+                )
+                scaled = torch.from_numpy(factors * self._scale).to(self._device)
+                for part in parts:
+                    for some in torch.split(_towards_zero(part.rows(scaled)), MOST_TOGETHER):
+                        totals[part.name] += some.sum(0, dtype=torch.float64).to(torch.int64)
         ordered = [self._gradients.in_order(name, total) for name, total in totals.items()]
         return torch.cat(ordered).cpu().numpy()
 
     def _of_owners(
-        self,
-        rows: NDArray[np.intp],
-        counts: NDArray[np.intp],
-        read: Callable[[NDArray[np.intp]], Sequence[tuple[Tensor, Tensor]]],
+        self, drawn: Drawn, its: slice, counts: NDArray[np.intp], read: Read
     ) -> tuple[list[Part], Tensor]:
         """Compute each owner's gradient, and its norm: the sum over records of the mean over variants."""
-        variants = read(rows[: self._micro_batch])
+        rows, seeds = drawn.rows[its], drawn.seeds[its]
+        variants = read(rows[: self._micro_batch], seeds[: self._micro_batch])
         if len(counts) == len(rows) and len(variants) == 1:
-            return self._of_records(*variants[0])
+            return self._of_records(*variants[0], seeds, drawn.seed_of_all, 0)
         sums = {
             name: torch.zeros(len(counts), size, dtype=torch.float64, device=self._device)
             for name, size in self._sizes.items()
@@ -143,19 +149,25 @@ class OwnerSums:
         owner = torch.from_numpy(np.repeat(np.arange(len(counts)), counts)).to(self._device)
         for first in range(0, len(rows), self._micro_batch):
             some = slice(first, first + self._micro_batch)
-            for records, targets in variants if first == 0 else read(rows[some]):
+            read_now = variants if first == 0 else read(rows[some], seeds[some])
+            for number, (records, targets) in enumerate(read_now):
                 share = torch.full((self._micro_batch,), 1 / len(variants), device=self._device)
-                for part in self._of_records(records, targets)[0]:
+                own = seeds[some], drawn.seed_of_all, number
+                for part in self._of_records(records, targets, *own)[0]:
                     found = part.rows(share)[: len(records)]
                     sums[part.name].index_add_(0, owner[some], found.double())
         owners: list[Part] = [Rows(name, total) for name, total in sums.items()]
         return owners, _sound_norms(owners)
 
-    def _of_records(self, records: Tensor, targets: Tensor) -> tuple[list[Part], Tensor]:
+    def _of_records(
+        self, records: Tensor, targets: Tensor, seeds: Tensor, seed_of_all: int, variant: int
+    ) -> tuple[list[Part], Tensor]:
         """Compute gradients and norms of a micro-batch, filled up to its size; what is no number is 0."""
         missing = self._micro_batch - len(records)
-        records, targets = _filled(records, missing), _filled(targets, missing)
-        parts = self._gradients.parts(records.to(self._device), targets.to(self._device))
+        given = records, targets, others(seeds, variant)
+        filled = (_filled(values, missing).to(self._device) for values in given)
+        seed_generators(another(seed_of_all, variant))
+        parts = self._gradients.parts(*filled)
         return parts, _sound_norms(parts)
 
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from collegium.errors import InputError
 from collegium.models.batched import BatchedEstimator, Shard
+from collegium.models.global_generators import kept_generators, seed_generators
 from collegium.pate.teachers.no_warnings import NO_WARNINGS
 from collegium.pate.voting.vote_table import ABSTAIN
 
@@ -33,7 +34,8 @@ class Teacher:
         if self.sensitive_model is None:
             n_records = X_public.shape[0] if hasattr(X_public, "shape") else len(X_public)
             return np.full(n_records, self.constant, dtype=np.int32)
-        with NO_WARNINGS:
+        with NO_WARNINGS, kept_generators():
+            seed_generators(0)
             return as_votes(self.sensitive_model.predict(X_public))
 
 
@@ -49,7 +51,8 @@ def train_teacher(estimator: Any, X: Any, y: NDArray[np.intp], seed: int) -> Tea
     """Train one teacher on its shard.
 
     ``estimator``: cloned (or, if it is not a scikit-learn estimator, deep-copied) before training.
-        Every ``random_state`` among its parameters is set from ``seed``.
+        Every ``random_state`` among its parameters is set from ``seed``, and so are the global generators:
+        what one shard draws from them must change no other teacher.
     ``X`` (n_shard, n_features): records of the shard.
     ``y`` (n_shard,): class numbers.
     ``seed``: public.
@@ -61,7 +64,8 @@ def train_teacher(estimator: Any, X: Any, y: NDArray[np.intp], seed: int) -> Tea
         return constant
     model = clone(estimator, safe=False)
     _seed_all(model, seed)
-    with NO_WARNINGS:
+    with NO_WARNINGS, kept_generators():
+        seed_generators(seed)
         model.fit(X, y)
     return Teacher(model)
 
