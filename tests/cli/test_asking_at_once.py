@@ -16,7 +16,7 @@ from collegium.ledger.ledger import Ledger
 
 N = 3
 PROGRAMS = multiprocessing.get_context("forkserver")
-PROGRAMS.set_forkserver_preload([__name__, "collegium.cli.ask", "collegium.statistics.session"])
+PROGRAMS.set_forkserver_preload([__name__, "collegium.cli.ask", "collegium.cli.query_session"])
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 

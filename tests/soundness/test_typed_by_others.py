@@ -88,27 +88,38 @@ def test_nothing_is_charged_where_a_column_is_refused():
     assert (ask.left()["share_left"] == 1).all()
 
 
+def records(private, public):
+    """What an estimator makes of records."""
+    encode = lambda y: (np.array([0, 1]), np.asarray(y))  # noqa: E731
+    about = {"private_classes": False, "public_may_overlap": True, "scales_may_differ": True}
+    y = np.zeros(len(private), dtype=int)
+    return given_records(private, y, 1.0, public, encode=encode, delta=1e-5, **about).records
+
+
 @pytest.mark.parametrize(
     "private",
     [
         read(["007"] * OTHERS),
+        read(["007"] * OTHERS).astype("category"),
         pd.DataFrame({"code": pd.Series([7] * (OTHERS - 1) + ["x"], dtype=object)}),
         pd.DataFrame({"code": pd.Series([True] * (OTHERS - 1) + [None], dtype=object)}),
     ],
-    ids=["a column", "a part of it", "truth values"],
+    ids=["a column", "categories", "a part of it", "truth values"],
 )
 def test_estimators_refuse_typed_cells_where_public_records_have_text(private):
     """What is text, and its categories, are the public records' to say."""
     public = read(["007", "008", "x9", "TRUE"] * 5)
     with pytest.raises(InputError, match=r"column 'code' holds text in the public records, but"):
-        given_records(
-            private,
-            np.zeros(OTHERS, dtype=int),
-            1.0,
-            public,
-            encode=lambda y: (np.array([0, 1]), np.asarray(y)),
-            delta=1e-5,
-            private_classes=False,
-            public_may_overlap=True,
-            scales_may_differ=True,
-        )
+        records(private, public)
+
+
+def test_where_public_cells_are_typed_as_well_both_are_read_alike():
+    categories = read(["7", "8"] * 5).astype("category")
+    odd = pd.DataFrame({"code": pd.Categorical(["7"] * OTHERS + ["x"])})
+    for private in (read(["7"] * OTHERS).astype("category"), odd):
+        seen = records(private, categories)
+        assert seen.X["code"].tolist()[:OTHERS] == ["7"] * OTHERS
+        assert sorted(set(seen.X_public["code"])) == ["7", "8"]
+    truths = pd.DataFrame({"code": pd.Series([True, None, False] * 5, dtype=object)})
+    for private in (read(["TRUE"] * OTHERS), read(["TRUE"] * OTHERS + ["x"])):
+        assert records(private, truths).X["code"].tolist()[:OTHERS] == [1.0] * OTHERS

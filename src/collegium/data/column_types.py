@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Number
 from typing import Any
 
@@ -58,6 +58,7 @@ class ColumnTypes:
     ``floats``: in which type the numbers of a column are kept, by column.
     ``decimal``: what stands before the decimals of numbers that are text; "," or ".".
     ``unlike_numbers``: text columns in which no public record has a number.
+    ``typed``: text columns in which public records hold numbers as well, which were no text.
     ``medians``: what stands in for a private record's missing number, by column; see
         :meth:`with_medians`.
     """
@@ -67,6 +68,7 @@ class ColumnTypes:
     decimal: str = "."
     unlike_numbers: frozenset[str] = frozenset()
     medians: Mapping[str, float] = field(default_factory=dict)
+    typed: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -95,6 +97,7 @@ class ColumnTypes:
         kinds: dict[str, str] = {}
         floats: dict[str, Any] = {}
         unlike: list[str] = []
+        typed: list[str] = []
         for name in X_public.columns:
             column = X_public[name]
             kind = declared.get(name) or _kind_of_cells(column)
@@ -112,10 +115,12 @@ class ColumnTypes:
                     _tell_of_names(column[given])
                 if not are.any():
                     unlike.append(name)
+                if typed_cells(column):
+                    typed.append(name)
             kinds[name] = kind
             if kind == NUMBER:
                 floats[name] = _float_of(column.dtype)
-        return cls(kinds, floats, decimal, frozenset(unlike))
+        return cls(kinds, floats, decimal, frozenset(unlike), typed=frozenset(typed))
 
     def with_medians(self, X_public: pd.DataFrame) -> ColumnTypes:
         """Let the public median stand in where a private record lacks a number and no public one does.
@@ -127,7 +132,7 @@ class ColumnTypes:
         """
         complete = [name for name in self.floats if np.isfinite(X_public[name].to_numpy()).all()]
         medians = {name: float(np.median(X_public[name].to_numpy())) for name in complete}
-        return ColumnTypes(self.kinds, self.floats, self.decimal, self.unlike_numbers, medians)
+        return replace(self, medians=medians)
 
     def reading(self) -> dict[str, Any]:
         """Say how others' records are read, for JSON: what does not go without saying."""
@@ -175,7 +180,7 @@ class ColumnTypes:
 
     def _refuse_other_kind(self, values: pd.Series, column: str, kind: str, name: str) -> None:
         other = kind_of(values.dtype)
-        if kind == TEXT and name == "private" and typed_cells(values):
+        if kind == TEXT and name == "private" and column not in self.typed and typed_cells(values):
             other = NUMBER
         elif other == TEXT and kind == TEXT and column in self.unlike_numbers:
             given = values.dropna()
@@ -352,6 +357,11 @@ def _float_of(dtype: Any) -> Any:
 
 
 def _as_text(values: pd.Series) -> Any:
+    if isinstance(values.dtype, pd.CategoricalDtype) and typed_cells(values):
+        names = as_names(values.cat.categories)
+        return (
+            values.cat.rename_categories(names) if pd.Index(names).is_unique else as_names(values)
+        )
     if kind_of(values.dtype) == TEXT and values.dtype != object:
         return values  # strings, and categories of a file's own
     return as_names(values)
