@@ -148,7 +148,7 @@ _ORDERS = _integer_orders()
 
 
 _BLOCKS = 63, 71, 79, 87, _ORDERS.size
-"""Where blocks of orders end: at 64, 256, 1,024, 4,096 and 16,384. Each order has as many terms as it says."""
+"""Where blocks of orders end: at 64, 256, 1,024, 4,096 and 16,384. An order α has α - 1 terms."""
 
 
 class _Terms(NamedTuple):
