@@ -59,7 +59,7 @@ Floats = NDArray[np.float64]
 # (the health check "too slow" measures seconds as well). Tests that say max_examples need more because
 # they are cheap, or fewer because they are not.
 _STEADY = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("suite", derandomize=True, database=None, max_examples=50, **_STEADY)
+settings.register_profile("suite", derandomize=True, database=None, max_examples=30, **_STEADY)
 # New examples every time: pytest --hypothesis-profile=search
 settings.register_profile("search", derandomize=False, max_examples=500, **_STEADY)
 settings.load_profile("suite")
@@ -318,7 +318,7 @@ def collegium(command_line):
     return partial(command_line, "collegium", main)
 
 
-_DRAWS_NOTHING = ("study", "cli", "planner", "ledger")
+_DRAWS_NOTHING = ("study", "cli", "planner", "ledger", "pate", "soundness", "attacks")
 """Tests of studies: they run hundreds, and pages' figures are looked at in tests/report and tests/golden."""
 
 

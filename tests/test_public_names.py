@@ -134,9 +134,12 @@ def test_help_and_version_import_nothing_heavy(arguments):
     assert not loaded & HEAVY
 
 
-def test_the_classifier_needs_neither_torch_nor_arrow_nor_matplotlib():
+def test_classifier_students_and_export_need_no_extra_nor_arrow_nor_matplotlib():
     """Beyond what pandas imports for itself, which may be the core of Arrow."""
     of_pandas = loaded_after("import pandas")
-    loaded = loaded_after("import collegium.pate.classifier") - of_pandas
-    assert "collegium.pate.classifier" in loaded
-    assert not {name.partition(".")[0] for name in loaded} & {"torch", "pyarrow", "matplotlib"}
+    modules = {"pate.classifier", "distillation.neural_student", "accounting.export"}
+    modules = {f"collegium.{name}" for name in modules}
+    loaded = loaded_after(f"import {', '.join(modules)}") - of_pandas
+    assert modules <= loaded
+    heavy = {"torch", "pyarrow", "matplotlib", "dp_accounting"}
+    assert not {name.partition(".")[0] for name in loaded} & heavy

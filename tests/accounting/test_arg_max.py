@@ -36,12 +36,12 @@ def divergence(p, q, orders):
 
 @pytest.mark.parametrize("delta", [0.001, 0.02, 0.1, 0.3])
 def test_no_counts_and_no_move_of_votes_cost_more(delta):
-    """Random counts, tied and untied, of 2 to 40 classes; votes of up to six teachers move as they like."""
+    """Random counts, tied and untied, of 2 to 10 classes; votes of up to six teachers move as they like."""
     rng = np.random.default_rng(5)
     bound = gaussian_arg_max_rdp(delta, 1.0, ORDERS)
     dearest = np.zeros(len(ORDERS))
     for _ in range(60):
-        n_classes = int(rng.choice([2, 2, 3, 4, 10, 40]))
+        n_classes = int(rng.choice([2, 2, 3, 4, 10]))
         counts = rng.normal(size=n_classes) * rng.choice([0.0, 0.3, 1.0, 3.0])
         counts[2:] -= rng.choice([0.0, 1.0, 3.0, 8.0])
         shares = rng.dirichlet(np.ones(rng.integers(1, 7)))

@@ -13,7 +13,7 @@ from collegium.distillation.regression import RegressionStudent, _ridge
 from collegium.errors import InputError
 
 
-def world(n=3000, sigma=300.0, seed=0, shift=-1.0):
+def world(n=2000, sigma=300.0, seed=0, shift=-1.0):
     """Teachers split smoothly along a line; histograms of 250 votes with noise that hides them."""
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(2 * n, 5)) * [2.0, 1.0, 0.5, 0.3, 0.1]
@@ -27,22 +27,24 @@ def world(n=3000, sigma=300.0, seed=0, shift=-1.0):
 def test_it_finds_the_majority_of_divided_teachers():
     X, targets, X_new, y_new = world()
     assert (targets.argmax(axis=1) == (world()[3])).mean() < 0.7
-    student = RegressionStudent().fit_released(X, np.arange(len(X)), targets)
+    student = RegressionStudent(n_landmarks=150)
+    student.fit_released(X, np.arange(len(X)), targets)
     assert student.score(X_new, y_new) > 0.92
 
 
 def test_unequal_classes_are_not_swallowed():
     X, targets, X_new, y_new = world(shift=-2.0)
-    student = RegressionStudent().fit_released(X, np.arange(len(X)), targets)
+    student = RegressionStudent(n_landmarks=150)
+    student.fit_released(X, np.arange(len(X)), targets)
     assert student.predict(X_new).mean() == pytest.approx(y_new.mean(), abs=0.06)
 
 
 def test_many_answers_that_say_little_are_as_good_as_few_clear_ones():
-    many = world(n=3000, sigma=300.0)
-    few = world(n=3000, sigma=300.0 / np.sqrt(20))
-    rows = np.arange(150)
-    first = RegressionStudent().fit_released(many[0], np.arange(3000), many[1])
-    second = RegressionStudent().fit_released(few[0], rows, few[1][rows])
+    many = world(n=1500, sigma=300.0)
+    few = world(n=1500, sigma=300.0 / np.sqrt(20))
+    rows = np.arange(75)
+    first = RegressionStudent(n_landmarks=150).fit_released(many[0], np.arange(1500), many[1])
+    second = RegressionStudent(n_landmarks=150).fit_released(few[0], rows, few[1][rows])
     assert first.score(many[2], many[3]) > second.score(few[2], few[3]) - 0.03
 
 
@@ -113,7 +115,8 @@ def test_clear_answers_count_alike_for_frequent_and_rare_classes(rarity):
         generator = np.random.default_rng(seed)
         X = generator.normal(size=(22_000, 1))[:2000]
         y = (generator.random(22_000)[:2000] < expit(1.5 * X[:, 0] - rarity)).astype(np.intp)
-        student = RegressionStudent().fit_released(X, np.arange(2000), np.eye(2)[y])
+        student = RegressionStudent(n_landmarks=60)
+        student.fit_released(X, np.arange(2000), np.eye(2)[y])
         answers = student.predict(everybody) == 1
         named.append(answers.mean())
         right.append((gain * answers).mean() - (gain * best).mean())

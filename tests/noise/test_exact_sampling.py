@@ -97,12 +97,12 @@ def boundary_words(
 
 @each_variable
 def test_adversarial_uniforms_at_rounding_boundaries(name: str) -> None:
-    """Thousands of u next to a boundary, with up to 191 bits in common: all settled rightly."""
+    """Many u next to a boundary, with up to 191 bits in common: all settled rightly."""
     rng = np.random.default_rng(1)
     refined = 0
     with mpmath.workdps(90):
         for scale in (0.3, 3.0, 104.8576, 40 / GRID, 1e4 / GRID, MAX_SCALE_STEPS):
-            for _ in range(45):
+            for _ in range(18):
                 integer = 1 + int(scale * abs(rng.standard_normal()) * rng.choice([0.01, 1.0, 2.0]))
                 for extra in (0, 1, 2):
                     for offset in (-2, -1, 0, 1, 2):
@@ -113,7 +113,7 @@ def test_adversarial_uniforms_at_rounding_boundaries(name: str) -> None:
                         if offset == 0:
                             assert source.used >= extra + 2  # the boundary was still open
                         refined += source.used > 1
-    assert refined > 2000
+    assert refined > 800
 
 
 @pytest.mark.parametrize("below_median", [False, True])
@@ -189,7 +189,7 @@ def test_stratified_uniforms_give_each_atom_its_probability(name: str, scale: fl
 
 @each_variable
 @given(word=st.integers(0, 2**64 - 1), scale=st.floats(1e-3, 1e13), factor=st.floats(1, 100))
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_sign_flips_and_larger_scale_never_shrinks(
     name: str, word: int, scale: float, factor: float
 ) -> None:

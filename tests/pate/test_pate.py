@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
@@ -514,12 +515,13 @@ def test_it_works_inside_a_pipeline_and_a_grid_search_in_parallel(data, routed):
         n_jobs=2,
         error_score="raise",
     )
-    search.fit(
-        data["X"],
-        data["y"],
-        budgets=POLICY.assign(data["levels"]),
-        X_public=data["X_public"],
-    )
+    with parallel_config(backend="threading"):  # other processes: the test of parallel training
+        search.fit(
+            data["X"],
+            data["y"],
+            budgets=POLICY.assign(data["levels"]),
+            X_public=data["X_public"],
+        )
     assert search.best_estimator_[-1].privacy_.by_group()["owners"].sum() == N_RECORDS
     assert set(search.predict(data["X_test"])) <= {"no", "yes"}
 

@@ -97,13 +97,13 @@ def test_unlimited_budgets_have_the_influence_of_the_most_generous_finite_one():
         plan_dpsgd({"all": Budget(math.inf)}, {"all": 4}, steps=10)
 
 
-def test_forty_thousand_budgets_each_of_its_own():
-    epsilons = np.exp(np.random.default_rng(0).normal(0, 1, 40_000))
+def test_thousands_of_budgets_each_of_its_own():
+    epsilons = np.exp(np.random.default_rng(0).normal(0, 1, 5_000))
     groups = {f"person {i}": Budget(epsilon) for i, epsilon in enumerate(epsilons.tolist())}
     plan = plan_dpsgd(groups, dict.fromkeys(groups, 1), steps=1000)
-    mean = math.fsum(gdp_mu(epsilons, 1e-5)) / 40_000
+    mean = math.fsum(gdp_mu(epsilons, 1e-5)) / 5_000
     assert plan.noise == pytest.approx(math.sqrt(1000) / mean, rel=1e-9)
-    for name in ("person 0", "person 39999"):
+    for name in ("person 0", "person 4999"):
         alone = gdp_mu(groups[name].epsilon, 1e-5)
         assert plan.groups[name].clip == pytest.approx(alone / mean, rel=1e-9)
 

@@ -69,7 +69,7 @@ def people_of(groups):
         return Budgets(named, codes, np.arange(len(codes)) + 1000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     groups=groups_of_people, n_teachers=st.integers(1, 25), most=st.integers(1, 8), data=st.data()
 )
@@ -99,7 +99,7 @@ def test_an_owner_moves_the_weights_of_exactly_the_teachers_who_see_the_owner(
     assert sum(moved) == plan.groups[name].duplicates <= most
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(groups=groups_of_people, n_teachers=st.integers(1, 25))
 def test_each_pool_has_teachers_and_somebody_who_uses_everything(groups, n_teachers):
     budgets = people_of(groups)
@@ -124,7 +124,7 @@ epsilons = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(epsilons=epsilons, most=st.integers(1, 6), n_teachers=st.integers(1, 12))
 def test_nobody_is_ever_charged_more_than_their_own_budget(epsilons, most, n_teachers):
     """Everybody's own ε beside what their group was charged when the voting ended."""
@@ -145,7 +145,7 @@ def test_nobody_is_ever_charged_more_than_their_own_budget(epsilons, most, n_tea
         assert spent[name] <= few.groups[name].epsilon <= own
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(epsilons=epsilons, most=st.integers(1, 6), order=st.randoms())
 def test_bins_follow_from_budgets_and_sizes_alone(epsilons, most, order):
     with warnings.catch_warnings():
@@ -225,7 +225,7 @@ def test_a_group_that_grants_more_than_its_members_is_refused():
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(1, 60), min_size=2, max_size=9, unique=True), st.integers(1, 5))
 def test_bins_of_equal_waste_waste_little_more_than_the_best(values, most):
     granted = np.sort(np.array(values, dtype=float))
@@ -243,7 +243,7 @@ def test_bins_of_equal_waste_waste_little_more_than_the_best(values, most):
     assert wasted(found) <= most * best + 1e-9 if best else wasted(found) <= 1e-9
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.floats(0.1, 50), min_size=2, max_size=5, unique=True),
     st.floats(0.01, 30),

@@ -47,7 +47,7 @@ def peoples(draw):
 
 
 @pytest.mark.parametrize("personalisation", PERSONALISATIONS, ids=lambda p: p.name)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(people=peoples(), n_teachers=st.integers(4, 12), key=st.binary(max_size=64), data=st.data())
 def test_removing_an_owner_changes_the_shards_of_that_owners_teachers_only(
     personalisation, people, n_teachers, key, data
@@ -70,7 +70,7 @@ def test_removing_an_owner_changes_the_shards_of_that_owners_teachers_only(
 
 @pytest.mark.parametrize("assignment", ["hash", "balanced"])
 @pytest.mark.parametrize("personalisation", PERSONALISATIONS, ids=lambda p: p.name)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(people=peoples(), n_teachers=st.integers(4, 12), key=st.binary(max_size=64))
 def test_an_owner_goes_as_a_whole_to_so_many_teachers_as_planned_and_to_none_twice(
     personalisation, assignment, people, n_teachers, key

@@ -61,7 +61,7 @@ budgets_by_name = st.dictionaries(
 
 
 @pytest.mark.parametrize("personalisation", ALL_PLANNERS, ids=label)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(groups=budgets_by_name, n_teachers=st.integers(20, 40), random=st.randoms())
 def test_the_order_of_groups_never_matters(personalisation, groups, n_teachers, random):
     budgets = {name: Budget(epsilon) for name, (epsilon, _) in groups.items()}
@@ -244,7 +244,7 @@ def test_upsampling_is_as_efficient_as_any_whole_numbers_within_its_tolerance(gr
 
 
 @pytest.mark.parametrize("personalisation", ALL_PLANNERS, ids=label)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(groups=budgets_by_name, n_teachers=st.integers(20, 40))
 def test_efficiency_and_utilisation_are_shares_and_somebody_uses_all(
     personalisation, groups, n_teachers

@@ -118,12 +118,15 @@ FIRST, LAST = "100", str(100 + 2 * (N_PRIVATE - 1) // 3)
 CHANGES = {
     **{
         f"cell: {column} {value!r} in row {row}": Change(cell(row, column, value), (who,))
-        for row, who in ((0, FIRST), (-1, LAST))
-        for column, value in [
-            ("age", "n/a"), ("age", "unknown"), ("age", ""), ("age", "40.5"), ("age", "1e400"),
-            ("age", "True"), ("weight", "-"), ("weight", "71"),
-            ("smoker", "n/a"), ("smoker", "1"), ("smoker", "perhaps"), ("ward", "8"), ("ward", ""),
-        ]
+        for row, who, values in (
+            (0, FIRST, [
+                ("age", "n/a"), ("age", "unknown"), ("age", ""), ("age", "40.5"), ("age", "1e400"),
+                ("age", "True"), ("weight", "-"), ("weight", "71"), ("smoker", "n/a"),
+                ("smoker", "1"), ("smoker", "perhaps"), ("ward", "8"), ("ward", ""),
+            ]),
+            (-1, LAST, [("age", "n/a"), ("weight", "-"), ("smoker", "1"), ("ward", "")]),
+        )
+        for column, value in values
     },
     **{
         f"name: a newcomer {name!r}": Change(newcomer(name), (name,), moves_plan=True, faces=faces)

@@ -24,6 +24,7 @@ Corollary 2.13 (delta of epsilon), Corollary 3.3 (composition), Theorem 2.7 (Gau
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -276,10 +277,12 @@ def gdp_mu(epsilon: float | FloatArray, delta: float) -> float | FloatArray:
     if isinstance(epsilon, np.ndarray):
         return _mu_of_many(as_floats("epsilon", epsilon), as_delta(delta))
     epsilon, delta = as_extended_scalar("epsilon", epsilon), as_delta(delta)
-    if math.isinf(epsilon):
-        return math.inf
+    return math.inf if math.isinf(epsilon) else _mu_of_one(min(epsilon, _MOST), delta)
+
+
+@lru_cache(maxsize=1024)  # a run asks for the same few budgets, often
+def _mu_of_one(epsilon: float, delta: float) -> float:
     target = math.log(delta)
-    epsilon = min(epsilon, _MOST)
 
     def excess(log_mu: float) -> float:
         return max(_evaluate(math.exp(log_mu), epsilon)[0], -1e300) - target

@@ -22,6 +22,8 @@ arXiv 1906.03049. V. Doroshenko et al. Connect the Dots. PoPETs 2022; arXiv 2207
 
 import math
 from functools import lru_cache
+from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -145,30 +147,54 @@ def _integer_orders() -> FloatArray:
 _ORDERS = _integer_orders()
 
 
-class _Terms(NamedTuple):
-    """The terms k >= 2 of Σ C(α, k) (1-q)^(α-k) q^k exp(k(k-1)/2σ²) for all orders, one after the other."""
+_BLOCKS = 63, 71, 79, 87, _ORDERS.size
+"""Where blocks of orders end: at 64, 256, 1,024, 4,096 and 16,384. An order α has α - 1 terms."""
 
+
+class _Terms(NamedTuple):
+    """The terms k >= 2 of Σ C(α, k) (1-q)^(α-k) q^k exp(k(k-1)/2σ²) for some orders, one after the other."""
+
+    orders: FloatArray
     starts: NDArray[np.intp]
     order: FloatArray
     k: FloatArray
     log_binomial: FloatArray
 
 
-@lru_cache(maxsize=1)
-def _terms() -> _Terms:
-    k = np.concatenate([np.arange(2, order + 1) for order in _ORDERS])
-    counts = (_ORDERS - 1).astype(np.intp)
-    order = np.repeat(_ORDERS, counts)
+@lru_cache(maxsize=len(_BLOCKS))
+def _terms(first: int, end: int) -> _Terms:
+    orders = _ORDERS[first:end]
+    k = np.concatenate([np.arange(2, order + 1) for order in orders])
+    counts = (orders - 1).astype(np.intp)
+    order = np.repeat(orders, counts)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.intp)
-    return _Terms(starts, order, k, gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1))
+    log_binomial = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    return _Terms(orders, starts, order, k, log_binomial)
 
 
 def rough_epsilon(rate: float, noise: float, steps: int, delta: float) -> Rough:
     """Rényi DP at integer orders α (Mironov, Talwar & Zhang 2019), for rates in (0, 1).
 
-    The moment is 1 + Σ_{k>=2} C(α, k) (1-q)^(α-k) q^k (exp(k(k-1)/2σ²) - 1): nothing cancels.
+    The moment is 1 + Σ_{k>=2} C(α, k) (1-q)^(α-k) q^k (exp(k(k-1)/2σ²) - 1): nothing cancels. The divergence
+    grows with the order, so larger orders are left out where no conversion could make up for what the
+    largest order that was looked at loses already.
     """
-    starts, order, k, log_binomial = _terms()
+    tail = np.log1p(-1 / _ORDERS) - (math.log(delta) + np.log(_ORDERS)) / (_ORDERS - 1)
+    found: list[tuple[float, Rough]] = []
+    for first, end in pairwise((0, *_BLOCKS)):
+        epsilon, rough, divergence = _best_of_block(rate, noise, steps, tail, first, end)
+        found.append((epsilon, rough))
+        best, rough = min(found, key=itemgetter(0))
+        if best <= (1 - 1e-9) * divergence + tail[end:].min(initial=math.inf) - 1e-12:
+            break
+    return rough
+
+
+def _best_of_block(
+    rate: float, noise: float, steps: int, tail: FloatArray, first: int, end: int
+) -> tuple[float, Rough, float]:
+    """Best epsilon of the orders from ``first`` to below ``end``, and the divergence at the last of them."""
+    orders, starts, order, k, log_binomial = _terms(first, end)
     moved = k * (k - 1) / (2 * noise**2)
     with np.errstate(over="ignore", divide="ignore"):
         grown = np.where(moved > 30, moved, np.log(np.expm1(np.minimum(moved, 30.0))))
@@ -178,13 +204,15 @@ def rough_epsilon(rate: float, noise: float, steps: int, delta: float) -> Rough:
     weights = np.exp(logs - np.repeat(largest, ends - starts))
     total = np.add.reduceat(weights, starts)
     log_moment = np.logaddexp(0.0, largest + np.log(total))
-    tail = np.log1p(-1 / _ORDERS) - (math.log(delta) + np.log(_ORDERS)) / (_ORDERS - 1)
-    epsilons = steps * log_moment / (_ORDERS - 1) + tail
+    divergences = steps * log_moment / (orders - 1)
+    epsilons = divergences + tail[first:end]
     best = int(np.argmin(epsilons))
     epsilon = max(float(epsilons[best]), 1e-300)
     here = slice(int(starts[best]), int(ends[best]))
     share = weights[here] / total[best] * -math.expm1(-log_moment[best])
     by_rate = share @ (k[here] - (order[here] - k[here]) * rate / (1 - rate))
     by_noise = share @ (-2 * moved[here] / -np.expm1(-moved[here]))
-    scale = steps / (_ORDERS[best] - 1) / epsilon
-    return Rough(math.log(epsilon), float(scale * by_rate), float(scale * by_noise), best)
+    scale = steps / (orders[best] - 1) / epsilon
+    slopes = float(scale * by_rate), float(scale * by_noise)
+    rough = Rough(math.log(epsilon), *slopes, first + best)
+    return float(epsilons[best]), rough, float(divergences[-1])

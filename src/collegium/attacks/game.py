@@ -227,7 +227,9 @@ def _play(
     ear = ListeningNoise(mechanism.noise)
     for run in range(runs):
         pricing = copy.copy(mechanism.pricing)
-        pricing.accountant = copy.deepcopy(mechanism.pricing.accountant)
+        pricing.accountant = copy.copy(
+            mechanism.pricing.accountant
+        )  # prices that it knows are shared
         released = LabellingJob(
             table,
             mechanism.electorate,

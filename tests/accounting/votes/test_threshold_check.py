@@ -35,7 +35,7 @@ def divergence(here, there, order):
 
 def test_against_mpmath_over_twelve_sigmas_and_steps_from_1e_8():
     rng = np.random.default_rng(1)
-    for _ in range(1500):
+    for _ in range(400):
         a, x = rng.uniform(-12, 12), 10 ** rng.uniform(-8, 0.8)
         order = 1 + 10 ** rng.uniform(-2, 4.3)
         exact = max(divergence(a, mpmath.mpf(a) + s, order) for s in (x, -x))
@@ -48,7 +48,7 @@ def test_against_mpmath_over_twelve_sigmas_and_steps_from_1e_8():
 def test_both_directions_against_mpmath():
     rng = np.random.default_rng(2)
     differ = 0
-    for _ in range(300):
+    for _ in range(120):
         a, x, order = rng.uniform(-6, 6), 10 ** rng.uniform(-3, 0), 1 + 10 ** rng.uniform(-1, 1.5)
         shifted = [mpmath.mpf(a) + s for s in (x, -x)]
         exact = max(max(divergence(a, b, order), divergence(b, a, order)) for b in shifted)
@@ -58,7 +58,7 @@ def test_both_directions_against_mpmath():
         assert float(exact) <= got <= float(exact) * (1 + 2.0**-39)
         assert one <= got
         differ += one < got * 0.999
-    assert differ > 30
+    assert differ > 12
 
 
 @given(

@@ -36,7 +36,7 @@ def exact(gaps):
 def test_against_mpmath(n_classes):
     """Of many classes some are tied, so that the reference has few factors."""
     rng = np.random.default_rng(n_classes)
-    for spread in (0.1, 1.0, 4.0):
+    for spread in (0.1, 1.0, 4.0) if n_classes < 10 else (1.0,):
         different = rng.uniform(0, spread, min(n_classes - 1, 5)) + rng.choice([0, 1, 6])
         gaps = np.resize(different, n_classes - 1)
         counts = 100.0 + np.concatenate([[0.0], -gaps])

@@ -182,7 +182,7 @@ def test_the_size_of_another_shard_changes_not_one_bit(changed, patience):
     sizes = (24, 30, 50)
     shards = shards_of(sizes, (7,))
     others = [shards[0], *(shards_of(changed, (7,), seed=5) if changed else []), shards[2]]
-    recipe = TrainingRecipe(epochs=60, augment=False, patience=patience)
+    recipe = TrainingRecipe(epochs=20, augment=False, patience=patience)
     blueprint = draw_up(mlp, 3, (7,))
     before = train_in_groups(blueprint, recipe, shards, Machine(CPU, 2))
     after = train_in_groups(blueprint, recipe, others, Machine(CPU, 2))

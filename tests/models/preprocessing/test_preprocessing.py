@@ -62,7 +62,7 @@ def one_line(call, *words):
 class TestOnlyPublicRecordsAreLearned:
     @pytest.mark.parametrize("options", SETTINGS)
     @given(private=rows)
-    @settings(max_examples=15)
+    @settings(max_examples=8)
     def test_transform_changes_nothing(self, options, private):
         encoder = TabularEncoder(**options).fit(PUBLIC)
         before = joblib.hash(encoder)
@@ -71,7 +71,7 @@ class TestOnlyPublicRecordsAreLearned:
 
     @pytest.mark.parametrize("options", SETTINGS)
     @given(private=rows, others=rows)
-    @settings(max_examples=15)
+    @settings(max_examples=8)
     def test_each_record_by_itself(self, options, private, others):
         encoder = TabularEncoder(**options).fit(PUBLIC)
         together = encoder.transform(pd.concat([table(private), table(others)]))

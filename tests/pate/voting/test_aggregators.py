@@ -25,7 +25,7 @@ from collegium.pate.voting.labelling import ANSWERED, NO_LABEL, REINFORCED, REJE
 from collegium.personalisation.electorate import Electorate
 
 FALSE_ALARM = 1e-4
-N_RUNS = 4000
+N_RUNS = 2500
 
 # ------------------------------------------------------------------------------------- parameters
 
@@ -115,7 +115,7 @@ def winning_probabilities(counts, law):
     ]
 
 
-@pytest.mark.parametrize("counts", [(10, 7, 3), (5, 5), (0, 12, 8, 12)])
+@pytest.mark.parametrize("counts", [(10, 7, 3), (0, 12, 8, 12)])
 @pytest.mark.parametrize(
     ("aggregator", "law"),
     [(GNMax(sigma=4.0), stats.norm(scale=4.0)), (LNMax(gamma=0.25), stats.laplace(scale=4.0))],

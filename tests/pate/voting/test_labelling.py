@@ -367,7 +367,9 @@ def crash_and_resume(house, path, events, after, electorate, aggregator, predict
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("personalisation", ["weighting", "vanishing"])
 def test_a_job_resumes_from_every_possible_point(house, tmp_path, personalisation, after):
-    aggregator = ConfidentGNMax(threshold=12.0, sigma_threshold=6.0, sigma=4.0)
+    aggregator = ConfidentGNMax(
+        threshold=12.0, sigma_threshold=6.0, sigma=3.0 if personalisation == "weighting" else 4.0
+    )
     electorate = house.plan(personalisation, K, groups=RICH).electorate(seed=3)
     predictions = house.predictions(120, K, agreement=0.6)
     whole, pricing = house.job(predictions, electorate, aggregator, block=3)

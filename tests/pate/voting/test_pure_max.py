@@ -124,7 +124,7 @@ def test_permute_and_flip_has_not():
     assert divergence > 0.95 * (2 * gamma) ** 2 / 2
 
 
-@pytest.mark.parametrize("scale", [1.0, 3.0, 10.0])
+@pytest.mark.parametrize("scale", [1.0, 10.0])
 def test_rounding_to_a_coarse_grid_costs_what_is_charged(scale):
     """Counts in steps; permute-and-flip pays nothing extra, the exponential mechanism two steps."""
     for delta in (1, 3):
@@ -235,7 +235,7 @@ def repeated(counts, n_runs):
     return np.tile(np.repeat(np.arange(len(counts)), counts), (n_runs, 1)).astype(np.int32)
 
 
-@pytest.mark.parametrize("counts", [(10, 7, 3), (5, 5), (0, 12, 8, 12)])
+@pytest.mark.parametrize("counts", [(10, 7, 3), (0, 12, 8, 12)])
 @pytest.mark.parametrize(
     ("aggregator", "law"),
     [(PermuteAndFlip(0.25), permute_and_flip), (ExponentialMax(0.25), exponential)],
@@ -244,8 +244,8 @@ def repeated(counts, n_runs):
 def test_the_winner_of_a_real_job_is_distributed_as_brute_force_says(
     house, aggregator, law, counts
 ):
-    """Chi-square over 6,000 answers; false alarms 1e-6."""
-    runs = 6000
+    """Chi-square over 3,000 answers; false alarms 1e-6."""
+    runs = 3000
     electorate = house.unlimited(sum(counts))
     job, _ = house.job(repeated(counts, runs), electorate, aggregator, n_classes=len(counts))
     labels = job.run()

@@ -91,21 +91,22 @@ class Agenda:
         self, order: ArrayLike | QueryChooser, n_rows: int, max_queries: int | None = None
     ) -> None:
         self._n_rows = n_rows
-        self._chooser = order if isinstance(order, QueryChooser) else None
+        self._chooser: QueryChooser | None = None
         self._rows: list[int] = []
         self._taken: set[int] = set()  # the same rows, where they are chosen
-        most = n_rows if max_queries is None else min(max_queries, n_rows)
-        if not isinstance(order, QueryChooser):
-            rows = np.asarray(order, dtype=np.intp)
-            known = (rows >= 0) & (rows < n_rows)
-            if not known.all() or np.unique(rows).size != rows.size:
-                raise InputError(
-                    f"the order of queries must name different rows of the {n_rows} that were "
-                    "voted on: no query is asked twice"
-                )
-            self._rows = rows[:max_queries].tolist()
-            most = len(self._rows)
-        self.limit = most
+        if isinstance(order, QueryChooser):
+            self._chooser = order
+            self.limit = n_rows if max_queries is None else min(max_queries, n_rows)
+            return
+        rows = np.asarray(order, dtype=np.intp)
+        known = (rows >= 0) & (rows < n_rows)
+        if not known.all() or np.unique(rows).size != rows.size:
+            raise InputError(
+                f"the order of queries must name different rows of the {n_rows} that were "
+                "voted on: no query is asked twice"
+            )
+        self._rows = rows[:max_queries].tolist()
+        self.limit = len(self._rows)
 
     @property
     def is_chosen(self) -> bool:

@@ -231,9 +231,9 @@ class LabellingJob:
         self._aggregator = aggregator
         self._pricing = pricing
         self._noise = noise
-        if isinstance(order, QueryChooser):
-            check_choosing(aggregator, pricing.guarantee)
         self._agenda = Agenda(order, votes.n_queries, max_queries)
+        if self._agenda.is_chosen:
+            check_choosing(aggregator, pricing.guarantee)
         check_whole("block", block)
         self._student = student if aggregator.consults_student else None
         self._max_labels = max_labels
