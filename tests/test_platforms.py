@@ -10,30 +10,41 @@ from collegium import durable
 from collegium.errors import InputError
 from collegium.study.folder import StudyFolder
 
+#: Imports everything; what the package itself imports is what Windows has, and others may have all. Modules
+#: that need torch, which takes seconds, are only read.
 IMPORT_ALL = """
-import contextlib, importlib, os, pkgutil, sys
-import collegium
+import builtins, importlib, os, pkgutil, re, sys, types
+from pathlib import Path
 
-def import_all():
-    for found in pkgutil.walk_packages(collegium.__path__, "collegium."):
-        if found.name != "collegium.__main__":
-            try:
-                importlib.import_module(found.name)
-            except ModuleNotFoundError as error:
-                if error.name not in ("torch", "dask", "distributed", "ray"):  # extras
-                    raise
-    return {name for name in sys.modules if name.partition(".")[0] == "collegium"}
+elsewhere = types.ModuleType("os")
+vars(elsewhere).update(vars(os))
+lacking = ("fork", "pwrite", "pread", "statvfs", "posix_fallocate", "geteuid", "O_DIRECTORY")
+for name in lacking:
+    delattr(elsewhere, name)
+absent = ("fcntl", "grp", "posix", "pwd", "resource", "termios", "syslog")
+whole = builtins.__import__
 
-first = import_all()  # what others need of the system, they may have
-for name in first:
-    del sys.modules[name]
-for name in ("fcntl", "grp", "posix", "pwd", "resource", "termios", "syslog"):
-    sys.modules[name] = None
-for name in ("fork", "pwrite", "pread", "statvfs", "posix_fallocate", "geteuid", "O_DIRECTORY"):
-    delattr(os, name)
+def imported(name, globals=None, locals=None, fromlist=(), level=0):
+    if ((globals or {}).get("__name__") or "").partition(".")[0] == "collegium" and not level:
+        if name in absent or name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"no {name} here", name=name.partition(".")[0])
+        if name == "os":
+            return elsewhere
+    return whole(name, globals, locals, fromlist, level)
+
+builtins.__import__ = imported
 import collegium
-assert import_all() == first
-print(len(first))
+for found in pkgutil.walk_packages(collegium.__path__, "collegium."):
+    if found.name != "collegium.__main__":
+        try:
+            importlib.import_module(found.name)
+        except ModuleNotFoundError as error:
+            if error.name not in ("torch", "dask", "distributed", "ray"):  # extras
+                raise
+            text = Path(found.module_finder.find_spec(found.name).origin).read_text("utf-8")
+            used = [name for name in (*absent, *lacking) if re.search(rf"\\b{name}\\b", text)]
+            assert not used, (found.name, used)
+print(sum(name.partition(".")[0] == "collegium" for name in sys.modules))
 """
 
 

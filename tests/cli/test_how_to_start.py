@@ -21,13 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 README, WAYS_IN = ROOT / "README.md", ROOT / "docs/ways-in.md"
 
 
-def test_the_package_is_a_command(tmp_path):
+def test_the_package_is_a_command():
     command = [sys.executable, "-m", "collegium"]
     said = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
     assert said.stdout.startswith("collegium ")
-    asked = [*command, "plan", tmp_path / "none.toml"]
-    wrong = subprocess.run(asked, capture_output=True, text=True, check=False)
-    assert wrong.returncode == 2 and wrong.stderr.startswith("error: there is no file")
+    wrong = subprocess.run([*command, "plan"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2 and wrong.stderr.startswith("error: Missing argument")
 
 
 @pytest.mark.parametrize("name", ["study.toml", "a study of people with a long name.toml"])

@@ -106,8 +106,8 @@ def run(path, out=None):
     [
         ("sklearn.tree.DecisionTreeClassifier", "weighting", 1),
         ("random-forest", "upsampling", 1),
-        ("logistic-regression", "vanishing", 2),
-        ("sklearn.naive_bayes.GaussianNB", "uniform", 1),
+        ("logistic-regression", "vanishing", 1),
+        ("sklearn.naive_bayes.GaussianNB", "uniform", 2),
     ],
 )
 def test_votes_labels_account_and_student_are_those_of_the_study_in_memory(

@@ -7,6 +7,8 @@ pixels this is several times faster than calling a fast Fourier transform.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,18 +36,11 @@ class Cascade:
         height, width = (((length + step) // step + 1) * step for length in shape)
         self._size = height, width
         self._pad = [_reflected(*lengths) for lengths in zip(shape, self._size, strict=True)]
-        bank = FilterBank((height, width), n_scales, n_angles)
         levels = range(n_scales)
-        self._low = [[_single(bank.low_pass(axis, level)) for axis in (0, 1)] for level in levels]
+        self._low = _low_passes(self._size, n_scales)
         self._forward = [[_Forward(length >> level) for length in self._size] for level in levels]
         self._inverse = [[_Inverse(length >> level) for length in self._size] for level in levels]
-        starts = {0} | (set(range(n_scales - 1)) if max_order > 1 else set())
-        self._filters = {
-            (level, scale): _quarters(bank.wavelets(scale, level), 2 ** (scale - level))
-            for level in sorted(starts)
-            for scale in range(level, n_scales)
-            if max_order and (level == 0 or scale > level)
-        }
+        self._filters = _filters(self._size, n_scales, n_angles, max_order)
         self.n_channels = n_channels(n_scales, n_angles, max_order)
         self.output_shape = (self.n_channels, height // step - 2, width // step - 2)
         self._spaces: dict[tuple[str, int], Floats] = {}
@@ -150,6 +145,28 @@ class _Inverse:
         self.rows_together = _single(blocks)
         woven = blocks.reshape(2 * length, 2, length).transpose(0, 2, 1)
         self.parts_apart = _single(woven.reshape(2 * length, 2 * length))
+
+
+@lru_cache(maxsize=8)
+def _low_passes(size: tuple[int, int], n_scales: int) -> list[list[Floats]]:
+    """Blurs by level and axis; made once, and never changed."""
+    bank = FilterBank(size, n_scales, 1)
+    return [[_single(bank.low_pass(axis, level)) for axis in (0, 1)] for level in range(n_scales)]
+
+
+@lru_cache(maxsize=8)
+def _filters(
+    size: tuple[int, int], n_scales: int, n_angles: int, max_order: int
+) -> dict[tuple[int, int], Floats]:
+    """Wavelets by level and scale; made once, and never changed: they take longer than a block of images."""
+    bank = FilterBank(size, n_scales, n_angles)
+    starts = {0} | (set(range(n_scales - 1)) if max_order > 1 else set())
+    return {
+        (level, scale): _quarters(bank.wavelets(scale, level), 2 ** (scale - level))
+        for level in sorted(starts)
+        for scale in range(level, n_scales)
+        if max_order and (level == 0 or scale > level)
+    }
 
 
 def n_channels(n_scales: int, n_angles: int, max_order: int) -> int:
