@@ -178,7 +178,7 @@ def _make_empty(folder: Path) -> None:
         raise InputError(
             f"{folder} is not empty, so nothing was written: give a new folder, or an empty one"
         )
-    private_folder(folder)
+    private_folder(folder.resolve())
     folder.chmod(0o700)
 
 
