@@ -4,23 +4,30 @@
 classes, Confident-GNMax. Noise is all zero here: drawing it is measured by ``benchmarks/noise.py``.
 Times are processor seconds of one thread.
 
-    python benchmarks/labelling.py [--queries 9000]
+With ``--journal FOLDER``, instead: what the journal in this folder costs per query, on the clock, without a
+mark and with one (``collegium/study/mark.py``), in turn.
+
+    python benchmarks/labelling.py [--queries 9000] [--journal FOLDER]
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 
 from collegium.budgets import Budget
 from collegium.noise.sums import Integers, Noise
 from collegium.pate.voting.aggregators import ConfidentGNMax
-from collegium.pate.voting.labelling import LabellingJob
+from collegium.pate.voting.labelling import ANSWERED, BLOCK, LabellingJob, Outcome
 from collegium.pate.voting.pricing import pricing_for
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.personalisation import PERSONALISATIONS
+from collegium.study.journal import FileJournal
+from collegium.study.mark import Mark
 
 GROUPS = {"high": Budget(1e6), "average": Budget(2e6), "low": Budget(3e6)}
 SIZES = {"high": 32400, "average": 22200, "low": 5400}
@@ -44,10 +51,35 @@ def votes(n_queries: int, n_teachers: int = 250, n_classes: int = 10) -> VoteTab
     return VoteTable.from_predictions(np.where(agrees, truth, other), n_classes)
 
 
+def journals(folder: Path, queries: int, rounds: int = 5) -> None:
+    """Time a journal's reservations and settlements, in blocks of 16, without a mark and with one."""
+    spent: dict[bool, list[float]] = {False: [], True: []}
+    for turn in range(2 * rounds):
+        is_marked = bool(turn % 2)
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            mark = Mark(Path(place, "journal.mark"), b"key") if is_marked else None
+            journal = FileJournal(Path(place, "journal.jsonl"), key=b"key", mark=mark)
+            start = time.perf_counter()
+            for first in range(0, queries, BLOCK):
+                asked = list(range(first, first + BLOCK))
+                journal.reserve(first, asked)
+                journal.settle([Outcome(number, number, ANSWERED, 0) for number in asked])
+            spent[is_marked].append((time.perf_counter() - start) / queries)
+    without, marked = (sorted(spent[kind])[rounds // 2] for kind in (False, True))
+    print(
+        f"journal: {1e6 * without:.0f} µs per query, with a mark {1e6 * marked:.0f} µs "
+        f"({marked / without:.2f} times; median of {rounds} rounds)"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--queries", type=int, default=9000)
+    parser.add_argument("--journal", type=Path)
     options = parser.parse_args()
+    if options.journal is not None:
+        journals(options.journal, options.queries)
+        return
     table = votes(options.queries)
     aggregator = ConfidentGNMax(threshold=150, sigma_threshold=150, sigma=40)
     for guarantee in ("worst-case", "data-dependent"):

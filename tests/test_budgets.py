@@ -117,9 +117,19 @@ def test_one_name_is_one_owner_however_it_was_typed():
 @pytest.mark.parametrize(
     ("given", "meant"), [("High", "high"), (" low", "low"), ("averge", "average")]
 )
-def test_a_level_that_is_almost_right_is_shown_with_the_right_one(given, meant):
-    with pytest.raises(InputError, match=f"level '{given}'.*did you mean '{meant}'"):
+def test_of_a_level_that_is_almost_right_the_right_one_is_shown(given, meant):
+    with pytest.raises(InputError, match=f"first record 2 .*did you mean '{meant}'") as refusal:
         Policy(LEVELS).assign(["low", given])
+    assert given == meant.strip() or f"'{given}'" not in str(refusal.value)
+
+
+def test_a_cell_that_is_no_level_is_not_shown():
+    """It may be of another column than that of the levels, which is private."""
+    with pytest.raises(InputError, match=r"first record 2 .*: allowed are") as refusal:
+        Policy(LEVELS).assign(["low", "positive since 2019"])
+    with pytest.raises(InputError, match=r"first record 2 \(row 3[^:]*\): give") as other:
+        Budgets.from_epsilons([1.0, -123.5])
+    assert "2019" not in str(refusal.value) and "123" not in str(other.value)
 
 
 def test_levels_that_pandas_took_for_numbers_are_the_words_of_the_policy():

@@ -17,6 +17,7 @@ from collegium import durable
 from collegium.durable import (
     PARTIAL,
     SEAL_BYTES,
+    clear_leftovers,
     read_sealed,
     sync,
     write_durably,
@@ -110,6 +111,41 @@ def test_a_writer_that_is_killed_leaves_the_old_file_and_one_partial(there):
     assert left.name.startswith(".file.") and left.name.endswith(PARTIAL)
     write_durably(there, b"after")
     assert there.read_bytes() == b"after"
+    assert list(there.parent.iterdir()) == [there]
+
+
+def test_what_a_living_writer_writes_is_not_taken_away(there):
+    with writing_durably(there) as file:
+        file.write(b"of the first")
+        write_durably(there, b"of the second")
+        assert len(clear_leftovers(there)) == 1
+    assert there.read_bytes() == b"of the first"
+    assert list(there.parent.iterdir()) == [there]
+
+
+@pytest.mark.parametrize("name", [".fil.{}.partial", ".file.x.{}.partial", ".file.{}.partial2",
+                                  "file.{}.partial", ".file.x{}.partial"])  # fmt: skip
+def test_files_of_another_name_are_nobodys_leftovers(there, name):
+    other = there.with_name(name.format("0123456789abcdef"))
+    other.touch()
+    write_durably(there, b"after")
+    assert other.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="what is open cannot be removed there")
+def test_a_writer_whose_file_was_taken_before_it_held_it_takes_another_name(there, monkeypatch):
+    lock, taken = durable._lock, []
+
+    def late(descriptor):
+        if not taken:
+            (partial,) = durable.leftovers(there)
+            partial.unlink()
+            taken.append(partial)
+        lock(descriptor)
+
+    monkeypatch.setattr(durable, "_lock", late)
+    write_durably(there, b"after")
+    assert taken and there.read_bytes() == b"after"
 
 
 @pytest.mark.parametrize(("private", "mode"), [(True, 0o600), (False, 0o644)])

@@ -230,19 +230,21 @@ class Policy:
 def unknown_level(
     level: str | None, names: Sequence[str], n_unknown: int, position: int
 ) -> RecordError:
-    """Make the error about levels that a policy does not know. Levels are public: the first is shown.
+    """Make the error about levels that a policy does not know.
+
+    What stands there is not shown: in another column than that of the levels, it is no public level.
 
     ``level``: of the first such record; None: it has none.
     ``names``: the levels of the policy.
     ``n_unknown``, ``position``: how many such records there are, and where the first is, from 0.
     """
-    what = "no privacy level" if level is None else f"the unknown privacy level {level[:40]!r}"
+    missing = ", which has no privacy level" if level is None else ""
     alike = {name.casefold(): name for name in names}
     near = difflib.get_close_matches((level or "").strip().casefold(), list(alike), n=1)
     hint = f"; did you mean {alike[near[0]]!r}?" if near else ""
     return RecordError(
-        f"{n_unknown:,} record(s) with a privacy level that the policy does not know, first {WHERE}, which "
-        f"has {what}: allowed are {', '.join(names)}{hint}",
+        f"{n_unknown:,} record(s) with a privacy level that the policy does not know, first {WHERE}"
+        f"{missing}: allowed are {', '.join(names)}{hint}",
         position,
     )
 
@@ -413,8 +415,8 @@ class Budgets:
         bad = np.flatnonzero(np.isnan(values) | (values < 0))
         if bad.size:
             raise RecordError(
-                f"{bad.size:,} record(s) with a privacy budget that is no number from 0, first "
-                f"{values[bad[0]]:g} in {WHERE}: give a positive ε, or 0 for who grants nothing",
+                f"{bad.size:,} record(s) with a privacy budget that is not a number of at least 0, first "
+                f"{WHERE}: give a positive ε, or 0 for people who grant nothing",
                 bad[0],
             )
         unique = np.unique(values[values > 0])

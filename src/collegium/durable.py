@@ -3,6 +3,10 @@
 A file is written under a temporary name in its own folder, brought to the disk, renamed, and then the
 folder's entry is brought to the disk, too. Temporary names end in :data:`PARTIAL` and are drawn at
 random, so that any number of processes, on any machine, may write the same file: the last one wins.
+
+A writer that is killed leaves its temporary file, which may hold a whole copy of what is private. So every
+writer removes, first of all, what killed writers of the same file left. It knows them by a lock that each
+writer holds on its temporary file, and that ends with the process.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import contextlib
 import hashlib
 import hmac
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,9 +23,14 @@ from typing import BinaryIO
 
 from collegium.errors import InputError
 
+if os.name != "nt":
+    import fcntl
+
 PARTIAL = ".partial"
 """Ending of files that are being written; a process that was killed leaves one."""
 
+_HEX_BYTES = 8
+_TEMPORARY = re.compile(rf"\.(.+)\.[0-9a-f]{{{2 * _HEX_BYTES}}}{re.escape(PARTIAL)}")
 SEAL_BYTES = hashlib.sha256().digest_size
 """By how much :func:`write_sealed` makes a file longer."""
 
@@ -44,9 +54,8 @@ def writing_durably(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     ...     path.read_bytes(), there_before_the_end
     (b'1 2', False)
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PARTIAL}")
-    mode = 0o600 if private else 0o644
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    clear_leftovers(path)
+    temporary, descriptor = _begun(path, 0o600 if private else 0o644)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
@@ -58,6 +67,80 @@ def writing_durably(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def _begun(path: Path, mode: int) -> tuple[Path, int]:
+    """Make a temporary file, and lock it."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(_HEX_BYTES)}{PARTIAL}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            _lock(descriptor)
+            is_there = os.name == "nt" or os.fstat(descriptor).st_nlink > 0
+        except BaseException:
+            os.close(descriptor)
+            temporary.unlink(missing_ok=True)
+            raise
+        if is_there:
+            return temporary, descriptor
+        os.close(descriptor)  # another writer took it for a leftover before it was locked
+
+
+def _lock(descriptor: int) -> None:
+    if os.name != "nt":  # where a file that is open cannot be removed
+        with contextlib.suppress(OSError):  # not every file system has locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def leftovers(path: Path) -> list[Path]:
+    """List the temporary files of a file's writers: killed ones, and those that are writing now."""
+    begin = f".{path.name}."
+    # As text: folders of many teachers are listed once for each of them.
+    near = [name for name in os.listdir(path.parent) if name.startswith(begin)]  # noqa: PTH208
+    found = [(name, _TEMPORARY.fullmatch(name)) for name in near]
+    return [path.with_name(name) for name, is_one in found if is_one and is_one[1] == path.name]
+
+
+def clear_leftovers(path: Path) -> list[Path]:
+    """Remove what killed writers of a file left beside it.
+
+    Returns: what is still there, since its writer lives, or it cannot be removed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     left = Path(folder, ".private.csv.0123456789abcdef.partial")
+    ...     left.touch()
+    ...     clear_leftovers(Path(folder, "private.csv")), left.exists()
+    ([], False)
+    """
+    return [one for one in leftovers(path) if not _is_cleared(one)]
+
+
+def clear_all_leftovers(folder: Path) -> None:
+    """Remove what killed writers left in a folder and the folders in it, whichever file it was to be."""
+    for path in folder.rglob(f".*{PARTIAL}"):
+        if _TEMPORARY.fullmatch(path.name):
+            _is_cleared(path)
+
+
+def _is_cleared(partial: Path) -> bool:
+    try:
+        if os.name == "nt":
+            partial.unlink()
+            return True
+        descriptor = os.open(partial, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            partial.unlink()
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:  # its writer has ended meanwhile
+        return True
+    except OSError:  # its writer lives, or it is somebody else's
+        return False
+    return True
 
 
 def write_durably(path: Path, *parts: bytes | memoryview, private: bool = False) -> None:
@@ -143,6 +226,10 @@ def private_folder(path: Path) -> None:
 
     One that is there is refused if it is a link or another user's, and nobody else may write into it.
     """
+    if path.is_symlink():
+        raise InputError(
+            f"{path} is a link, and links are not followed here: put the folder itself there"
+        )
     try:
         path.mkdir(mode=0o700, parents=True)
         path.chmod(0o700)

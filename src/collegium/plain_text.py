@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _UNWANTED = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufffe\uffff"
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 
 def harmless(text: str) -> str:
@@ -60,31 +60,36 @@ def in_a_row(names: Sequence[Any]) -> str:
 
 
 def csv_for_people(table: pd.DataFrame, *, index: bool = False) -> bytes:
-    """Write a table as CSV in which no text is a formula: an apostrophe comes first, as in spreadsheets.
+    """Write a table as CSV whose texts no spreadsheet takes for formulas, and no terminal obeys.
 
-    Numbers, also those that are written as text, stay as they are.
+    A text that would be a formula has an apostrophe before it, as in spreadsheets; a program that reads the
+    file back takes off the first apostrophe of a text that is one without it. Control characters become
+    blanks. Numbers, also those that are written as text, stay as they are.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> csv_for_people(pd.DataFrame({"label": ["=1+1", "-1", "cat"]}))
-    b"label\\n'=1+1\\n-1\\ncat\\n"
+    >>> csv_for_people(pd.DataFrame({"label": ["=1+1", "'=1+1", "-1", "cat", "\\x1b[2Jdog"]}))
+    b"label\\n'=1+1\\n''=1+1\\n-1\\ncat\\n [2Jdog\\n"
     """
-    safe = table.rename(columns=_no_formula)
+    safe = table.rename(columns=_as_cell)
     for place, kind in enumerate(safe.dtypes):
         if kind.kind not in "biuf":
-            safe.isetitem(place, safe.iloc[:, place].map(_no_formula))
+            safe.isetitem(place, safe.iloc[:, place].map(_as_cell))
     if index:
-        safe = safe.rename(index=_no_formula)
+        safe = safe.rename(index=_as_cell)
     content: str = safe.to_csv(index=index)
     return content.encode()
 
 
-def _no_formula(cell: Any) -> Any:
-    if not isinstance(cell, str) or not cell.lstrip(" ").startswith(_FORMULA):
+def _as_cell(cell: Any) -> Any:
+    if not isinstance(cell, str):
         return cell
+    shown = harmless(cell)
+    if not cell.lstrip(" '").startswith(_FORMULA) and not shown.lstrip(" '").startswith(_FORMULA):
+        return shown
     try:
-        float(cell)
+        float(shown)
     except ValueError:
-        return "'" + cell
-    return cell
+        return "'" + shown
+    return shown

@@ -619,7 +619,7 @@ BAD = {
     "ε in a column is negative": (
         swap("levels = { high = 4.0, average = 8.0, low = 12.0 }", ""),
         {"private": lambda t: t.assign(privacy=np.where(t["person"] == t["person"][0], -1.0, 4.0))},
-        "budget that is no number from 0",
+        "budget that is not a number of at least 0",
     ),
     "ε infinite for Algorithm 1": (
         swap("low = 12.0", "low = inf") + '[personalisation]\nmethod = "upsampling"\nrule = "algorithm1"\n',

@@ -618,7 +618,7 @@ def test_what_init_refuses_is_one_line(refused, options, arguments, says):
         (["--public", "amounts.csv", "--target", "sick"], "continuous"),
         (["--public", "thousand.csv"], "set data.decimal = ','"),
         (["--exclude", "shoes"], "data.exclude names column 'shoes', which is not there"),
-        (["--levels", "hihg=1,average=2,low=3"], "unknown privacy level 'high'"),
+        (["--levels", "hihg=1,average=2,low=3"], "did you mean 'hihg'?"),
         (["--levels", "numbers"], "name the levels in privacy.levels"),
         (
             ["--public", "test.csv", "--target", "sick", "--classes", "0,1"],

@@ -151,7 +151,10 @@ def test_names_neither_steer_a_terminal_nor_a_spreadsheet(collegium):
     table = pd.DataFrame({"row": range(len(cells)), "label": cells})
     shown = csv_for_people(table).decode()
     for cell in cells[:7]:
-        assert f"'{cell}" in shown
+        assert f"'{cell}".replace("\t", " ").replace("\r", " ") in shown
+    assert not [
+        c for c in csv_for_people(pd.DataFrame({"label": [evil]})).decode() if c in "\x1b\x07\x9b"
+    ]
     back = pd.read_csv(pd.io.common.StringIO(shown), dtype=str)["label"].tolist()
     assert back[-4:] == cells[-4:]
 

@@ -1,5 +1,7 @@
 """`predict` reads a table as the study did: separators, decimals, text, and cells that are no numbers."""
 
+import csv
+
 import pandas as pd
 import pytest
 from sklearn.impute import SimpleImputer
@@ -17,10 +19,10 @@ YOUNG = "0,no\n1,yes\n"
 def predict(tmp_path, collegium):
     """Ask a student who is yes from 5 on: exit code, what is printed, what is said."""
 
-    def call(text, imputes=False, **inputs):
+    def call(text, imputes=False, classes=("no", "yes"), **inputs):
         model = LogisticRegression(C=1e6)
         model = make_pipeline(SimpleImputer(), model) if imputes else model
-        student = model.fit(TABLE, ["no", "no", "yes", "yes"])
+        student = model.fit(TABLE, [classes[0]] * 2 + [classes[1]] * 2)
         (tmp_path / STUDENT_FILE).write_bytes(student_bytes(student, {**INPUTS, **inputs}))
         (tmp_path / "table.csv").write_text(text, encoding="utf-8")
         return collegium("predict", tmp_path, tmp_path / "table.csv")
@@ -56,6 +58,21 @@ def test_a_cell_that_is_no_number_is_missing_there_alone(predict, given):
 def test_what_may_mean_two_things_is_refused(predict, text):
     code, _, said = predict(text)
     assert code == 2 and len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_no_class_is_a_formula_or_steers_a_terminal(tmp_path, predict, collegium, is_file):
+    code, printed, _ = predict(
+        "age,dose\n1.5,0\n9.5,1\n", classes=['=HYPERLINK("x")', "\x1b[2Jyes"]
+    )
+    if is_file:
+        out = tmp_path / "predictions.csv"
+        given = ("--out", out, "--proba")
+        assert collegium("predict", tmp_path, tmp_path / "table.csv", *given)[0] == 0
+        printed = out.read_text(encoding="utf-8")
+    rows = list(csv.DictReader(printed.splitlines()))
+    assert code == 0 and [row["label"] for row in rows] == ['\'=HYPERLINK("x")', " [2Jyes"]
+    assert "\x1b" not in printed
 
 
 @pytest.mark.parametrize("command", ["predict", "onnx"])

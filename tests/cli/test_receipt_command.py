@@ -48,6 +48,8 @@ def test_everybody_gets_what_they_would_be_told_alone(collegium, ledger, names, 
     )
     with (folder / "index.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
+    assert [row["owner"] for row in rows].count("'=1+1") == 1  # which would be a formula
+    rows = [{**row, "owner": row["owner"].removeprefix("'")} for row in rows]
     assert [row["owner"] for row in rows] == list(dict.fromkeys(filter(None, NAMES)))
     assert [row["file"] for row in rows] == [f"{number}.{kind}" for number in range(1, 9)]
     for row in rows:
@@ -57,6 +59,17 @@ def test_everybody_gets_what_they_would_be_told_alone(collegium, ledger, names, 
     assert len(list(folder.iterdir())) == 9
     modes = {path.stat().st_mode & 0o777 for path in folder.iterdir()}
     assert (folder.stat().st_mode & 0o777, modes) == (0o700, {0o600})
+
+
+def test_no_name_in_the_index_is_a_formula_or_steers_a_terminal(collegium, ledger, tmp_path):
+    table = tmp_path / "names.csv"
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([["who"], ['=HYPERLINK("http://x")'], ["ann\x1b[2J"]])
+    folder = tmp_path / "receipts"
+    assert collegium("receipt", "--all", table, "--ledger", str(ledger), "--out", folder)[0] == 0
+    with (folder / "index.csv").open(newline="") as file:
+        owners = [row["owner"] for row in csv.DictReader(file)]
+    assert owners == ['\'=HYPERLINK("http://x")', "ann [2J"]
 
 
 @pytest.mark.parametrize(

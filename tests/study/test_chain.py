@@ -305,6 +305,54 @@ def test_verify_tells_the_damaged_piece_from_the_others_and_reads_no_pickle(job,
     )
 
 
+def test_verify_lists_what_no_run_wrote_and_what_a_killed_one_left(job):
+    """A killed writer's copy, a second key and what is about to be published with a release were not seen."""
+    hidden = "0123456789abcdef.partial"
+    strange = {
+        f".private.csv.{hidden}": "killed",
+        f"vault/.key.{hidden}": "killed",
+        "vault/teachers/notes/a.txt": "not written by this study",
+        "vault/teachers/.hidden": "not written by this study",
+        "vault/.notes": "not written by this study",
+        "release/private.csv": "not released by this study",
+        f"release/.labels.csv.{hidden}": "killed",
+    }
+    for name in strange:
+        (job / name).parent.mkdir(parents=True, exist_ok=True)
+        (job / name).write_bytes(b"records")
+    (job / "release/link.csv").symlink_to("/etc/hostname")
+    code, said = verified(job)
+    wrong = {name: words for name, words in said["pieces"].items() if words != "fine"}
+    assert code == 1 and set(wrong) == {*strange, "release/link.csv"}
+    assert all(words in wrong[name] for name, words in strange.items())
+    assert "move away what somebody else put there" in command("verify", job).output
+
+
+def test_a_run_removes_what_a_killed_one_left(job, tmp_path, house):
+    left = [job / place / ".any.0123456789abcdef.partial" for place in (".", "vault", "release")]
+    other = job / "vault/.votes.npy.partial"  # of which a streamed run goes on
+    for path in (*left, other):
+        path.touch()
+    assert label(tmp_path, house).exit_code == 0
+    assert not any(path.exists() for path in left) and other.exists()
+
+
+def test_a_release_that_is_a_link_is_not_followed(job, tmp_path, house):
+    elsewhere = tmp_path / "elsewhere"
+    (job / "release").rename(elsewhere)
+    (job / "release").symlink_to(elsewhere)
+    before = everything(elsewhere)
+    (elsewhere / "labels.csv").unlink()
+    refused(label(tmp_path, house), "is a link")
+    assert everything(elsewhere) == {n: c for n, c in before.items() if n != "labels.csv"}
+
+
+def test_a_study_may_be_a_link_itself(job, tmp_path, house):
+    job.rename(tmp_path / "elsewhere")
+    job.symlink_to("elsewhere")
+    assert label(tmp_path, house).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("piece", "is_gone", "advice"),
     [

@@ -1,8 +1,11 @@
 """Somebody leaves: only this person's teachers are trained again, records go, what was spent stays."""
 
 import json
+import os
 import shutil
+import signal
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -274,6 +277,58 @@ def test_cut_off_before_any_write_the_same_command_ends_it(at, folder, monkeypat
     assert len(run(*again).labels.labels) == 24
 
 
+def killed_before_its_rename(name, config, out):
+    """Forget in a process of its own, killed when the records' new file is about to take its name."""
+    child = os.fork()
+    if not child:
+        real = Path.replace
+
+        def replace(path, target):
+            if target.name == "private.csv":
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(path, target)
+
+        Path.replace = replace
+        try:
+            leave(name, config, out)
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_no_copy_outlives_a_kill_and_keeps_who_leaves_later(at, folder):
+    """A whole copy of the private file, without the one who left, lay beside it and kept the next one's."""
+    config, out = at(half_asked)
+    killed_before_its_rename(ANN, config, out)
+    (copy,) = folder.glob(".private.csv.*")
+    assert BOB.encode() in copy.read_bytes() and ANN.encode() not in copy.read_bytes()
+    leave(ANN, config, out)
+    assert not copy.exists()
+    left = folder / ".private.csv.0123456789abcdef.partial"
+    left.write_bytes((folder / "private.csv").read_bytes())  # of a writer that is gone
+    leave(ANN, config, out)  # who has left before: nothing is written
+    assert not left.exists()
+    killed_before_its_rename(BOB, config, out)
+    leave(BOB, config, out)
+    tables = {folder / name for name in ("private.csv.gz", "private.parquet")}  # never given
+    for path in folder.rglob("*"):
+        if path.is_file() and path not in tables:
+            content = path.read_bytes()
+            assert not any(
+                name in content for name in (b",p10,", b",p11,", str(PLANTED).encode())
+            ), path
+
+
+def test_a_copy_that_somebody_writes_now_is_not_said_to_be_gone(at, folder):
+    config, out = at(half_asked)
+    with durable.writing_durably(folder / "private.csv") as file:
+        with pytest.raises(InputError, match="another process is writing"):
+            leave(ANN, config, out)
+        file.write((folder / "private.csv").read_bytes())
+    assert leave(ANN, config, out).records == 2
+
+
 def test_what_was_trained_again_before_a_crash_is_not_trained_once_more(at, monkeypatch):
     config, out = at(trained)
     restore = stop_at(monkeypatch, StudyFolder, "replace_votes")
@@ -317,6 +372,34 @@ def test_one_after_the_other_and_nobody_twice(at, folder):
     assert len(run(config, out).labels.labels) == 24
     assert not any(name.encode() in path.read_bytes() for name in (ANN, BOB)
                    for path in (out / "vault").iterdir() if path.is_file())  # fmt: skip
+
+
+def verified(out, piece):
+    folder = StudyFolder(out)
+    with folder.locked():
+        return next((one for one in examine(folder) if one.piece == piece), None)
+
+
+def test_what_nobody_needs_once_teachers_have_voted_is_not_promised_again(at, monkeypatch):
+    """`verify` said that the next run makes these again, which none did."""
+    config, out = at(to_the_end)
+    partition, teacher = "vault/partition.npy", "vault/teachers/000001.joblib"
+    for piece in (partition, teacher):
+        (out / piece).write_bytes(b"damaged")
+        found = verified(out, piece)
+        assert found.trouble and found.is_spare and not found.made_again
+        (out / piece).unlink()
+    assert is_sound(out) and verified(out, partition).is_spare
+    run(config, out)
+    assert not (out / partition).exists() and not (out / teacher).exists() and is_sound(out)
+
+
+def test_before_they_have_voted_they_are_made_again(at):
+    config, out = at(half_trained)
+    (out / "vault/partition.npy").unlink()
+    assert verified(out, "vault/partition.npy").made_again
+    run(config, out)
+    assert (out / "vault/partition.npy").exists() and is_sound(out)
 
 
 def test_what_runs_keep_beside_teachers_goes_as_well(at):

@@ -3,6 +3,7 @@
 import json
 import shutil
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,10 +18,12 @@ from collegium.errors import (
     StudyMismatchError,
 )
 from collegium.ledger.ledger import Ledger
+from collegium.pate.voting.labelling import LabellingJob
 from collegium.runs.observer import Observer
 from collegium.study.config import config_from
 from collegium.study.folder import StudyFolder
 from collegium.study.journal import FileJournal
+from collegium.study.methods.votes import label_job
 from collegium.study.on_ledger import StudyLedger
 from collegium.study.runner import plan_study, run_study
 from tests.settings_file import settings
@@ -515,6 +518,39 @@ def label(main, folder, out, *more):
     if "--aggregator" not in more:
         command += ["--aggregator", "gnmax"]
     return main(*command)
+
+
+@pytest.mark.parametrize("named", [("--people", "people.csv"), ("--ledger", "none")])
+def test_a_journal_cut_back_by_whole_lines_before_the_release_is_refused_and_nothing_is_drawn(
+    ballots, collegium, monkeypatch, named
+):
+    """Nothing was released yet that a journal could be older than: questions were drawn once more."""
+    monkeypatch.chdir(ballots)
+    drawn, noised = [], LabellingJob._noised
+
+    def counted(self, votes, scale, query, purpose):
+        drawn.append(query)
+        return noised(self, votes, scale, query, purpose)
+
+    def stop(*_):
+        raise InputError("cut off")
+
+    monkeypatch.setattr(LabellingJob, "_noised", counted)
+    again = partial(label, collegium, ballots, "one", *named, "--sigma", 60)
+    with monkeypatch.context() as patch:
+        patch.setattr(label_job, "write_release", stop)
+        assert again()[0] == 2
+    journal, n_drawn = ballots / "one/vault/journal.jsonl", len(drawn)
+    every = journal.read_bytes().splitlines(keepends=True)
+    assert n_drawn == len(set(drawn)) == 40
+    assert sum(b'"settle"' in line for line in every) >= 3
+    for lines in range(len(every)):
+        journal.write_bytes(b"".join(every[:lines]))
+        code, _, wrong = again()
+        assert code == 2 and "from one backup" in wrong and len(drawn) == n_drawn
+        assert journal.read_bytes() == b"".join(every[:lines])
+    journal.write_bytes(b"".join(every))
+    assert again()[0] == 0 and len(drawn) == n_drawn
 
 
 def test_a_label_job_sees_what_others_left_and_leaves_something(ballots, collegium):

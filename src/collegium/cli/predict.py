@@ -48,12 +48,14 @@ def predict(
 ) -> None:
     """Predict the class of each record with a published model. No code in its file is run.
 
-    Columns that the model does not know are ignored. Rows are counted from 0.
+    Columns that the model does not know are ignored. Rows are counted from 0. A class whose name a
+    spreadsheet would take for a formula is written with an apostrophe before it.
 
     Example: collegium predict study/release table.csv --out predictions.csv
     """
     import pandas as pd
 
+    from collegium.plain_text import csv_for_people
     from collegium.report.numbers import clean
     from collegium.study.student_file import published_student
 
@@ -73,7 +75,7 @@ def predict(
             f"the model cannot predict from {table} ({type(error).__name__}: {reason}): give records "
             "like the public ones"
         ) from None
-    text = pd.DataFrame(answers).rename_axis("row").to_csv()
+    text = csv_for_people(pd.DataFrame(answers).rename_axis("row"), index=True).decode()
     if out_file is None:
         if sys.stdout.isatty():  # names of classes may be anything, but a terminal obeys some of it
             text = "\n".join(clean(line) for line in text.splitlines()) + "\n"

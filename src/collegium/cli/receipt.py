@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import os
 from collections.abc import Iterable
@@ -67,7 +65,8 @@ def receipt(
 ) -> None:
     """Show one person's account: what they chose, what used their records, what remains, what it means.
 
-    With --all, write a page for everybody, in a folder that only you can read.
+    With --all, write a page for everybody, in a folder that only you can read. In its index.csv, a name
+    that a spreadsheet would take for a formula has an apostrophe before it.
 
     Example: collegium receipt patient-17 --ledger people.ledger --html receipt.html
 
@@ -114,6 +113,9 @@ def _one(owner: str, place: str, key: Path | None, html: Path | None) -> None:
 def _all(
     names: Path, column: str | None, place: str, key: Path | None, folder: Path, kind: str
 ) -> None:
+    import pandas as pd
+
+    from collegium.plain_text import csv_for_people
     from collegium.report.receipt import texts_of
 
     owners = _owners(names, column)
@@ -123,9 +125,8 @@ def _all(
     digits = len(str(len(owners)))
     files = [f"{number:0{digits}}.{kind}" for number in range(1, len(owners) + 1)]
     texts = texts_of(owners, accounts, ledger.neighbours, html=kind == "html")
-    index = io.StringIO()
-    csv.writer(index).writerows([("owner", "file"), *zip(owners, files, strict=True)])
-    _write(folder, itertools.chain(zip(files, texts, strict=True), [(INDEX, index.getvalue())]))
+    index = csv_for_people(pd.DataFrame({"owner": owners, "file": files})).decode()
+    _write(folder, itertools.chain(zip(files, texts, strict=True), [(INDEX, index)]))
     out.print(
         f"Wrote {len(owners):,} receipts into {folder}; {INDEX} lists whose each one is.",
         soft_wrap=True,
@@ -178,7 +179,7 @@ def _make_empty(folder: Path) -> None:
         raise InputError(
             f"{folder} is not empty, so nothing was written: give a new folder, or an empty one"
         )
-    private_folder(folder)
+    private_folder(folder.resolve())
     folder.chmod(0o700)
 
 

@@ -60,21 +60,32 @@ def verify(
 
 def _what_to_do(found: list[Finding]) -> str:
     """Say what helps: of the remedies that the pieces need, the one that covers all."""
-    from collegium.study.manifest_check import AS_IT_SAYS, MOVE, RESTORE
+    from collegium.study.manifest_check import AS_IT_SAYS, DELETE_SPARE, MOVE, RESTORE
 
     damaged = [one for one in found if one.trouble and not one.made_again]
     for remedy in (AS_IT_SAYS, RESTORE, MOVE):
         if any(one.remedy == remedy for one in damaged):
             return remedy
-    is_one = sum(bool(one.trouble) for one in found) == 1
+    spare = [one.piece for one in damaged if one.remedy == DELETE_SPARE]
+    needed = [one.piece for one in damaged if one.remedy != DELETE_SPARE]
+    is_one = sum(bool(one.trouble) for one in found) - len(spare) == 1
     again = f"the next run makes {'it' if is_one else 'them'} again"
-    return f"delete {', '.join(one.piece for one in damaged)}, and {again}" if damaged else again
+    advice = [f"delete {', '.join(needed)}, and {again}"] if needed else []
+    if not needed and any(one.made_again for one in found if one.trouble):
+        advice = [again]
+    if spare:
+        advice.append(
+            f"delete {', '.join(spare)}: nothing needs {'it' if len(spare) == 1 else 'them'} any more"
+        )
+    return "; ".join(advice)
 
 
 def _in_words(one: Finding) -> str:
     if one.trouble:
         again = "; the next run makes it again"
         return f"{one.trouble}{again if one.made_again else ''}"
+    if one.is_spare:
+        return "fine (it is gone, and nothing needs it any more)"
     if one.made_again:
         return "fine (a run was cut off before it was written; the next one goes on)"
     return "fine"

@@ -34,7 +34,7 @@ from collegium.pate.rehearsal import rehearse_student, rehearse_teacher, try_stu
 from collegium.pate.settings import Account, Queries
 from collegium.pate.teachers.class_balance import rows_in_shares
 from collegium.pate.teaching import LendWorkers, Teaching
-from collegium.pate.voting.affordable import refuse_unaffordable
+from collegium.pate.voting.affordable import queries_at_once, refuse_unaffordable
 from collegium.pate.voting.aggregators import Aggregator
 from collegium.pate.voting.choosing import QueryChooser
 from collegium.pate.voting.histograms import NoisyHistograms, released_histograms
@@ -189,6 +189,9 @@ class PlannedVoting:
             self.price.name,
         )
         shows = queries.release == HISTOGRAM
+        limits = (votes.n_queries, queries.max_queries, queries.max_labels)
+        most = min(limit for limit in limits if limit is not None)
+        block = queries_at_once(self.price.name, self.aggregator, self.electorate, most)
         journal = memory.journal(votes.n_classes + 1 if shows else 0)
         ended = memory.ended()
         with memory.asking() as should_stop:
@@ -203,6 +206,7 @@ class PlannedVoting:
                 max_queries=queries.max_queries if ended is None else ended[0],
                 max_labels=queries.max_labels,
                 journal=journal,
+                block=block,
                 should_stop=should_stop,
                 progress=observer.advanced,
                 release=queries.release,

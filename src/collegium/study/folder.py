@@ -22,7 +22,12 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from collegium.checks import shown
-from collegium.durable import check_folder, private_folder, write_durably
+from collegium.durable import (
+    check_folder,
+    clear_all_leftovers,
+    private_folder,
+    write_durably,
+)
 from collegium.errors import InputError, StudyMismatchError
 from collegium.json_files import read_json
 from collegium.study.journal import FileJournal
@@ -32,16 +37,19 @@ from collegium.study.manifest_check import (
     HISTOGRAMS_FILE,
     JOURNAL_FILE,
     MANIFEST,
+    MARK_FILE,
     STEPS_ENDED,
     VOTES,
     refuse_links,
     require_sound,
 )
+from collegium.study.mark import Mark
 from collegium.study.sealing import KEY_FILE, make_key, read_key
 
 __all__ = ["HISTOGRAMS_FILE", "StudyFolder", "versions"]
 
 FORMAT = 1
+LOCK_FILE = ".lock"
 MODEL_CARD = "README.md"
 PAGE = "report.html"
 _MANIFEST = {"format": int, "config": dict, "inputs": dict}
@@ -73,7 +81,7 @@ class StudyFolder:
         try:
             if self.vault.is_symlink() or self.vault.exists():
                 refuse_links(self.vault)
-            for folder in (self.path, self.release, self.vault):
+            for folder in (self.path.resolve(), self.release, self.vault):
                 private_folder(folder)
             self.vault.chmod(0o700)
             check_folder(self.vault)
@@ -86,7 +94,7 @@ class StudyFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep any other process from running the same study: two would spend one budget twice."""
-        lock = FileLock(self.vault / ".lock", timeout=0, mode=0o600)
+        lock = FileLock(self.vault / LOCK_FILE, timeout=0, mode=0o600)
         try:
             lock.acquire()
         except Timeout:
@@ -147,6 +155,7 @@ class StudyFolder:
         known = read_json(path, _MANIFEST) if begun else manifest
         self._require_same(known, manifest, free_keys, free_inputs)
         self.journal = journal
+        clear_all_leftovers(self.path)
         for one in cut_off:  # as it is now: a later line would make it a damaged file
             journal.vouch(one.piece, one.digest)
         if not begun:
@@ -188,6 +197,7 @@ class StudyFolder:
         for one in require_sound(self.path, journal):
             journal.vouch(one.piece, one.digest)
         self.journal = journal
+        clear_all_leftovers(self.path)
 
     def open_journal(self) -> FileJournal:
         """Read the journal; nothing is changed.
@@ -199,7 +209,9 @@ class StudyFolder:
                 f"{self.vault} has no key, so nothing in it can be told from what others put there: "
                 f"{self._way_to_a_key()}"
             )
-        return FileJournal(self.vault / JOURNAL_FILE, key=read_key(self.vault))
+        key = read_key(self.vault)
+        mark = Mark(self.vault / MARK_FILE, key)
+        return FileJournal(self.vault / JOURNAL_FILE, key=key, mark=mark)
 
     def _way_to_a_key(self) -> str:
         if not (self.vault / JOURNAL_FILE).exists() and not (self.path / MANIFEST).exists():

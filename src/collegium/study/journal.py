@@ -3,7 +3,8 @@
 One JSON object per line, flushed to the disk before the next step:
 
 - ``file``: from now on, this file of the folder has this SHA-256 digest. Written *before* the file is.
-- ``reserve``: these queries may be drawn from now on. Written *before* any noise is drawn.
+- ``reserve``: these queries may be drawn from now on. Written *before* any noise is drawn. ``marked``: how
+  far the journal has come stands in a second place, too (:mod:`collegium.study.mark`).
 - ``steps``: noise may be drawn for the steps of DP-SGD up to this number from now on. Written *before*
   any of them is taken. What is drawn is kept in a file of its own: a step that was charged, and is not in
   that, is lost, and never taken again.
@@ -41,6 +42,7 @@ from collegium.durable import sync
 from collegium.errors import StudyMismatchError
 from collegium.noise.grid import GRID
 from collegium.pate.voting.labelling import LOST, NO_LABEL, Outcome
+from collegium.study.mark import Mark
 
 _AS_IT_IS = getattr(os, "O_BINARY", 0)  # Windows would write two bytes for an end of line
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -57,6 +59,7 @@ class FileJournal:
     ``path``: created by the first line.
     ``n_values``: noisy values in each outcome, where histograms are released; may be set later.
     ``key``: of the chain.
+    ``mark``: its second place; None: it has none.
 
     Attributes
     ----------
@@ -72,10 +75,14 @@ class FileJournal:
         Up to which step of DP-SGD noise may have been drawn.
     """
 
-    def __init__(self, path: Path, n_values: int = 0, key: bytes = b"") -> None:
+    def __init__(
+        self, path: Path, n_values: int = 0, key: bytes = b"", mark: Mark | None = None
+    ) -> None:
         self._path = path
         self._key = key
-        self._room = path.with_name(f".{path.name}.room")
+        self._mark = mark
+        self._is_marked = False  # whether a line says so
+        self._room = room_beside(path)
         self.n_values = n_values
         self.records, self.head = 0, START
         self.files: dict[str, list[str | None]] = {}
@@ -94,7 +101,10 @@ class FileJournal:
         self._size = 0  # bytes of whole lines in the file
         self._torn = 0  # bytes of a torn line after them
         self._unended = False  # whether the last whole line lacks its end
+        marked = None if mark is None else mark.read()
+        self._not_reached = dict(marked or {})
         self._replay()
+        self._require_marked(marked)
 
     def vouch(self, name: str, digest: str | None) -> None:
         """Make durable which digest a file is going to have; None: it is not there.
@@ -139,8 +149,13 @@ class FileJournal:
             self._close_lost(first)
         outcome_bytes = _OUTCOME_BYTES + _VALUE_BYTES * self.n_values
         self._set_room_aside(_LINE_BYTES + outcome_bytes * len(queries))
-        self._append({"reserve": [first, queries]})
+        entry: dict[str, Any] = {"reserve": [first, queries]}
+        if self._mark is not None:
+            self._mark.make()
+            entry["marked"] = True
+        self._append(entry)
         self._reserved, self.asked = (first, queries), True
+        self._set_mark(is_durable=True)
 
     def charge_steps(self, steps: int, room: int) -> None:
         """Make durable that noise may be drawn for steps up to this number from now on.
@@ -160,6 +175,26 @@ class FileJournal:
         self.in_the_room(lambda: self._append(entry), self._is_whole)
         self._settled += outcomes
         self._reserved = None
+        self._set_mark(is_durable=False)  # the next reservation's is
+
+    def _set_mark(self, *, is_durable: bool) -> None:
+        mark = self._mark
+        if mark is not None:
+            self.in_the_room(lambda: mark.write(self.records, self.head, is_durable=is_durable))
+
+    def _require_marked(self, marked: dict[int, str] | None) -> None:
+        """Refuse a journal that has not been where its mark says, or whose mark is gone."""
+        if self._mark is not None and marked is None and self._is_marked:
+            raise StudyMismatchError(
+                f"{self._path.with_name(self._mark.name)}, which says how far the journal has come, is gone: "
+                "nothing was asked or charged; restore the whole folder from one backup"
+            )
+        if self._not_reached:
+            raise StudyMismatchError(
+                f"the journal {self._path} has {self.records:,} lines, and not all that were written once "
+                f"({max(self._not_reached):,} at least): nothing was asked or charged; restore the whole "
+                "folder from one backup"
+            )
 
     def _is_whole(self) -> bool:
         return self._path.stat().st_size == self._size + self._torn
@@ -246,6 +281,8 @@ class FileJournal:
         self._former_file, self._newest_file = self._newest_file, None
         self._before = self.records, self.head
         self.records, self.head = self.records + 1, head
+        if self._not_reached.get(self.records) == head:
+            del self._not_reached[self.records]
 
     def _replay(self) -> None:
         if not self._path.exists():
@@ -301,6 +338,7 @@ class FileJournal:
             _require(self._reserved is None and first == expected)
             self._reserved = (int(first), [int(query) for query in queries])
             self.asked = True
+            self._is_marked = self._is_marked or bool(entry.get("marked"))
             return
         outcomes = [_outcome(row) for row in entry["settle"]]
         if self._reserved is None:
@@ -310,6 +348,11 @@ class FileJournal:
             _require(outcome.position == first + step and outcome.query == queries[step])
         self._settled += outcomes
         self._reserved = None
+
+
+def room_beside(path: Path) -> Path:
+    """Where a journal sets room aside."""
+    return path.with_name(f".{path.name}.room")
 
 
 def chained(key: bytes, before: str, entry: Any) -> tuple[str, bytes]:

@@ -14,7 +14,7 @@ from collegium.study.journal import FileJournal
 from collegium.study.released_files import DIGESTS_FILE
 from collegium.study.sealing import KEY_FILE
 
-JOURNAL_FILE = "journal.jsonl"
+JOURNAL_FILE, MARK_FILE = "journal.jsonl", "journal.mark"
 DIGESTS = f"release/{DIGESTS_FILE}"
 HISTOGRAMS_FILE = "histograms.parquet"
 RELEASED = ("labels.csv", HISTOGRAMS_FILE, "privacy.json", "answers.json", "answers.csv")
@@ -43,8 +43,13 @@ NEEDED_ONCE_ASKED = {
 """What decides on questions: if it is gone after the first one, it is not made again."""
 
 
+SPARE_ONCE_VOTED = "vault/partition.npy"
+"""Written before teachers are trained, and read by nobody once their votes are kept."""
+
+
 RESTORE = "restore the whole folder from one backup"
 DELETE = "delete it"
+DELETE_SPARE = "delete what is not needed"
 AS_IT_SAYS = "its line says what to do"
 MOVE = f"move away what somebody else put there; if nobody did, {RESTORE}"
 
@@ -59,6 +64,7 @@ class Finding:
     ``remedy``: what to do about it.
     ``made_again``: whether the next run makes it again, since nothing depends on it, or a crash came before
         it was written.
+    ``is_spare``: whether nothing needs it, so that no run makes it again.
     """
 
     piece: str
@@ -66,6 +72,7 @@ class Finding:
     digest: str | None = None
     remedy: str = RESTORE
     made_again: bool = False
+    is_spare: bool = False
 
 
 def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
@@ -74,9 +81,12 @@ def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
     Not asked about: what is sealed by itself (teachers, checkpoints, features, shards).
     """
     yield from _against_the_release(folder, journal)
+    has_voted = (folder / VOTES).exists()
     for name, written in journal.files.items():
         now = digest_of(folder / name)
-        if now == written[-1]:
+        if has_voted and name == SPARE_ONCE_VOTED and now is None:
+            yield Finding(name, "", is_spare=True)
+        elif now == written[-1]:
             yield Finding(name, "", now)
         elif journal.was_cut_off(name, now):
             yield Finding(name, "", now, made_again=True)
@@ -84,11 +94,13 @@ def findings(folder: Path, journal: FileJournal) -> Iterator[Finding]:
             needed = name in (MANIFEST, KEPT_ALLOWANCE, KEPT_CODES, LEAVERS) or (
                 journal.asked and name in NEEDED_ONCE_ASKED
             )
-            remedy = RESTORE if needed else DELETE
+            is_spare = has_voted and name == SPARE_ONCE_VOTED
+            remedy = RESTORE if needed else DELETE_SPARE if is_spare else DELETE
             if now is None:
                 yield Finding(name, "is gone", None, remedy, made_again=not needed)
             else:
-                yield Finding(name, "is not what this study wrote there last", now, remedy)
+                words = "is not what this study wrote there last"
+                yield Finding(name, words, now, remedy, is_spare=is_spare)
     for name in _unknown(folder, journal):
         yield Finding(
             name,
@@ -112,7 +124,7 @@ def _against_the_release(folder: Path, journal: FileJournal) -> Iterator[Finding
 
 def _unknown(folder: Path, journal: FileJournal) -> Iterator[str]:
     """Name files that a run would read, or has released, and that the journal does not know."""
-    own = {f"vault/{KEY_FILE}", f"vault/{JOURNAL_FILE}"}
+    own = {f"vault/{name}" for name in (KEY_FILE, JOURNAL_FILE, MARK_FILE)}
     in_vault = [path.name for path in (folder / "vault").iterdir() if path.is_file()]
     names = [f"vault/{name}" for name in sorted(in_vault) if not name.startswith(".")]
     names += released_digests(folder)

@@ -594,15 +594,14 @@ def _granting(config: StudyConfig, private: _Records) -> NDArray[np.intp]:
 
 
 def epsilons_of(levels: NDArray[Any], decimal: str | None) -> NDArray[np.float64]:
-    """Read ε where people gave numbers. They are public: the first that is none is shown."""
+    """Read ε where people gave numbers. What is none is not shown: it may stand in a wrong column."""
     column = pd.Series(levels)
     epsilons = numbers_of(column, decimal or ".")
     wrong = np.flatnonzero(np.isnan(epsilons) & column.notna().to_numpy())
     if wrong.size:
         raise RecordError(
-            f"privacy budgets must be numbers, but {wrong.size} are text, first "
-            f"{str(levels[wrong[0]])[:40]!r} in {WHERE}: give ε per record, name the levels in "
-            "privacy.levels, or say data.decimal",
+            f"privacy budgets must be numbers, but {wrong.size:,} are text, first in {WHERE}: give ε per "
+            "record, name the levels in privacy.levels, or say data.decimal",
             wrong[0],
         )
     return epsilons

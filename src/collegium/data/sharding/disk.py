@@ -30,7 +30,7 @@ def _digest(content: Any) -> str:
 def private_folder(path: Path) -> Path:
     """Make a folder, or one that is there, for its owner's eyes only (mode 0700)."""
     with disk_trouble(path):
-        durable.private_folder(path)
+        durable.private_folder(path.resolve())
         path.chmod(0o700)
     return path
 

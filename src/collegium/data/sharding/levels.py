@@ -54,8 +54,7 @@ class Granted:
                 raise unknown_level(level, self.policy.names, bad.size, where)
             raise InputError(
                 f"{bad.size:,} record(s) with a privacy budget that is not a number of at least 0, first "
-                f"{counted(where)}, which has {'no privacy level' if first < 0 else f'{levels[first]:g}'}: "
-                "give a positive ε, or 0 for people who grant nothing"
+                f"{counted(where)}: give a positive ε, or 0 for people who grant nothing"
             )
         if len(levels) > _MOST_LEVELS:
             raise InputError(

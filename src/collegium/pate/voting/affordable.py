@@ -7,7 +7,7 @@ import numpy as np
 from collegium.accounting.accountant import Accountant
 from collegium.errors import InputError
 from collegium.pate.voting.charging import may_start
-from collegium.pate.voting.labelling import refuse_noise_out_of_range
+from collegium.pate.voting.labelling import BLOCK, refuse_noise_out_of_range
 from collegium.pate.voting.noisy_maxima import Aggregator
 from collegium.pate.voting.pricing import WorstCasePricing, worst_case_pricing
 from collegium.pate.voting.release import HISTOGRAM
@@ -43,6 +43,19 @@ def answers_affordable(
             return position - first
         account.charge(price.reserve)
     return most
+
+
+def queries_at_once(price: str, aggregator: Aggregator, electorate: Electorate, most: int) -> int:
+    """Count the queries between two writes of the journal, which one crash takes: a tenth of all at most.
+
+    ``price``: of an answer, worst case; data-dependent accounts pay for as many at least.
+    ``most``: queries that may be asked, or labels that are wanted.
+    """
+    most = min(most, 10 * BLOCK)
+    with np.errstate(over="ignore", divide="ignore"):
+        pricing = worst_case_pricing(price, aggregator, electorate)
+        most = answers_affordable(pricing, electorate, most)
+    return max(1, most // 10)
 
 
 def refuse_unaffordable(

@@ -59,6 +59,8 @@ __all__ = [
 ]
 
 NO_LABEL = -1
+BLOCK = 16
+"""Queries between two writes of the journal, where budgets pay for more than ten such blocks."""
 _CHUNK = 512
 
 
@@ -203,7 +205,7 @@ class LabellingJob:
         max_queries: int | None = None,
         max_labels: int | None = None,
         journal: Journal | None = None,
-        block: int = 16,
+        block: int = BLOCK,
         should_stop: Callable[[], bool] = lambda: False,
         progress: Callable[[int], None] = lambda asked: None,
         release: str = LABELS,

@@ -16,7 +16,7 @@ import numpy as np
 
 from collegium.data.datasets.remove_owner import without_person
 from collegium.data.datasets.table_files import is_csv
-from collegium.durable import PARTIAL, digest_of, sync, write_durably
+from collegium.durable import PARTIAL, clear_leftovers, digest_of, sync, write_durably
 from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.ledger.allowance import Spending
@@ -224,9 +224,11 @@ class _Forgetting:
             is_known=is_known,
         )
         if kept.now is None:
+            self._remove_copies()
             return told
         self.folder.take_up()
         self._remove_records(kept.now)
+        self._remove_copies()
         self._keep_same_study(kept.now)
         if not kept.now.taken_out:
             self._remove_what_was_learnt(kept.now.teachers)
@@ -263,6 +265,15 @@ class _Forgetting:
             raise InputError(
                 f"{self.private} was changed by something else while somebody was being forgotten: put it "
                 "back as it was, and give the same command again"
+            )
+
+    def _remove_copies(self) -> None:
+        """Remove what killed writers left of the private file: everybody was in it."""
+        remaining = clear_leftovers(self.private)
+        if remaining:
+            raise InputError(
+                f"{remaining[0]} is a copy of {self.private.name} that another process is writing, or left "
+                "and that cannot be removed: wait for it or delete it, and give the same command again"
             )
 
     def _keep_same_study(self, now: Leaving) -> None:
