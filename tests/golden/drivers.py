@@ -3,23 +3,6 @@
 This is the only file of the golden record that knows the package: where its interface changes, only this
 file follows. Every driver returns text, whole numbers, lists and dictionaries; floats are written with
 ``float.hex``, and large things as a digest with a few readable figures.
-
-**What depends on how the estimator derives its seeds.** A study uses its own seed everywhere: key of the
-assignment ``str(seed)``, training ``seed``, participation ``seed``, random order ``[seed, 3]``, order by
-coverage ``seed``. The recorded estimator draws three seeds from ``RandomState(random_state)`` with
-``randint(2**31 - 1, size=3)``: the first for assignment and participation, the second for training, the
-third for the order. So an ``estimator`` entry is another draw of the public randomness than the ``study``
-entry of the same case:
-
-- from the derivation come ``votes`` (who teaches whom, training), ``labels``, ``histograms``,
-  ``verdicts``, ``targets``, ``student``, and ``asked``, ``spent`` and ``statement`` (its amounts) where a
-  check, the votes' price or participation decides when voting stops;
-- not from it come ``plan`` and ``stop``, and with a fixed price for each query ``asked``, ``spent`` and
-  ``statement``.
-
-Records, owners, models, noise and limits of a case are the same for both. An estimator that derives its
-seeds as a study does gives the study's values in every field that both have (:func:`shared_with_study`);
-with those seeds put into the recorded package, all cases do. Set ``ESTIMATOR_HAS_SEEDS_OF_A_STUDY`` then.
 """
 
 from __future__ import annotations
@@ -69,19 +52,6 @@ from collegium.study.terms import read_terms
 
 Entry = dict[str, Any]
 _FIRST = 6  # readable figures of each digest
-_SHARED = (
-    "labels",
-    "histograms",
-    "asked",
-    "stop",
-    "spent",
-    "votes",
-    "student",
-    "plan",
-    "statement",
-)
-#: Whether the estimator derives its seeds as a study does: then it is held against the studies' record.
-ESTIMATOR_HAS_SEEDS_OF_A_STUDY = True
 
 
 # --- the four drivers -------------------------------------------------------------------------------------
@@ -126,7 +96,7 @@ def command(case: CommandCase, records: Society, folder: Path) -> Entry:
     entry: Entry = {"exit": code}
     if "--json" in case.command or "--export" in case.command:
         content = json.loads(printed)
-        for key in ("labels", "histograms"):  # where they are, not what
+        for key in ("labels", "histograms", "release"):  # where they are, not what
             if isinstance(content.get(key), str):
                 del content[key]
         if content.get("price") == "histogram":  # newer than the record: what there was
@@ -146,11 +116,6 @@ def command(case: CommandCase, records: Society, folder: Path) -> Entry:
 
 
 DRIVERS = {"estimator": estimator, "study": study, "streamed": streamed, "command": command}
-
-
-def shared_with_study(entry: Mapping[str, Any]) -> Entry:
-    """Take the fields that an estimator and a study have in common."""
-    return {key: entry[key] for key in _SHARED if key in entry}
 
 
 # --- the estimator ----------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from cases import society
-from drivers import ESTIMATOR_HAS_SEEDS_OF_A_STUDY, shared_with_study
 from questions import ASKED
 from record import (
     NUMBERS,
@@ -59,9 +58,6 @@ def records():
 @pytest.mark.filterwarnings("ignore")
 def test_the_same_to_the_last_bit(name, driver, case, records):
     now, before = plain(run(driver, case, records)), KNOWN[name]
-    if driver == "estimator" and ESTIMATOR_HAS_SEEDS_OF_A_STUDY:
-        now = shared_with_study(now)
-        before = {key: value for key, value in KNOWN[f"study/{case.id}"].items() if key in now}
     if ELSEWHERE:
         now, before = (
             {key: entry[key] for key in STEADY if key in entry} for entry in (now, before)

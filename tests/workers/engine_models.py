@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import joblib
@@ -109,10 +108,3 @@ class Talkative(BaseEstimator, ClassifierMixin):
 
     def predict(self, X):
         return np.zeros(len(X))
-
-
-def wait_while(path):
-    """Wait as long as a file is there."""
-    while Path(path).exists():
-        time.sleep(0.01)
-    return [None]

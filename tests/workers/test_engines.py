@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import cloudpickle
 import engine_models
 import joblib
+import light_tasks
 import numpy as np
 import pytest
 from engine_models import CountedRecords, Mortal, Talkative, Together, fingerprint
-from sklearn.tree import DecisionTreeClassifier
 
 from collegium.budgets import Budgets
 from collegium.errors import InputError, ModelError, PrivacyWarning, WorkerWarning
@@ -26,12 +26,14 @@ from collegium.personalisation.assignment import Assignment
 from collegium.workers import cluster_backend, encryption, engines
 from collegium.workers.engines import Engine, running
 from collegium.workers.opaque_payload import Parcel, run_parcel, surroundings, unpacked
+from collegium.workers.rounds import run_in_rounds
 
 N_TEACHERS, SEED = 24, 7
 HANGS = 1200  # seconds: only to stop what would never end
 # Dask goes on asking a worker that was killed for a result that it had: its scheduler waits so long.
 CONNECTS = 60
 cloudpickle.register_pickle_by_value(engine_models)
+cloudpickle.register_pickle_by_value(light_tasks)
 
 CLUSTERS = ["dask", "ray"]
 PROCESSES = ["local", *CLUSTERS]
@@ -73,7 +75,8 @@ def dask_cluster(tmp_path_factory):
 def ray_cluster():
     """Two worker processes of Ray, to which this process is connected."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")
-    ray.cloudpickle.register_pickle_by_value(engine_models)
+    for module in (engine_models, light_tasks):
+        ray.cloudpickle.register_pickle_by_value(module)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES", "100000000")
         with Engine("ray", workers=2, timeout=HANGS).running():
@@ -200,35 +203,31 @@ def test_a_worker_killed_in_the_middle_costs_nothing(
     assert set(trained(tmp_path)) == set(expected[0])
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("local", marks=pytest.mark.slow),
-        "dask",
-        pytest.param("ray", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("name", PROCESSES)
 def test_a_teacher_that_always_kills_its_worker_ends_in_one_line_and_the_others_are_kept(
-    name, engine, data, expected, tmp_path
+    name, engine, tmp_path
 ):
-    X, y, assignment, _ = data
-    victim = Mortal(X[assignment.records_of(5)[0], 0], 1000, str(tmp_path))
-    done = []
+    received = {}
+
+    def begin():
+        return lambda batch: joblib.delayed(light_tasks.noted)(str(tmp_path), 5, batch)
+
     with (
         engine(name).running() as workers,
         pytest.warns(WorkerWarning, match="tried again"),
         pytest.raises(ModelError, match=r"[12] teacher\(s\) could not be trained") as error,
     ):
-        TeacherEnsemble(
-            victim, SEED, workers=workers, progress=lambda *told: done.append(told)
-        ).train(X, y, assignment)
+        batches = [[number, number + 1] for number in range(0, N_TEACHERS, 2)]
+        run_in_rounds(batches, begin, workers, received.__setitem__, "trained")
     assert "\n" not in str(error.value)
     lost = int(str(error.value).split()[0])  # a cluster may blame the one that was next to it
-    assert done[-1] == (N_TEACHERS - lost, N_TEACHERS)
-    assert set(trained(tmp_path)) == set(expected[0])
-    assert (
-        2 <= len(list(tmp_path.glob("death *"))) <= 24
-    )  # a busy machine loses workers of its own accord
+    assert 5 not in received
+    assert len(received) == N_TEACHERS - lost
+    assert all(result == -number for number, result in received.items())
+    done = (tmp_path / "done.txt").read_text().split()
+    assert set(map(int, done)) == set(range(N_TEACHERS))
+    # A busy machine loses workers of its own accord.
+    assert 2 <= len(list(tmp_path.glob("death *"))) <= 24
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
@@ -384,9 +383,7 @@ def test_a_task_that_the_scheduler_forgot_is_sent_again(dask_cluster, monkeypatc
         backend._client._stream_handlers["cancelled-keys"] = lambda **_: None
         backend.start_call()
         ended = threading.Event()
-        future = backend.submit(
-            partial(engine_models.wait_while, str(waits)), lambda _: ended.set()
-        )
+        future = backend.submit(partial(light_tasks.wait_while, str(waits)), lambda _: ended.set())
         with Client(address, set_as_default=False) as other:
             other.cancel([Future(future.key, other)], force=True)
         assert ended.wait(HANGS)
@@ -425,12 +422,9 @@ def test_a_client_of_this_process_is_used_and_stays_open(data, dask_cluster, exp
         assert client.status == "running"
 
 
-def test_a_dask_cluster_of_our_own_is_encrypted_and_leaves_nothing(
-    data, expected, tmp_path, monkeypatch
-):
+def test_a_dask_cluster_of_our_own_is_encrypted_and_leaves_nothing(tmp_path, monkeypatch):
     pytest.importorskip("distributed", reason="Dask is not installed")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    X, y, assignment, public = data
     with Engine("dask", workers=2).running() as workers:
         assert workers.count == 2
         client = workers._backend._client
@@ -440,8 +434,8 @@ def test_a_dask_cluster_of_our_own_is_encrypted_and_leaves_nothing(
         (scratch,) = tmp_path.glob("collegium-dask-*")
         assert scratch.stat().st_mode & 0o777 == 0o700
         processes = client.run(os.getpid)
-        ensemble = TeacherEnsemble(Mortal(), SEED, workers=workers)
-        assert ensemble.ask(ensemble.train(X, y, assignment), public).tolist() == expected[1]
+        tasks = (joblib.delayed(light_tasks.surroundings)() for _ in range(8))
+        assert {process for process, _ in workers.results(tasks)} <= set(processes.values())
     assert not scratch.exists()
     for process in processes.values():
         with pytest.raises(ProcessLookupError):
@@ -597,20 +591,13 @@ def test_silence_holds_while_any_thread_is_inside():
     assert len(heard) == 1
 
 
-def test_threads_inside_a_worker_share_the_cores(data):
-    X, y, assignment, _ = data
-
-    class Counts(DecisionTreeClassifier):
-        def fit(self, X, y):
-            self.threads_ = int(os.environ["OMP_NUM_THREADS"])
-            return super().fit(X, y)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("OMP_NUM_THREADS", raising=False)
-        with Engine("local", workers=2).running() as workers:
-            teachers = TeacherEnsemble(Counts(), SEED, workers=workers).train(X, y, assignment)
+def test_threads_inside_a_worker_share_the_cores(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with Engine("local", workers=2).running() as workers:
+        tasks = (joblib.delayed(light_tasks.surroundings)() for _ in range(8))
+        threads = {int(number) for _, number in workers.results(tasks)}
     cores = joblib.cpu_count()
-    assert {teacher.sensitive_model.threads_ for teacher in teachers} <= {max(1, cores // 2), cores}
+    assert threads <= {max(1, cores // 2), cores}
 
 
 class RayWithoutCluster:
