@@ -21,7 +21,7 @@ from collegium.errors import (
     LedgerWarning,
 )
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Limit
+from collegium.ledger.limits import Cost, Lifetime
 
 POLICY = cg.Policy({"high": 1.0, "low": 3.0})
 N = 240
@@ -124,7 +124,7 @@ def test_what_is_entered_is_what_was_drawn(ledger):
     event = model.plan_.event(7)
     entered = {one.level: one.spent.mu_squared for one in ledger.standings()}
     assert list(entered.values()) == pytest.approx(event.mu_squared.tolist(), rel=1e-12)
-    granted = {name: Limit.of(budget).mu_squared for name, budget in POLICY.levels.items()}
+    granted = {name: Lifetime().limit(budget).mu_squared for name, budget in POLICY.levels.items()}
     assert entered["low"] == pytest.approx(0.7 * granted["low"], rel=1e-6)
 
 
@@ -247,7 +247,7 @@ def test_costs_are_those_of_the_event(ledger):
     for cost, (name, group) in zip(costs, plan.groups.items(), strict=True):
         mu = 10**0.5 * group.clip / plan.noise
         assert cost.mu_squared == pytest.approx(mu**2, rel=1e-9)
-        assert cost.mu_squared <= Limit.of(POLICY.levels[name]).mu_squared
+        assert cost.mu_squared <= Lifetime().limit(POLICY.levels[name]).mu_squared
 
 
 @pytest.mark.parametrize("at", [1, 3])

@@ -27,6 +27,49 @@ from collegium.errors import InputError
 _ROUNDING = 1e-12  # above the error of ndtr and ndtri; added to what an attacker finds
 
 
+def right_guesses(*, mu: float = math.inf, epsilon: float = math.inf, delta: float = 0.0) -> float:
+    """How often the best test is right about an owner's records, where guessing is right half of the time.
+
+    The test sees all that is released and everybody else's records, and decides whether the owner's records
+    are there or blank (or others), each as likely as the other: right with probability (1 + δ(0))/2, where
+    δ(0), the profile at ε = 0, is the total variation distance.
+
+    Parameters
+    ----------
+    mu : float
+        Everything is μ-GDP, but for a leak: δ(0) ≤ δ + (1 − δ)(2Φ(μ/2) − 1).
+    epsilon : float
+        Or it is (ε, δ)-DP: δ(0) ≤ (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3,
+        Theorem 2.1 and Remark A.1).
+    delta : float
+        The leak, or δ.
+
+    Returns
+    -------
+    float
+        From 0.5 to 1, rounded up. The only place where it is computed.
+
+    Examples
+    --------
+    >>> round(right_guesses(mu=0.268051123211), 4), round(right_guesses(epsilon=1.0), 4)
+    (0.5534, 0.7311)
+    """
+    apart = math.tanh(epsilon / 2) if math.isinf(mu) else math.erf(mu / math.sqrt(8))
+    apart += delta * (1 - apart)
+    return min(1.0, (0.5 + apart / 2) * (1 + _ROUNDING)) if apart else 0.5
+
+
+def of_100(right: float) -> int:
+    """Write a share of right guesses as times in 100, rounded up.
+
+    Examples
+    --------
+    >>> of_100(right_guesses(mu=0.268051123211)), of_100(right_guesses(epsilon=1.0))
+    (56, 74)
+    """
+    return math.ceil(100 * right)
+
+
 @dataclass(frozen=True)
 class TradeOff:
     """How well the best test can tell an owner's records from others, within the owner's budget.

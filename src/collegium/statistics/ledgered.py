@@ -25,11 +25,10 @@ class StatisticsSpending(EventSpending):
         ledger: Ledger,
         name: str,
         most: dict[str, float],
-        laplace: bool,
         arrangement: Arrangement,
     ) -> None:
         """Set aside what the session may cost; as :meth:`at_most`."""
-        self.reserve(ledger, name, self.at_most(most, laplace), arrangement)
+        self.reserve(ledger, name, self.at_most(most), arrangement)
 
 
 def begin(
@@ -52,7 +51,7 @@ def begin(
         raise InputError(SEEDED)
     relation = relation_on(ledger, neighbours)
     left = ledger.left(granted)
-    allowance = Allowance.what_is_left(granted, left, 1, ledger.delta_0_share)
+    allowance = Allowance.what_is_left(granted, left, 1)
     return relation, StatisticsSpending(granted, allowance)
 
 

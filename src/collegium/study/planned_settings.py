@@ -115,8 +115,8 @@ def _on_ledger(config: StudyConfig, data: StudyData, facts: Facts) -> Facts:
     if place is None or place.opened() is None:
         return facts
 
-    def decide(left: Balance, share: float) -> Allowance:
-        return allow(left, facts.dpsgd, None, data.people, share)
+    def decide(left: Balance) -> Allowance:
+        return allow(left, None, data.people)
 
     wanted = PeopleOnLedger.of_study(config, data)
     ledger = begin(wanted, decide, None, Observer(), DPSGDSpending)
