@@ -52,7 +52,7 @@ def test_a_receipt_says_what_was_chosen_used_and_left(ledger):
     assert "were your records used, or was your place left blank?" in text
     assert "nobody can be right more than 65 times in 100" in text
     assert "largest budget" not in text
-    assert "your budget is ε = 3 at δ = 1e-5; so far, at most ε = 0.6586 has been used." in text
+    assert "your budget is ε = 3 at δ = 1e-5; so far, at most ε = 0.659 has been used." in text
 
 
 def test_nobody_is_told_more_than_is_known(ledger):

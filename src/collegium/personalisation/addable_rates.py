@@ -6,6 +6,7 @@ cost in the common currency (μ, δ₀) does (:mod:`collegium.accounting.currenc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,8 @@ from collegium.personalisation.rates import plan_dpsgd
 
 _ROUNDS = 12
 _NEAR = 0.995  # of its μ: a group that uses so much of it is not planned anew
-_DOWN = 1 - 1e-4
+_BELOW = 1e-3  # below 1, in logarithms: where the next round is aimed at
+_SLOPES = 0.3, 3.0  # of log share over log μ
 
 
 def plan_that_adds_up(
@@ -52,6 +54,7 @@ def plan_that_adds_up(
         As there; or if no plan was found that fits.
     """
     asked, found = dict(groups), None
+    before: dict[str, tuple[float, float]] = {}
     for _ in range(_ROUNDS):
         plan = plan_dpsgd(asked, sizes, **how)
         if plan.accountant == EXACT:
@@ -63,9 +66,12 @@ def plan_that_adds_up(
                 for name, group in plan.groups.items()
             }
             found = replace(plan, groups=kept)
-        if all(_NEAR <= share <= 1 or not share for share in used.values()):
-            break
-        again = {name: _scaled(asked[name], groups[name], used.get(name, 0.0)) for name in groups}
+        again = dict(asked)
+        for name, share in used.items():
+            if share and not _NEAR <= share <= 1:
+                again[name], before[name] = _scaled(
+                    asked[name], groups[name], share, before.get(name)
+                )
         if again == asked:
             break
         asked = again
@@ -91,9 +97,17 @@ def _shares_of_mu(
     return shares
 
 
-def _scaled(asked: Budget, granted: Budget, share: float) -> Budget:
-    """Ask for a budget whose μ is that many times smaller, or larger, up to all of what is granted."""
-    if not share or granted.is_unlimited:
-        return asked
-    mu = gdp_mu(asked.epsilon, asked.delta) * _DOWN / share
-    return Budget(min(float(gdp_epsilon(mu, asked.delta)), granted.epsilon), asked.delta)
+def _scaled(
+    asked: Budget, granted: Budget, share: float, before: tuple[float, float] | None
+) -> tuple[Budget, tuple[float, float]]:
+    """Ask for a budget with which the share is next to 1, by a secant; at most for what is granted.
+
+    ``before``: log μ and log share of the round before. Also returns those of this one.
+    """
+    at, off = math.log(gdp_mu(asked.epsilon, asked.delta)), math.log(share)
+    slope = 1.0
+    if before is not None and at != before[0]:
+        slope = min(max((off - before[1]) / (at - before[0]), _SLOPES[0]), _SLOPES[1])
+    mu = math.exp(at - (off + _BELOW) / slope)
+    epsilon = min(float(gdp_epsilon(mu, asked.delta)), granted.epsilon)
+    return Budget(epsilon, asked.delta), (at, off)
