@@ -52,7 +52,7 @@ def right_guesses(*, mu: float = math.inf, epsilon: float = math.inf, delta: flo
     Examples
     --------
     >>> round(right_guesses(mu=0.268051123211), 4), round(right_guesses(epsilon=1.0), 4)
-    (0.5534, 0.7311)
+    (0.5533, 0.7311)
     """
     apart = math.tanh(epsilon / 2) if math.isinf(mu) else math.erf(mu / math.sqrt(8))
     apart += delta * (1 - apart)
@@ -109,6 +109,25 @@ class TradeOff:
     def mu(self) -> float:
         """The largest μ that the budget allows, rounded down as the filter does."""
         return gdp_mu(self.budget.epsilon, self.budget.delta)
+
+    @property
+    def right_guesses(self) -> float:
+        """How often the best test is right, both being equally likely beforehand (:func:`right_guesses`).
+
+        Where only one direction is bounded, P ≤ e^ε·Q + δ says that P − Q ≤ 1 − e^−ε·(1 − δ) on every set.
+        """
+        if self.budget.is_unlimited:
+            return 1.0
+        if self.gaussian:
+            return right_guesses(mu=self.mu)
+        epsilon, delta = self.budget.epsilon, self.budget.delta
+        if self.one_way:
+            apart = -math.expm1(-epsilon) + math.exp(-epsilon) * delta
+            return min(1.0, (0.5 + apart / 2) * (1 + _ROUNDING))
+        both_ways = right_guesses(epsilon=epsilon, delta=delta)
+        if math.isinf(self.mu_beside):
+            return both_ways
+        return min(both_ways, right_guesses(mu=self.mu_beside, delta=self.leak_beside))
 
     def most_found(self, false_alarms: float) -> float:
         """Bound how often the best test finds out that the records are these, rounded up.

@@ -144,7 +144,7 @@ class Ledger:
     ...     )
     ...     release.settle({"high": Cost(0.01), "low": Cost(0.09)})
     ...     [round(standing.epsilon_spent, 3) for standing in ledger.standings()]
-    [0.341, 1.132]
+    [0.341, 1.133]
     """
 
     def __init__(
