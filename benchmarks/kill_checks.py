@@ -14,9 +14,10 @@ from typing import Any
 import pandas as pd
 
 from collegium.accounting.gaussian import gdp_epsilon
+from collegium.budgets import Budget
 from collegium.durable import PARTIAL
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import epsilon_of
+from collegium.ledger.limits import Cost
 from collegium.pate.voting.labelling import Outcome
 from collegium.study.folder import StudyFolder
 from collegium.study.methods.dpsgd.settings import DPSGDKind
@@ -126,7 +127,7 @@ def check_ledger(folder: Path, is_finished: bool = False) -> None:
         return
     terms, journal = read_terms(folder)
     for name, epsilon in terms.spent(journal).epsilon.items():
-        booked = epsilon_of(costs[name], DELTA)
+        booked = booked_in(ledger, costs[name])
         assert epsilon <= booked * (1 + ROUNDING), f"{name}: {epsilon} drawn, {booked} booked"
     if is_finished:
         check_settled(ledger, kept, folder)
@@ -142,11 +143,13 @@ def check_settled(ledger: Ledger, kept: dict[str, Any], folder: Path) -> None:
         assert account is not None and account.has_ended
         (charge,) = account.charges
         row, cost = said[level], charge.cost
-        booked = epsilon_of(cost, DELTA)
-        if cost.alone is not None:  # the release takes the whole budget
-            assert cost.alone.epsilon == LEVELS[level] >= row["epsilon_spent"]
-            continue
+        booked = booked_in(ledger, cost)
         assert same(booked, row["epsilon_spent"]), f"{level}: {booked} settled, {row}"
+
+
+def booked_in(ledger: Ledger, cost: Cost) -> float:
+    """ε of what a ledger has booked, beside what it sets aside of δ."""
+    return ledger.lifetime.limit(Budget(max(LEVELS.values()), DELTA)).epsilon_of(cost, DELTA)
 
 
 def statement_of(folder: Path) -> dict[str, Any]:

@@ -42,7 +42,6 @@ import pandas as pd
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.budgets import Budget
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import epsilon_of
 from collegium.pate.voting.labelling import Outcome
 from collegium.study.folder import StudyFolder
 from collegium.study.methods.votes.terms import JobTerms
@@ -51,7 +50,6 @@ from kill_checks import known
 from kill_studies import (
     CHECK,
     CLASSES,
-    LEVELS,
     STREAMED,
     Changes,
     write_settings,
@@ -79,15 +77,11 @@ STUDIES: dict[str, Changes] = {
     },
     "streamed": {**STREAMED, "aggregation": {"aggregator": "gnmax", **MORE}},
 }
-#: Those that take everything.
+#: Those that take all that is left.
 WHOLE: dict[str, Changes] = {
     "labels, whole": {"aggregation": {"aggregator": "gnmax", "sigma": 9}},
     "streamed, whole": STREAMED,
     "Laplace, whole": {"aggregation": {"aggregator": "lnmax", "gamma": 0.2}},
-    "votes, whole": {
-        "aggregation": {"aggregator": "gnmax", "sigma": 9, "max_labels": 30},
-        "privacy": {"column": "privacy", "guarantee": "data-dependent"},
-    },
 }
 OTHERS = ("label job", "bare", "estimator")
 REFUSED = ("refused", "nothing left", "has anything left")
@@ -219,7 +213,8 @@ def check(story: Story) -> None:
             for cost, (epsilon, delta) in zip(
                 release.costs, content["groups"].values(), strict=True
             ):
-                assert epsilon <= epsilon_of(cost, delta) * (1 + 1e-9), (name, epsilon, cost)
+                booked = ledger.lifetime.limit(Budget(epsilon, delta)).epsilon_of(cost, delta)
+                assert epsilon <= booked * (1 + 1e-9), (name, epsilon, cost)
     for standing in ledger.standings():
         assert standing.limit.allows(standing.spent), standing
     entries = collections.Counter(
@@ -234,17 +229,7 @@ def paid_for(
     kept: dict[str, Any], terms: JobTerms, outcomes: list[Outcome], costs: list[Any]
 ) -> None:
     """Compare what was asked with what is booked, group by group."""
-    if kept["whole"]:
-        for (name, (epsilon, delta)), cost in zip(kept["groups"].items(), costs, strict=True):
-            granted = Budget(float(epsilon), delta)
-            assert cost.alone == granted and granted.epsilon <= LEVELS[name], (name, cost)
-    if terms.guarantee != "worst-case":
-        return  # what it did cost is sensitive; that it takes everything was seen above
     account = terms.replayed(outcomes).account
-    if kept["whole"]:
-        for name, epsilon in zip(account.names, account.epsilon_spent().tolist(), strict=True):
-            assert epsilon <= float(kept["groups"][name][0]) * (1 + 1e-9), (name, epsilon)
-        return
     assert isinstance(account, GaussianAccountant)
     booked = dict(zip(kept["groups"], costs, strict=True))
     for name, mu_squared in zip(account.names, account.mu_squared.tolist(), strict=True):
@@ -301,12 +286,10 @@ def check_people(story: Story, chance: random.Random) -> None:
         for charge in account.charges:
             kept, terms, outcomes = by_release.get(charge.release.id, (None, None, None))
             if kept is None or terms is None or outcomes is None:
-                spent += 0.0 if charge.cost.alone else charge.cost.mu_squared
+                spent += charge.cost.mu_squared
                 continue
             group = list(kept["groups"])[charge.part]
             assert group.split(",")[0] == level, (number, group)
-            if kept["whole"]:
-                continue
             again = terms.replayed(outcomes).account
             assert isinstance(again, GaussianAccountant)
             each = zip(again.names, again.mu_squared.tolist(), strict=True)

@@ -292,7 +292,7 @@ def _bare(argv: list[str]) -> int:
     from collegium.accounting.neighbours import Neighbours
     from collegium.errors import CollegiumError
     from collegium.ledger.ledger import Cost
-    from collegium.ledger.limits import Limit
+    from collegium.ledger.limits import Lifetime
     from collegium.ledger.places import Place
 
     url, key, tables, released = argv
@@ -300,7 +300,9 @@ def _bare(argv: list[str]) -> int:
     try:
         ledger = Place(url, Path(key), "://" in url).made(Neighbours.ADD_OR_REMOVE)
         budgets = cg.Policy(LEVELS).assign(table["privacy"], owners=table["person"])
-        limits = {name: Limit.of(budget).mu_squared for name, budget in budgets.groups.items()}
+        limits = {
+            name: Lifetime().limit(budget).mu_squared for name, budget in budgets.groups.items()
+        }
         at_most, costs = (
             {name: Cost(share * limit) for name, limit in limits.items()} for share in BARE
         )

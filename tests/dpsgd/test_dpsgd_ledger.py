@@ -21,7 +21,7 @@ from collegium.errors import (
     LedgerWarning,
 )
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Limit
+from collegium.ledger.limits import Cost, Lifetime
 
 POLICY = cg.Policy({"high": 1.0, "low": 3.0})
 N = 240
@@ -86,7 +86,8 @@ def recounted(ledger):
                 mu_squared += event.count * event.noise_multiplier**-2
             level = "high" if size == N // 4 else "low"
             totals[level] += mu_squared
-    return {level: float(gdp_epsilon(math.sqrt(total), 1e-5)) for level, total in totals.items()}
+    delta = (1e-5 - 1e-7) / (1 - 1e-7)  # beside what is set aside, used or not
+    return {level: float(gdp_epsilon(math.sqrt(total), delta)) for level, total in totals.items()}
 
 
 @pytest.mark.parametrize("first", ["PATE", "direct"])
@@ -124,7 +125,7 @@ def test_what_is_entered_is_what_was_drawn(ledger):
     event = model.plan_.event(7)
     entered = {one.level: one.spent.mu_squared for one in ledger.standings()}
     assert list(entered.values()) == pytest.approx(event.mu_squared.tolist(), rel=1e-12)
-    granted = {name: Limit.of(budget).mu_squared for name, budget in POLICY.levels.items()}
+    granted = {name: Lifetime().limit(budget).mu_squared for name, budget in POLICY.levels.items()}
     assert entered["low"] == pytest.approx(0.7 * granted["low"], rel=1e-6)
 
 
@@ -212,14 +213,32 @@ def test_a_ledger_that_promises_any_change_gets_twice_the_noise(tmp_path):
         fit(ledger, classifier(neighbours="zero-out"))
 
 
-def test_samples_take_the_whole_of_a_budget_or_are_refused(ledger):
-    sampled = {"sampling": cg.Sampling("sample", 0.2, accountant="rdp"), "steps": 5}
-    fit(ledger, classifier(**sampled))
-    assert spent(ledger) == {"high": 1.0, "low": 3.0}
-    with pytest.raises(InputError, match="use sampling = 'full-batch'"):
-        fit(ledger, classifier(**sampled))
-    with pytest.raises(BudgetExceededError):
-        fit(ledger)
+def test_samples_cost_a_mu_and_a_delta_0_that_add_up(ledger):
+    pytest.importorskip("dp_accounting")
+    fit(ledger, on_step=lambda progress: progress.step == 3)
+    before = spent(ledger)
+    model = fit(ledger, classifier(sampling=cg.Sampling("scale", 0.9, accountant="rdp"), steps=20))
+    plan = model.plan_
+    assert {name.split(",")[1] for name in plan.groups} == {" 7/10 left"}
+    for one in ledger.standings():
+        (group,) = (name for name in plan.groups if name.startswith(one.level))
+        cohort = list(plan.groups).index(group)
+        delta_0 = 0.7 * one.limit.delta_0
+        assert 0.99 * delta_0 < one.spent.delta_0 <= delta_0
+        bound = plan.event().bound(cohort, one.spent.delta_0)
+        steps = one.spent.mu_squared - 0.3 * one.limit.mu_squared
+        assert steps == pytest.approx(bound.mu**2, rel=1e-3)
+        assert 0 < plan.groups[group].utilisation <= 1
+        assert before[one.level] < one.epsilon_spent <= one.budget.epsilon
+        assert one.limit.allows(one.spent)
+
+
+def test_a_ledger_of_pure_epsilon_refuses_it_before_anything_is_planned(tmp_path, monkeypatch):
+    monkeypatch.setattr(DPSGDRun, "__init__", None)
+    pure = Ledger.create(tmp_path / "pure.ledger", promise="pure")
+    with pytest.raises(InputError, match=r"promises pure ε .*; direct training has Gaussian noise"):
+        fit(pure)
+    assert len(pure.history()) == 1
 
 
 def test_what_no_ledger_can_count_is_refused_before_anything_is_reserved(ledger):
@@ -247,7 +266,7 @@ def test_costs_are_those_of_the_event(ledger):
     for cost, (name, group) in zip(costs, plan.groups.items(), strict=True):
         mu = 10**0.5 * group.clip / plan.noise
         assert cost.mu_squared == pytest.approx(mu**2, rel=1e-9)
-        assert cost.mu_squared <= Limit.of(POLICY.levels[name]).mu_squared
+        assert cost.mu_squared <= Lifetime().limit(POLICY.levels[name]).mu_squared
 
 
 @pytest.mark.parametrize("at", [1, 3])

@@ -175,7 +175,8 @@ def test_every_persons_account_follows_from_what_is_exported(told):
         if not mu_squared:
             assert cohort["epsilon_spent"] == 0
             continue
-        inside = (cohort["delta"] - delta_0) / (1 - delta_0)
+        aside = exported["delta_0_share"] * cohort["delta"]  # used or not
+        inside = (cohort["delta"] - aside) / (1 - aside)
         epsilon = dp.get_epsilon_gaussian(1 / math.sqrt(mu_squared), inside)
         assert cohort["epsilon_spent"] == pytest.approx(epsilon, rel=EXACT)
         # All events at once, as dp_accounting adds them up on its grid: the same for Gaussian noise;
@@ -187,7 +188,7 @@ def test_every_persons_account_follows_from_what_is_exported(told):
         ]
         together = pld.PLDAccountant(value_discretization_interval=1e-3)
         together.compose(dp.ComposedDpEvent([dp_event(use) for use in uses]))
-        theirs = together.get_epsilon(cohort["delta"])
+        theirs = together.get_epsilon(inside)
         assert 0.7 * epsilon < theirs < epsilon + 1e-3
         if all(use["kind"] == "gaussian" for use in uses):
             assert theirs > epsilon - 1e-3

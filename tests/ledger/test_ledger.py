@@ -15,7 +15,7 @@ from collegium.cli.ledger_tables import what_happened
 from collegium.errors import BudgetExceededError, InputError, LedgerError
 from collegium.ledger.export import as_json
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Limit
+from collegium.ledger.limits import Cost, Lifetime
 from tests.ledger.conftest import ask, people
 
 POLICY = {"high": 1.0, "average": 2.0, "low": 3.0, "public": math.inf}
@@ -34,7 +34,11 @@ class Person:
         return Cost.total(self.costs.values())
 
     def affords(self, cost: Cost) -> bool:
-        return Limit.of(Budget(POLICY[self.level])).allows(Cost.total([*self.costs.values(), cost]))
+        return (
+            Lifetime()
+            .limit(Budget(POLICY[self.level]))
+            .allows(Cost.total([*self.costs.values(), cost]))
+        )
 
 
 class Town:
@@ -291,7 +295,7 @@ def test_who_is_beyond_one_limit_has_nothing_left_of_the_other(ledger):
     ask(ledger, "a", one, [Cost(0.001, math.inf, 9e-8)])
     less = Budgets({"high": Budget(1.0, 1e-6)}, [0], ["ann"])
     ledger.change(less)
-    assert ledger.left(less).mu_squared.tolist() == [0.0]
+    assert ledger.left(less).share.tolist() == [0.0]
     with pytest.raises(BudgetExceededError, match=r"has μ = 0 left of .*; δ₀ = 0 left of 1e-08"):
         ask(ledger, "b", less, [Cost(0.001)])
 
@@ -356,12 +360,11 @@ def test_whose_ledger_is_it(ledger):
 def test_what_is_left_follows_each_owner(ledger):
     ask(ledger, "a", people({"ann": "high", "bob": "low"}), [Cost(0.03), Cost(0.1)])
     left = ledger.left(people({"ann": "high", "bob": "low", "cid": "low"}))
-    limits = [Limit.of(Budget(epsilon)).mu_squared for epsilon in (1.0, 3.0, 3.0)]
-    assert left.mu_squared == pytest.approx([limits[0] - 0.03, limits[1] - 0.1, limits[2]])
-    assert left.share[2] == 1.0 and left.share[0] == pytest.approx(1 - 0.03 / limits[0])
+    high, low = (Lifetime().limit(Budget(epsilon)).mu_squared for epsilon in (1.0, 3.0))
+    assert left.share.tolist() == pytest.approx([1 - 0.03 / high, 1 - 0.1 / low, 1.0])
     assert left.cohort[2] == 0
     unlimited = ledger.left(people({"ann": "high", "eve": "public"}, POLICY))
-    assert unlimited.mu_squared[1] == math.inf and unlimited.share[1] == 1.0
+    assert unlimited.share[1] == 1.0
 
 
 def test_costs_about_less_than_the_ledger_promises_are_refused(ledger):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from collegium.budgets import Budget
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Limit
+from collegium.ledger.limits import Lifetime
 from tests.ledger import a_program
 
-LIMIT = Limit.of(Budget(1.0)).mu_squared
+LIMIT = Lifetime().limit(Budget(1.0)).mu_squared
 MOST = 1 + int((LIMIT - a_program.RESERVED) / a_program.COST)
 
 

@@ -11,11 +11,12 @@ from sklearn.linear_model import LogisticRegression
 import collegium as cg
 from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Arrangement
+from collegium.accounting.promises import Promise
 from collegium.cli.blocks import rich_table
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings
 from collegium.errors import InputError
-from collegium.ledger.limits import Limit
+from collegium.ledger.limits import Lifetime
 from collegium.pate.voting.aggregators import GNMax
 from collegium.personalisation import Hybrid
 from collegium.personalisation.bins import MOST_BUDGETS, few_budgets
@@ -96,25 +97,16 @@ def test_a_ledger_charges_everybody_and_nobody_beyond_their_own_budget(model, pe
     assert len(standings) == N
     for budget in budgets.groups.values():
         standing = standings[budget]
-        assert standing.limit == Limit.of(budget)
+        assert standing.limit == Lifetime().limit(budget)
         assert standing.limit.allows(standing.spent)
         assert 0 < standing.spent.mu_squared <= gdp_mu(budget.epsilon, budget.delta) ** 2
-
-
-def test_a_release_that_takes_whole_budgets_has_the_groups_that_its_ledger_has(people, tmp_path):
-    """What is charged is found by the groups' names: they must be those that room was reserved for."""
-    ledger = cg.Ledger.create(tmp_path / "people.ledger")
-    model = models()[0].set_params(account=cg.Account(price="labels"))
-    model, _, told = fitted(model, people, ledger=ledger)
-    assert not any("were put into" in line for line in told)
-    assert len(model.privacy_.groups) == N == len(ledger.standings())
 
 
 @pytest.mark.parametrize("on_ledger", [False, True])
 def test_a_dpsgd_has_the_groups_that_its_ledger_has(people, on_ledger):
     X, y, X_public, owners, epsilon = people
     budgets = cg.Budgets.from_epsilons(epsilon, owners=owners)
-    about = Arrangement(on_ledger=on_ledger)
+    about = Arrangement(promise=Promise.GAUSSIAN if on_ledger else Promise.EITHER)
     records = Records(X, y, budgets, np.array([0, 1]), X_public, arrangement=about)
     plan = DPSGDRun(DPSGDRecipe(DPSGDSettings(steps=5)), records).plan
     assert len(plan.groups) == (N if on_ledger else MOST_BUDGETS)

@@ -18,7 +18,7 @@ from collegium.errors import (
     PrivacyWarning,
 )
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Limit
+from collegium.ledger.limits import Cost, Lifetime
 from collegium.pate.pipeline import PateRun
 from collegium.runs import repeated_fits
 
@@ -143,7 +143,7 @@ def test_labels_that_were_paid_for_are_kept_where_the_ledger_cannot_be_reached(l
 
 def charge_first(ledger, chosen, share):
     people = POLICY.assign(LEVELS[chosen], owners=NAMES[chosen])
-    limits = {name: Limit.of(budget).mu_squared for name, budget in POLICY.levels.items()}
+    limits = {name: Lifetime().limit(budget).mu_squared for name, budget in POLICY.levels.items()}
     costs = {name: Cost(share[name] * limit) for name, limit in limits.items()}
     ledger.reserve("before", "another method", people, costs, neighbours=Neighbours.ANY_CHANGE)
 
@@ -205,64 +205,61 @@ def test_without_a_ledger_nothing_changes():
     assert with_none.labels_.tolist() == without.labels_.tolist()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"aggregator": LNMax(gamma=0.05)}, "the noise must be Gaussian"),
-        ({"account": Account(price="labels")}, "price 'labels' says less in μ"),
-    ],
-)
-def test_what_adds_up_in_no_currency_is_refused_after_anything_else(ledger, settings, message):
-    ledger.change(POLICY.assign(LEVELS, owners=NAMES))
-    charge_first(ledger, slice(0, 2), {"high": 0.1, "low": 0.0})
-    before = len(ledger.history())
-    with pytest.raises(InputError, match=message):
-        fit(model(**settings), ledger)
-    assert len(ledger.history()) == before
-
-
-WHOLE = [
-    {"aggregator": LNMax(gamma=0.05)},
-    {"account": Account(price="labels")},
-    {"aggregator": GNMax(sigma=8)},  # labels pay for more answers, so they are chosen
-]
-
-
-@pytest.mark.parametrize("settings", WHOLE)
-def test_the_first_release_of_all_is_as_without_a_ledger_and_takes_everything(ledger, settings):
-    made = fit(model(**settings), ledger)
+def test_a_first_release_is_charged_as_every_other(ledger):
+    """By itself a label costs less than all noisy counts; beside other releases it does not."""
+    made = fit(model(), ledger)
+    assert made.privacy_.price == "histogram" and made.privacy_.gaussian
     for row in made.privacy_.groups:
-        assert row.budget == POLICY.levels[row.group]
-    assert made.privacy_.price == ("labels" if settings in WHOLE[1:] else "histogram")
-    assert [round(one.epsilon_spent, 9) for one in ledger.standings()] == [
-        POLICY.levels[one.level].epsilon for one in ledger.standings()
-    ]
-    assert all(
-        one.left.mu_squared == 0 and one.limit.share_of(one.spent) == 1
-        for one in ledger.standings()
-    )
-    assert all(one.limit.right_guesses(one.spent) < 0.97 for one in ledger.standings())
-    (settled,) = (entry for entry in ledger.history() if entry.kind == "settle")
-    assert [len(uses) for uses in settled.body["events"]] == [1, 1]
-    with pytest.raises(BudgetExceededError, match="no budget is left in the ledger for 400 people"):
-        fit(model(), ledger)
+        granted = POLICY.levels[row.group]
+        assert row.budget.epsilon == granted.epsilon  # what was granted, not what δ₀ leaves of it
+        assert row.budget.delta < granted.delta
+    labels = model(account=Account(price="labels"))
+    with pytest.raises(InputError, match="a label costs as much as all noisy counts"):
+        fit(labels, ledger)
+    assert len(fit(labels, None).labels_) > len(made.labels_)
 
 
-def test_who_raises_the_budget_has_more_left_only_beyond_what_labels_may_have_told(ledger):
-    fit(model(account=Account(price="labels")), ledger)
-    spent = {one.level: one.spent.mu_squared for one in ledger.standings()}
-    ledger.change(RAISED.assign(LEVELS, owners=NAMES))
+@pytest.mark.parametrize("before", [0.0, 0.5])
+def test_laplace_noise_is_charged_by_its_mu(ledger, before):
+    if before:
+        charge_first(ledger, slice(0, N), {"high": before, "low": before})
+    made = fit(model(aggregator=LNMax(gamma=0.03)), ledger)
+    assert made.privacy_.gaussian and len(made.labels_) > 1
     for one in ledger.standings():
-        assert one.left.mu_squared == pytest.approx(
-            max(0, Limit.of(RAISED.levels[one.level]).mu_squared - spent[one.level])
-        )
-        assert one.left.mu_squared > 0
+        assert one.limit.allows(one.spent) and one.share_left < 0.5
+    (settled,) = (entry for entry in ledger.history() if entry.kind == "settle")
+    for (mu_squared, pure, _), uses in zip(
+        settled.body["costs"], settled.body["events"], strict=True
+    ):
+        (use,) = uses
+        event = Use.from_json(use, Neighbours.ANY_CHANGE).event
+        assert use["count"] == len(made.labels_)
+        assert mu_squared == pytest.approx(use["count"] * event.mu_squared[0])
+        assert pure == pytest.approx(use["count"] * event.pure_epsilon[0])
 
 
-def test_who_raises_the_budget_after_what_promises_nothing_in_mu_has_nothing_left(ledger):
-    fit(model(aggregator=LNMax(gamma=0.05)), ledger)
-    ledger.change(RAISED.assign(LEVELS, owners=NAMES))
-    assert all(one.left.mu_squared == 0 for one in ledger.standings())
+@pytest.fixture
+def pure(tmp_path):
+    return Ledger.create(tmp_path / "pure.ledger", promise="pure")
+
+
+def test_a_ledger_of_pure_epsilon_counts_epsilon(pure):
+    made = fit(model(aggregator=LNMax(gamma=0.1), queries=Queries(max_labels=2)), pure)
+    assert not made.privacy_.gaussian and len(made.labels_) == 2
+    used = {one.level: one.epsilon_spent for one in pure.standings()}
+    assert {row.group: row.epsilon_spent for row in made.privacy_.groups} == used
+    assert all(one.share_left < 1 for one in pure.standings())
+    again = fit(model(aggregator=LNMax(gamma=0.1)), pure)
+    assert all("/10 left" in row.group for row in again.privacy_.groups)
+    for one in pure.standings():
+        assert used[one.level] < one.epsilon_spent <= one.budget.epsilon
+
+
+def test_gaussian_noise_is_refused_before_anything_is_rehearsed(pure, monkeypatch):
+    monkeypatch.setattr(PateRun, "__init__", None)
+    with pytest.raises(InputError, match=r"promises pure ε .* the aggregator is 'gnmax'"):
+        fit(model(aggregator=GNMax(sigma=8)), pure)
+    assert len(pure.history()) == 1
 
 
 @pytest.mark.parametrize(

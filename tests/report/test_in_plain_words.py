@@ -4,49 +4,43 @@ import math
 
 import pytest
 
+from collegium.accounting.gaussian import pure_to_gdp
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.promises import Promise as Promised
 from collegium.budgets import Budget, Policy
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Cost, Limit
+from collegium.ledger.limits import PROMISES, Cost, Lifetime
 from collegium.report import in_plain_words as words
 from collegium.report.in_plain_words import Promise, promise
+from collegium.report.policy_page import explain
 from collegium.report.receipt import receipt_of
 
-GAUSSIAN, PURE, NOTHING = Cost(0.01), Cost(0.01, 0.1), None
-LABELS, LAPLACE = Cost(0.1, alone=Budget(1.0)), Cost(math.inf, alone=Budget(1.0))
+GAUSSIAN, PURE = Cost(0.01), Cost(pure_to_gdp(0.1) ** 2, 0.1)
+IN_MU, IN_PURE = Lifetime(), Lifetime(Promised.PURE)
 
 
 @pytest.mark.parametrize(
-    ("budgets", "first", "right", "also"),
+    ("budgets", "lifetime", "right", "also"),
     [
-        ([Budget(1.0)], NOTHING, 74, words.IF_GAUSSIAN.format(right=56)),
-        ([Budget(1.0)], GAUSSIAN, 56, ""),
-        (
-            [Budget(1.0)],
-            PURE,
-            74,
-            "",
-        ),  # what follows may be pure, too, in the light of what came out
-        ([Budget(3.0)], NOTHING, 96, words.IF_GAUSSIAN.format(right=65)),
-        ([Budget(1.0), Budget(3.0)], GAUSSIAN, 65, ""),
-        ([Budget(3.0), Budget(1.0)], GAUSSIAN, 65, words.LARGEST),
+        ([Budget(1.0)], IN_MU, 56, ""),
+        ([Budget(1.0)], IN_PURE, 74, ""),
+        ([Budget(3.0)], IN_MU, 65, ""),
+        ([Budget(3.0)], IN_PURE, 96, ""),
+        ([Budget(1.0), Budget(3.0)], IN_MU, 65, ""),
+        ([Budget(3.0), Budget(1.0)], IN_MU, 65, words.LARGEST),
+        ([Budget(3.0), Budget(1.0)], IN_PURE, 96, words.LARGEST),
         # μ of one and δ₀ of the other: more than either alone, which are 80 and 77.
-        ([Budget(8.1), Budget(0.1, 0.5)], GAUSSIAN, 81, words.LARGEST),
-        ([Budget(0.1, 0.5), Budget(8.1)], GAUSSIAN, 81, words.LARGEST),
-        # One release that takes the whole, whatever its μ: nothing follows, unless more is granted.
-        ([Budget(1.0)], LABELS, 57, ""),
-        ([Budget(1.0)], LAPLACE, 74, ""),
-        ([Budget(1.0), Budget(3.0)], LABELS, 65, ""),
-        ([Budget(1.0), Budget(3.0)], LAPLACE, 74, ""),
-        ([Budget(25.0)], GAUSSIAN, 98, ""),
-        ([Budget(100.0)], GAUSSIAN, 100, words.NEXT_TO_NOTHING),
-        ([Budget(math.inf)], NOTHING, 100, words.NO_LIMIT),
-        ([Budget(1.0), Budget(math.inf)], GAUSSIAN, 100, words.NO_LIMIT),
-        ([Budget(math.inf), Budget(1.0)], GAUSSIAN, 100, words.ONCE_NO_LIMIT),
+        ([Budget(8.1), Budget(0.1, 0.5)], IN_MU, 81, words.LARGEST),
+        ([Budget(0.1, 0.5), Budget(8.1)], IN_MU, 81, words.LARGEST),
+        ([Budget(25.0)], IN_MU, 98, ""),
+        ([Budget(100.0)], IN_MU, 100, words.NEXT_TO_NOTHING),
+        ([Budget(math.inf)], IN_MU, 100, words.NO_LIMIT),
+        ([Budget(1.0), Budget(math.inf)], IN_MU, 100, words.NO_LIMIT),
+        ([Budget(math.inf), Budget(1.0)], IN_PURE, 100, words.ONCE_NO_LIMIT),
     ],
 )
-def test_what_is_promised(budgets, first, right, also):
-    said = promise([Limit.of(budget) for budget in budgets], first)
+def test_what_is_promised(budgets, lifetime, right, also):
+    said = promise(budgets, lifetime)
     number = words.AT_MOST.format(right=right) if right < 100 else ""
     assert (said.right, said.words) == (right, f"{number} {also}".strip())
 
@@ -56,8 +50,8 @@ def pay(tmp_path):
     """Enter releases that cost one person something, and give the receipt."""
     people = Policy({"high": 1.0}).assign(["high"], owners=["ann"])
 
-    def receipt(*costs, settled=True):
-        ledger = Ledger.create(tmp_path / "people.ledger")
+    def receipt(*costs, settled=True, kept_in="gaussian"):
+        ledger = Ledger.create(tmp_path / f"{kept_in}.ledger", promise=kept_in)
         for number, cost in enumerate(costs):
             made = ledger.reserve(
                 str(number),
@@ -75,35 +69,43 @@ def pay(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("costs", "settled", "right"),
+    ("costs", "settled", "kept_in", "right"),
     [
-        ([GAUSSIAN], True, 56),
-        ([GAUSSIAN], False, 74),  # it may come to nothing, and then all of ε may be used
-        ([GAUSSIAN, PURE], True, 56),
-        (
-            [PURE, GAUSSIAN],
-            True,
-            74,
-        ),  # whether it came to that may depend on what the first one told
-        ([Cost(0.0), PURE], True, 74),
+        ([Cost(0.0)], True, "gaussian", 56),
+        ([GAUSSIAN], True, "gaussian", 56),
+        ([GAUSSIAN], False, "gaussian", 56),
+        ([PURE, GAUSSIAN], True, "gaussian", 56),
+        ([Cost(0.0), PURE], True, "gaussian", 56),
+        ([Cost(0.0)], False, "pure", 74),
+        ([PURE], False, "pure", 74),
+        ([PURE, PURE], True, "pure", 74),
     ],
 )
-def test_the_number_does_not_depend_on_what_came_out(pay, costs, settled, right):
-    assert pay(*costs, settled=settled).promise.right == right
+def test_a_receipt_promises_one_number_whatever_was_released(pay, costs, settled, kept_in, right):
+    assert pay(*costs, settled=settled, kept_in=kept_in).promise.right == right
 
 
-def test_shares_are_all_in_one_currency(pay):
-    """Alone, the pure release would take 10 % of ε; beside another in μ², it takes 14 %, as in the total."""
+@pytest.mark.parametrize("kept_in", PROMISES)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 100.0, math.inf])
+@pytest.mark.parametrize("share", [0.01, 0.5])
+def test_the_consent_page_says_the_number_of_a_receipt(tmp_path, kept_in, epsilon, share):
+    policy = Policy({"level": epsilon})
+    ledger = Ledger.create(tmp_path / "people.ledger", delta_0_share=share, promise=kept_in)
+    ledger.change(policy.assign(["level"], owners=["ann"]))
+    ((_, asked, _),) = explain(policy, promise=kept_in).levels
+    assert receipt_of("ann", ledger.account_of("ann")).promise == asked
+
+
+def test_shares_are_all_in_what_was_promised(pay):
     receipt = pay(PURE, GAUSSIAN)
-    assert [share for _, _, share in receipt.used] == ["14.0 %", "14.0 %"]
-    assert "that took 27.9 % of your budget; 72.1 % remains." in receipt.heading
+    assert [share for _, _, share in receipt.used] == ["21.9 %", "14.0 %"]
+    assert "that took 35.9 % of your budget; 64.1 % remains." in receipt.heading
 
 
-def test_what_takes_the_whole_takes_all_of_it(pay):
-    receipt = pay(LAPLACE)
-    assert [share for _, _, share in receipt.used] == ["100.0 %"]
-    assert "that took 100.0 % of your budget; 0.0 % remains." in receipt.heading
-    assert receipt.promise.right == 74
+def test_a_receipt_in_pure_epsilon_speaks_of_no_delta(pay):
+    receipt = pay(PURE, kept_in="pure")
+    assert [share for _, _, share in receipt.used] == ["10.0 %"]
+    assert "your budget is ε = 1; so far, at most ε = 0.1 has been used" in receipt.numbers
 
 
 def test_a_hundred_decisions_in_marks_and_in_letters():

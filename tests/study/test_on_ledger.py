@@ -31,7 +31,7 @@ from tests.settings_file import settings
 LEVELS = {"high": 1.0, "low": 3.0}
 N, PUBLIC = 300, 60
 MU = {"aggregation": {"sigma": 6, "max_labels": 2}}  # leaves something
-LABELS = {"aggregation": {"sigma": 8}}  # labels pay for more answers: takes everything
+LABELS = {"aggregation": {"sigma": 8}}  # by themselves, labels would pay for more answers
 
 
 def table(n, seed):
@@ -117,20 +117,14 @@ def test_a_second_study_gets_what_the_first_one_left(folder, source):
     assert all(after_one[level] < together[level] <= epsilon for level, epsilon in LEVELS.items())
 
 
-@pytest.mark.parametrize("source", ["private.csv", "private.parquet"])
-def test_the_first_of_all_may_take_everything_with_the_bits_of_a_study_without(folder, source):
-    streamed = {"data": {"private": source}, "run": {"n_jobs": 1, "streaming": source[-1] == "t"}}
-    first = run(study(folder, **LABELS, **streamed), folder / "first")
-    alone = run(study(folder, **LABELS, **streamed, ledger={"url": "none"}), folder / "alone")
-    assert first.privacy.price == alone.privacy.price == "labels"
-    assert first.plan == alone.plan
-    assert [len(one.labels.labels) for one in (first, alone)] == [len(alone.labels.labels)] * 2
-    assert spent(folder) == pytest.approx(LEVELS)
-    with pytest.raises(
-        BudgetExceededError, match=r"no budget left in the ledger|no budget is left"
-    ):
-        run(study(folder, **streamed), folder / "second")
-    assert not (folder / "second").exists()
+def test_a_price_that_does_not_add_up_is_refused_before_anything_is_trained(folder):
+    labels = {**LABELS, "privacy": {"price": "labels"}}
+    config = study(folder, **labels)
+    with pytest.raises(InputError, match="a label costs as much as all noisy counts"):
+        run(config, folder / "first")
+    assert not (folder / "first").exists() and not (folder / "people.ledger").exists()
+    alone = run(study(folder, **labels, ledger={"url": "none"}), folder / "alone")
+    assert alone.privacy.price == "labels"
 
 
 def test_it_is_made_beside_the_data_and_again_costs_nothing(folder):
@@ -567,21 +561,30 @@ def test_a_label_job_sees_what_others_left_and_leaves_something(ballots, collegi
     assert first["a"] < both["a"] <= 1 and first["b"] < both["b"] <= 3
     labels = settings(ballots, "privacy.price = 'labels'")
     code, _, wrong = label(collegium, ballots, "three", *named, "--sigma", 12, *labels)
-    assert code == 2 and "leave it out" in wrong
+    assert code == 2 and "leave price out" in wrong
 
 
-def test_a_label_job_may_take_everything_and_is_finished_only_once(ballots, collegium):
+@pytest.mark.parametrize("promise", ["gaussian", "pure"])
+def test_a_label_job_with_laplace_noise_is_finished_only_once(ballots, collegium, promise):
+    Ledger.create(ballots / "people.ledger", promise=promise)
     named = ("--people", ballots / "people.csv", "--aggregator", "lnmax")
     for is_first in (True, False):
-        gamma = settings(ballots, "aggregation.gamma = 0.1")
+        gamma = settings(ballots, "aggregation.gamma = 0.05")
         code, _, noted = label(collegium, ballots, "one", *named, *gamma)
         assert code == 0, noted
-        assert ("takes the whole of these people's budgets" in noted) == is_first
+        assert ("may use what people have left" in noted) == is_first
     assert len(ledger_of(ballots).contents().releases) == 1
+    assert min(spent(ballots).values()) > 0
+    code, said, _ = collegium("account", "--remaining", ballots / "one", "--json")
+    left = json.loads(said)
+    assert code == 0 and left["price"] == ("pure" if promise == "pure" else "mu")
+    told = {name: row["epsilon_spent"] for name, row in left["groups"].items()}
+    assert told == pytest.approx(spent(ballots), rel=1e-9)
     code, _, wrong = label(
         collegium, ballots, "two", "--people", ballots / "people.csv", "--sigma", 9
     )
-    assert code == 2 and "60 of 60 people of level 'a' have no budget left" in wrong
+    refused = {"pure": "the aggregator is 'gnmax'", "gaussian": "have no budget left in the ledger"}
+    assert code == 2 and refused[promise] in wrong
 
 
 @pytest.mark.parametrize(

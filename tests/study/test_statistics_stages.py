@@ -13,7 +13,7 @@ from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Policy
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
 from collegium.ledger.ledger import Ledger
-from collegium.ledger.limits import Limit
+from collegium.ledger.limits import Lifetime
 from collegium.statistics import quantile_intervals, quantiles
 from collegium.statistics.sums import Sums
 from collegium.study.config import read_config
@@ -481,7 +481,9 @@ def test_nothing_is_asked_before_it_is_reserved(tmp_path, monkeypatch):
     levels = Policy(LEVELS).levels.values()
     for at_most, paid, budget in zip(reserved, release.costs, levels, strict=True):
         assert 0 < paid.mu_squared <= at_most.mu_squared
-        assert at_most.mu_squared == pytest.approx(Limit.of(budget).mu_squared / 2, rel=1e-6)
+        assert at_most.mu_squared == pytest.approx(
+            Lifetime().limit(budget).mu_squared / 2, rel=1e-6
+        )
 
 
 # ------------------------------------------------------------------------------- several Parquet files

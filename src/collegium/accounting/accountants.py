@@ -16,6 +16,7 @@ from collegium.accounting.bookkeeping import as_json, left_over
 from collegium.accounting.events import Event, SensitiveCurve
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.promises import Promise
 from collegium.accounting.renyi import (
     DEFAULT_ORDERS,
     affordable_rdp,
@@ -45,6 +46,8 @@ class GaussianAccountant(Accountant):
     sum over all sequences of outputs. A sequence that ends with Σ ε_i ≤ ε has a privacy loss of at
     most ε at every point and adds nothing. All others end with Σ μ_i² within its limit, hence are
     also sequences of the strategy that stops wherever the first filter would; they add at most δ.
+    A ledger promises one of them (:class:`~collegium.accounting.promises.Promise`), and its releases
+    keep that.
 
     Parameters
     ----------
@@ -54,6 +57,8 @@ class GaussianAccountant(Accountant):
         Group of each cohort, for messages.
     neighbours : Neighbours, optional
         What the account hides about an owner.
+    promise : Promise, default=EITHER
+        Which of the two filters allows an event, and says what was spent.
 
     Examples
     --------
@@ -76,13 +81,21 @@ class GaussianAccountant(Accountant):
         delta: ArrayLike,
         names: Sequence[str] | None = None,
         neighbours: Neighbours = Neighbours.ANY_CHANGE,
+        promise: Promise = Promise.EITHER,
     ) -> None:
         super().__init__(epsilon, delta, names, neighbours)
+        self.promise = promise
         pairs = list(zip(self.epsilon.tolist(), self.delta.tolist(), strict=True))
         limit = {pair: gdp_mu(*pair) for pair in set(pairs)}
         mu = np.array([limit[pair] for pair in pairs])
         self._limit: Floats = np.where(np.isinf(mu), np.inf, np.nextafter(mu * mu, 0.0))
-        self._both_limits: Floats = np.stack([self._limit, self.epsilon])
+        never = np.full(len(self), -1.0)
+        self._both_limits: Floats = np.stack(
+            [
+                never if promise is Promise.PURE else self._limit,
+                never if promise is Promise.GAUSSIAN else self.epsilon,
+            ]
+        )
         self._total = np.zeros((2, len(self)))
 
     @property
@@ -97,7 +110,9 @@ class GaussianAccountant(Accountant):
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether everything charged was allowed by μ: none of it is pure, so the other filter never was."""
+        """Whether everything charged was allowed by μ: as promised, or as none of it is pure."""
+        if self.promise is not Promise.EITHER:
+            return self.promise is Promise.GAUSSIAN
         charged = self._total[0] > 0
         return bool(charged.any() and np.isinf(self._total[1][charged]).all())
 
@@ -107,6 +122,8 @@ class GaussianAccountant(Accountant):
             squared = self._limit * (1 - 8 * _ULP) - self.mu_squared
             mu = np.sqrt(np.maximum(squared, 0.0)) * (1 - 4 * _ULP)
         mu = np.where(np.isinf(self._limit), np.inf, mu)
+        if self.promise is Promise.PURE:
+            mu = np.zeros(len(self))  # nothing that has no pure ε
         return Remaining(left_over(self.epsilon, self.epsilon_spent()), mu)
 
     def without_limits(self) -> Self:
@@ -115,6 +132,9 @@ class GaussianAccountant(Accountant):
         odometer._limit = np.full(len(self), np.inf)
         odometer._both_limits = np.full((2, len(self)), np.inf)
         return odometer
+
+    def _identity(self) -> dict[str, Any]:
+        return {**super()._identity(), "promise": self.promise.value}
 
     def _price(self, cost: Event) -> Floats:
         return np.stack([cost.mu_squared, cost.pure_epsilon])
@@ -127,6 +147,8 @@ class GaussianAccountant(Accountant):
 
     def _epsilon_of(self, total: Floats) -> Floats:
         mu_squared, pure_epsilon = total
+        if self.promise is Promise.PURE:
+            return np.array(pure_epsilon)
         mu = np.nextafter(
             np.sqrt(mu_squared), np.inf, where=mu_squared > 0, out=np.zeros(len(self))
         )
@@ -137,6 +159,8 @@ class GaussianAccountant(Accountant):
             spent[chosen] = np.asarray(gdp_epsilon(values, float(delta)))[back]
         # The filter promises ε itself; the limit's conversion and this one round outwards, 1e-12 apart.
         spent = np.where(mu_squared <= self._limit, np.minimum(spent, self.epsilon), spent)
+        if self.promise is Promise.GAUSSIAN:
+            return np.asarray(spent)
         return np.asarray(np.minimum(spent, pure_epsilon))
 
 

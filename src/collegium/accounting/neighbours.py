@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from collegium.accounting.promises import Promise
 from collegium.checks import shown
 from collegium.errors import InputError
 
@@ -66,7 +67,7 @@ OVERLAP_ALLOWED = (
 WHAT_IS_LEFT = (
     "A ledger keeps one account per person over all releases. What a group grants here is at most what every "
     "one of its members had left there, and not all that they once granted; who had too little left takes no "
-    "part"
+    "part. A small share of each δ is kept back there"
 )
 GIVEN = (
     "People who chose {} let their records be published: the student learns from them as they are, and "
@@ -116,10 +117,8 @@ class Arrangement:
         Whether teachers that are trained or asked in one call may change one another by rounding.
     public_may_overlap : bool
         Whether public records were allowed to equal private ones.
-    on_ledger : bool
-        Whether a ledger decided who takes part, and with how much.
-    what_is_left : bool
-        Whether budgets are what a ledger had left of those that were granted.
+    promise : Promise
+        What the ledger promises that decided who takes part, and what they have left; without one, "either".
     blanked_only : bool
         Whether costs are those of owners whose records are there or blank, and not of others in their place.
     seen_together : bool
@@ -149,13 +148,17 @@ class Arrangement:
     private_classes: bool = False
     together: bool = False
     public_may_overlap: bool = False
-    on_ledger: bool = False
-    what_is_left: bool = False
+    promise: Promise = Promise.EITHER
     blanked_only: bool = False
     seen_together: bool = False
     public_levels: tuple[str, ...] = ()
     direct: bool = False
     regrouped: bool = False
+
+    @property
+    def on_ledger(self) -> bool:
+        """Whether a ledger decided who takes part, and with how much."""
+        return self.promise is not Promise.EITHER
 
     @property
     def neighbours(self) -> Neighbours:
@@ -208,7 +211,7 @@ class Arrangement:
         levels = ", ".join(repr(level) for level in self.public_levels)
         said = {
             OVERLAP_ALLOWED: self.public_may_overlap,
-            WHAT_IS_LEFT: self.what_is_left,
+            WHAT_IS_LEFT: self.on_ledger,
             (GIVEN_DIRECTLY if self.direct else GIVEN).format(levels): bool(levels),
         }
         return tuple(sentence for sentence, holds in said.items() if holds)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from collegium.accounting.accountant import Accountant
 from collegium.accounting.neighbours import OWNER, TEACHER, Arrangement, Neighbours
-from collegium.accounting.tradeoff import TradeOff
+from collegium.accounting.tradeoff import TradeOff, of_100
 from collegium.budgets import Budget
 from collegium.json_files import number_as_json
 
@@ -60,8 +60,8 @@ DELTA_MEANS = (
 )
 #: Templates: :meth:`PrivacyStatement.filled` fills in whose records these are.
 RISK_MEANS = (
-    "someone who tries to tell whether {records_are}, and accepts 5 wrong accusations in 100, is right about "
-    "at most {found} of 100 {members} for whom it is true"
+    "whoever must decide whether {records_are}, both being equally likely beforehand, is right at most "
+    "{right} times in 100, where guessing is right 50 times"
 )
 PROMISED_MEANS = 'The promise is the budget. "Spent" is what this run used.'
 ALONE_MEANS = (
@@ -193,7 +193,11 @@ class PrivacyStatement:
         """Say what a group's budget means for whoever wants to find out about one of its members."""
         if row.budget.is_unlimited:
             return "no privacy: anything about them may be revealed"
-        return self.filled(RISK_MEANS, found=self.found_of_100(row, 0.05))
+        return self.filled(RISK_MEANS, right=str(self.right_of_100(row)))
+
+    def right_of_100(self, row: GroupSpending) -> int:
+        """How often of 100 the best test is right about a group's member, within the budget; guessing: 50."""
+        return of_100(self.trade_off(row).right_guesses)
 
     def filled(self, template: str, **more: str) -> str:
         """Fill a template with what is true of this release: what it shows, whose it is, its neighbours.
@@ -324,6 +328,7 @@ class PrivacyStatement:
                     f"{self.unit}s": row.owners,
                     "epsilon": number_as_json(row.budget.epsilon),
                     "delta": row.budget.delta,
+                    "right_of_100": self.right_of_100(row),
                     "found_at_most": {
                         f"{alarms:g}": self.trade_off(row).most_found(alarms)
                         for alarms in FALSE_ALARMS
@@ -360,7 +365,6 @@ def _of_a_person(blanked: bool) -> dict[str, str]:
         "records_are": "a person's records were used"
         if blanked
         else "certain records are a person's own",
-        "members": "people",
         "about_the_same": "about the same people",
         "budget_tells": "somebody's budget tells something about that person",
     }
@@ -373,7 +377,6 @@ def _of_a_teacher(blanked: bool) -> dict[str, str]:
         "records_are": "a teacher has learnt from something"
         if blanked
         else "a teacher has learnt from certain data",
-        "members": "teachers",
         "about_the_same": "of the same teachers",
         "budget_tells": "a teacher's budget tells something about what it has learnt from",
     }

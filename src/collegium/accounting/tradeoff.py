@@ -27,6 +27,49 @@ from collegium.errors import InputError
 _ROUNDING = 1e-12  # above the error of ndtr and ndtri; added to what an attacker finds
 
 
+def right_guesses(*, mu: float = math.inf, epsilon: float = math.inf, delta: float = 0.0) -> float:
+    """How often the best test is right about an owner's records, where guessing is right half of the time.
+
+    The test sees all that is released and everybody else's records, and decides whether the owner's records
+    are there or blank (or others), each as likely as the other: right with probability (1 + δ(0))/2, where
+    δ(0), the profile at ε = 0, is the total variation distance.
+
+    Parameters
+    ----------
+    mu : float
+        Everything is μ-GDP, but for a leak: δ(0) ≤ δ + (1 − δ)(2Φ(μ/2) − 1).
+    epsilon : float
+        Or it is (ε, δ)-DP: δ(0) ≤ (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3,
+        Theorem 2.1 and Remark A.1).
+    delta : float
+        The leak, or δ.
+
+    Returns
+    -------
+    float
+        From 0.5 to 1, rounded up. The only place where it is computed.
+
+    Examples
+    --------
+    >>> round(right_guesses(mu=0.268051123211), 4), round(right_guesses(epsilon=1.0), 4)
+    (0.5533, 0.7311)
+    """
+    apart = math.tanh(epsilon / 2) if math.isinf(mu) else math.erf(mu / math.sqrt(8))
+    apart += delta * (1 - apart)
+    return min(1.0, (0.5 + apart / 2) * (1 + _ROUNDING)) if apart else 0.5
+
+
+def of_100(right: float) -> int:
+    """Write a share of right guesses as times in 100, rounded up.
+
+    Examples
+    --------
+    >>> of_100(right_guesses(mu=0.268051123211)), of_100(right_guesses(epsilon=1.0))
+    (56, 74)
+    """
+    return math.ceil(100 * right)
+
+
 @dataclass(frozen=True)
 class TradeOff:
     """How well the best test can tell an owner's records from others, within the owner's budget.
@@ -66,6 +109,25 @@ class TradeOff:
     def mu(self) -> float:
         """The largest μ that the budget allows, rounded down as the filter does."""
         return gdp_mu(self.budget.epsilon, self.budget.delta)
+
+    @property
+    def right_guesses(self) -> float:
+        """How often the best test is right, both being equally likely beforehand (:func:`right_guesses`).
+
+        Where only one direction is bounded, P ≤ e^ε·Q + δ says that P − Q ≤ 1 − e^−ε·(1 − δ) on every set.
+        """
+        if self.budget.is_unlimited:
+            return 1.0
+        if self.gaussian:
+            return right_guesses(mu=self.mu)
+        epsilon, delta = self.budget.epsilon, self.budget.delta
+        if self.one_way:
+            apart = -math.expm1(-epsilon) + math.exp(-epsilon) * delta
+            return min(1.0, (0.5 + apart / 2) * (1 + _ROUNDING))
+        both_ways = right_guesses(epsilon=epsilon, delta=delta)
+        if math.isinf(self.mu_beside):
+            return both_ways
+        return min(both_ways, right_guesses(mu=self.mu_beside, delta=self.leak_beside))
 
     def most_found(self, false_alarms: float) -> float:
         """Bound how often the best test finds out that the records are these, rounded up.

@@ -57,6 +57,14 @@ def init(
             "samples). It cannot be changed later."
         ),
     ] = 0.01,
+    promise: Annotated[
+        str,
+        typer.Option(
+            help="What everybody is promised over all releases: gaussian (at ε = 1, nobody is right about "
+            "a person more than 56 times in 100), or pure (Laplace noise only; at ε = 1, 74 times). It "
+            "cannot be changed later."
+        ),
+    ] = "gaussian",
 ) -> None:
     """Make an empty ledger, and its key. Keep the key apart from the ledger's backups.
 
@@ -64,7 +72,7 @@ def init(
     """
     from collegium.ledger.ledger import Ledger
 
-    made = Ledger.create(place, key, delta_0_share)
+    made = Ledger.create(place, key, delta_0_share, promise=promise)
     out.print(f"Made {made}. It knows nobody yet.", soft_wrap=True)
 
 

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Tabulate level, people, budget, what was spent and what is left: one row for each history."""
     from collegium.accounting.statement import budget_and_cost, budget_in_digits, percent_left
+    from collegium.ledger.limits import IN_WORDS
 
     table = Table(
         title="What each person granted, has spent, and has remaining",
         title_justify="left",
         box=SIMPLE_HEAD,
         caption="ε and δ per person, over all releases and reservations together. Remaining: share of "
-        "the granted μ².",
+        f"the granted {IN_WORDS[standings[0].limit.promise]}.",
         caption_justify="left",
     )
     for name in ("level", "people", "releases", "budget ε", "δ", "spent ε", "remaining"):
@@ -37,15 +38,9 @@ def standings_table(standings: Sequence[Standing]) -> Table:
             granted,
             budget_in_digits(one.budget.delta),
             spent,
-            "has left" if one.has_left else percent_left(_share_left(one)),
+            "has left" if one.has_left else percent_left(one.share_left),
         )
     return table
-
-
-def _share_left(standing: Standing) -> float:
-    if standing.budget.is_unlimited:
-        return 1.0
-    return standing.left.mu_squared / standing.limit.mu_squared
 
 
 def open_reservation(release: Release) -> str:
@@ -67,10 +62,14 @@ def _age(age: timedelta) -> str:
 
 def what_happened(entry: Entry) -> str:
     """Say it in a line."""
+    from collegium.accounting.promises import Promise
+
     body = entry.body
     people = sum(one["members"] for one in body["cohorts"] if one["since"] == entry.number)
     match entry.kind:
         case "begin":
+            if body["promise"] == Promise.PURE:
+                return "the ledger was made, for releases that are pure (Σε)"
             return (
                 f"the ledger was made; {100 * body['delta_0_share']:g} % of every δ is set aside "
                 "for δ₀"

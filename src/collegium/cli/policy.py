@@ -28,6 +28,10 @@ def explain(
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a page instead of text.", **PATH_OPTION)
     ] = None,
+    promise: Annotated[
+        str,
+        typer.Option(help="What the ledger promises: gaussian, or pure (`collegium ledger init`)."),
+    ] = "gaussian",
 ) -> None:
     """Explain every level in the words of a receipt: text for a consent form.
 
@@ -35,14 +39,18 @@ def explain(
 
     Example: collegium policy explain policy.toml --html levels.html
     """
+    from collegium.accounting.promises import Promise
+    from collegium.checks import check_choice
     from collegium.cli.outputs import refuse_taken, write_named
+    from collegium.ledger.limits import PROMISES
     from collegium.report.policy_page import explain as explained
     from collegium.study.policy_file import read_policy
 
     if html is not None:
         refuse_taken(html)
     stated = read_policy(file)
-    page = explained(stated.policy, stated.arrangement)
+    check_choice("--promise", promise, PROMISES)
+    page = explained(stated.policy, stated.arrangement, Promise(promise))
     if html is None:
         for line in page.as_text().splitlines():
             out.print(line, soft_wrap=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.promises import Promise
 from collegium.budgets import Budgets
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import InputError
@@ -126,7 +127,7 @@ def session_of(
         if not allow_new_people:
             refuse_strangers(people, str(place), ON_THE_COMMAND_LINE)
         if only_plans:  # these people have all that they granted
-            return Statistics(frame, budgets, **{**settings, "noise": _noise_on_ledger(settings)})
+            return _PlannedOnLedger(frame, budgets, Promise.GAUSSIAN, **settings)
         replaced = settings["neighbours"] == "replace-one"
         ledger = place.made(Neighbours.ANY_CHANGE if replaced else Neighbours.ADD_OR_REMOVE)
     ledger.allow_new_people, ledger.face = allow_new_people, ON_THE_COMMAND_LINE
@@ -137,15 +138,16 @@ def session_of(
     blanked = relation is Neighbours.ADD_OR_REMOVE
     settings = {**settings, "neighbours": "zero-out" if blanked else "replace-one"}
     left = take_frame_rows(frame, some[spending.records])
-    return _PlannedOnLedger(left, spending.budgets, **settings)
+    promise = spending.allowance.lifetime.promise
+    return _PlannedOnLedger(left, spending.budgets, promise, **settings)
 
 
 class _PlannedOnLedger(Statistics):
     """A session with what people have left in a ledger: it only plans, so nothing is reserved there."""
 
-    @property
-    def _is_on_ledger(self) -> bool:
-        return True
+    def __init__(self, frame: Any, budgets: Any, promise: Promise, **settings: Any) -> None:
+        self._kept_in = promise
+        super().__init__(frame, budgets, **settings)
 
 
 def _tell_of_the_same(ledger: Ledger, name: str, observer: Observer) -> None:
@@ -159,9 +161,3 @@ def _tell_of_the_same(ledger: Ledger, name: str, observer: Observer) -> None:
             f"the ledger has {len(same):,} release(s) of this name already ({name}): what is asked again is "
             "charged again; --record FILE, with the answers of then, gives them for free"
         )
-
-
-def _noise_on_ledger(settings: dict[str, Any]) -> str:
-    """What a session on a ledger takes where nothing is said."""
-    noise: str = settings["noise"]
-    return "gaussian" if noise == "auto" else noise

@@ -117,7 +117,6 @@ def plan(
                 **planned.numbers(),
                 "columns": dict(planned.columns),
                 "ledger": None if ledger is None else str(ledger.place),
-                "takes_whole_budgets": ledger is not None and ledger.spending.allowance.whole,
                 **({} if choice is None else {"chosen": choice}),
             }
         )

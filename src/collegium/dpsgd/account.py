@@ -12,7 +12,7 @@ from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import GroupSpending, PrivacyStatement
 from collegium.budgets import Budget
 from collegium.errors import BudgetExceededError
-from collegium.personalisation.dpsgd_plan import DPSGDPlan
+from collegium.personalisation.dpsgd_plan import EXACT, DPSGDPlan
 
 STEPS_RELEASED = (
     "the noisy sum of clipped gradients of each of {} steps, and with it every model on the way"
@@ -67,7 +67,7 @@ class DPSGDAccount:
     def statement(self, arrangement: Arrangement, noise_is_private: bool) -> PrivacyStatement:
         """Say what was promised, and what was spent."""
         spent = self.epsilon_spent()
-        exact = self.plan.accountant == "gaussian"
+        exact = self.plan.accountant == EXACT
 
         def within(name: str, budget: Budget) -> GaussianBound:
             if exact:

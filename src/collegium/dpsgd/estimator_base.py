@@ -106,7 +106,8 @@ class DPSGDEstimator(Face):
         if ledger is None:
             return planned(recipe.dpsgd, few_budgets(granted))
         relation, spending = _on_ledger(ledger, ledger.left(granted), recipe, granted)
-        return planned(recipe.dpsgd, spending.budgets, relation)
+        allowed = spending.allowance.delta_0
+        return planned(recipe.dpsgd, spending.budgets, relation, allowed)
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -249,7 +250,7 @@ def _on_ledger(
     )
 
     relation = relation_of(ledger, recipe.dpsgd)
-    allowance = allow(left, recipe.dpsgd, recipe.noise_seed, people, ledger.delta_0_share)
+    allowance = allow(left, recipe.noise_seed, people)
     return relation, DPSGDSpending(people, allowance)
 
 

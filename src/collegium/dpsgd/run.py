@@ -9,9 +9,9 @@ coins of a sample and the noise come from the operating system.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -36,6 +36,7 @@ from collegium.errors import InputError, PrivacyWarning, frames_to_user
 from collegium.models.trial import one_line_about
 from collegium.noise.sources import noise_from
 from collegium.noise.sums import Integers, NoisySum
+from collegium.personalisation.addable_rates import plan_that_adds_up
 from collegium.personalisation.bins import few_budgets, said_of
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.personalisation.rates import plan_dpsgd
@@ -48,14 +49,19 @@ RELATIONS = {"zero-out": Neighbours.ADD_OR_REMOVE, "replace-one": Neighbours.ANY
 
 
 def planned(
-    settings: DPSGDSettings, budgets: Budgets, relation: Neighbours | None = None
+    settings: DPSGDSettings,
+    budgets: Budgets,
+    relation: Neighbours | None = None,
+    delta_0: Mapping[str, float] | None = None,
 ) -> DPSGDPlan:
     """Plan DP-SGD from public numbers only.
 
-    ``relation``: what a ledger promises; settings come first.
+    ``relation``: what a ledger promises about; settings come first.
+    ``delta_0``: what each group grants of a ledger's δ₀, beside its budget; None without a ledger.
     Raises InputError if it cannot be planned, or its noise not be drawn.
     """
-    plan = plan_dpsgd(
+    plan_for = partial(plan_that_adds_up, delta_0=delta_0) if delta_0 else plan_dpsgd
+    plan = plan_for(
         budgets.groups,
         budgets.public_sizes(),
         kind=settings.sampling,
@@ -183,7 +189,7 @@ class DPSGDRun:
             self.observer.note(said)
         self.n_threads = n_threads
         settings = recipe.dpsgd
-        self.plan: DPSGDPlan = planned(settings, records.budgets, relation)
+        self.plan: DPSGDPlan = planned(settings, records.budgets, relation, records.delta_0)
         self.loss: Loss = (
             CrossEntropy(len(records.classes)) if recipe.bounds is None else SquaredError()
         )

@@ -10,14 +10,14 @@ from collegium.lazy import lazily
 _HOMES = {
     "collegium.ledger.entries": ["Standing"],
     "collegium.ledger.ledger": ["Balance", "Ledger", "Reservation"],
-    "collegium.ledger.limits": ["Cost", "Limit"],
+    "collegium.ledger.limits": ["Cost", "Lifetime", "Limit"],
 }
 
 if TYPE_CHECKING:
     from collegium.ledger.entries import Standing
     from collegium.ledger.ledger import Balance, Ledger, Reservation
-    from collegium.ledger.limits import Cost, Limit
+    from collegium.ledger.limits import Cost, Lifetime, Limit
 else:  # so that type checkers know every name, and that there are no others
     __getattr__, __dir__ = lazily(__name__, _HOMES)
 
-__all__ = ["Balance", "Cost", "Ledger", "Limit", "Reservation", "Standing"]
+__all__ = ["Balance", "Cost", "Ledger", "Lifetime", "Limit", "Reservation", "Standing"]

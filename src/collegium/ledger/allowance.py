@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.gaussian import gdp_epsilon
 from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budget, Budgets
 from collegium.checks import people
@@ -27,14 +25,14 @@ from collegium.errors import (
     frames_to_user,
 )
 from collegium.ledger.ledger import Balance, Ledger, Reservation
-from collegium.ledger.limits import DELTA_0_SHARE, Cost, Limit
+from collegium.ledger.limits import IN_WORDS, Cost, Lifetime
 from collegium.personalisation.bins import MOST_BUDGETS, few_groups
 
 SEEDED = (
     "noise from a seed protects nobody, so it cannot be used with a ledger: leave noise_seed out"
 )
 V = TypeVar("V")
-_ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
+_Part = tuple[Budget, float]  # what a group grants a release, and of δ₀
 _STEPS = 10  # what is left is rounded down to tenths, so that groups do not become too small
 
 
@@ -46,30 +44,25 @@ class Allowance:
     ----------
     release : str
         Its name in the ledger.
-    whole : bool
-        Whether it takes all that people grant, which nothing has used before. By itself it keeps their
-        budgets, however it counts; nothing is left then.
+    lifetime : Lifetime
+        What the ledger promises everybody, and so in what the release is counted.
     groups : mapping of str to Budget
         What the members of each group grant this release.
+    delta_0 : mapping of str to float
+        How much of δ₀ they grant it beside that.
     codes : ndarray of int, shape (n_owners,)
         Group of each owner who was offered; -1 for who takes no part.
     """
 
     release: str
-    whole: bool
+    lifetime: Lifetime
     groups: Mapping[str, Budget]
+    delta_0: Mapping[str, float]
     codes: NDArray[np.intp]
 
     @classmethod
-    def everything(cls, granted: Budgets) -> Allowance:
-        """All that people grant, which nothing has used before."""
-        return cls(uuid4().hex, True, dict(granted.groups), granted.owner_group)
-
-    @classmethod
-    def what_is_left(
-        cls, granted: Budgets, left: Balance, least: int, share: float = DELTA_0_SHARE
-    ) -> Allowance:
-        """What people have left of their μ², rounded down to tenths, in groups of those who have the same.
+    def what_is_left(cls, granted: Budgets, left: Balance, least: int) -> Allowance:
+        """What people have left, rounded down to tenths, in groups of those who have the same.
 
         Parameters
         ----------
@@ -79,8 +72,6 @@ class Allowance:
             Of these.
         least : int
             How many owners a group needs; fewer get what the next group of their level has left.
-        share : float
-            Of δ, that their ledger sets aside for δ₀.
 
         Raises
         ------
@@ -92,18 +83,18 @@ class Allowance:
         alike, which = np.unique(
             np.stack([granted.owner_group, tenths]), axis=1, return_inverse=True
         )
-        codes, groups = _groups(granted, alike, share)
-        if not groups:
+        codes, parts = _groups(granted, alike, left.lifetime)
+        if not parts:
             raise BudgetExceededError(
-                f"no budget is left in the ledger for {people(granted.n_owners)} (less than a tenth of "
-                f"their μ²){_used_by(left.last_use)}: ask them for more (`collegium ledger change`), "
-                "or, to go on with a study that has begun, `collegium run` its own file and folder; "
-                "nothing was spent now"
+                f"no budget is left in the ledger for {people(granted.n_owners)} (less than a tenth "
+                f"of their {_unit(left)}){_used_by(left.last_use)}: ask them for more (`collegium "
+                "ledger change`), or, to go on with a study that has begun, `collegium run` its own file and "
+                "folder; nothing was spent now"
             )
-        return cls(uuid4().hex, False, *_few(groups, codes[which]))
+        return cls(uuid4().hex, left.lifetime, *_few(parts, codes[which]))
 
     @classmethod
-    def by_level(cls, granted: Budgets, left: Balance, share: float = DELTA_0_SHARE) -> Allowance:
+    def by_level(cls, granted: Budgets, left: Balance) -> Allowance:
         """What everybody of a level has left, where who is in which group was decided elsewhere.
 
         Parameters and errors as for :meth:`what_is_left`; refused is also a level of which anybody has
@@ -111,17 +102,17 @@ class Allowance:
         """
         _refuse_declared(granted)
         tenths = _tenths(left)
-        groups: dict[str, Budget] = {}
+        parts: dict[str, _Part] = {}
         for code, (level, budget) in enumerate(granted.groups.items()):
             its = tenths[granted.owner_group == code]
             if its.size and not its.min():
                 raise BudgetExceededError(
                     f"{(its == 0).sum():,} of {its.size:,} people of level {level!r} have no budget "
-                    "left in the ledger (less than a tenth of their μ²): leave their records out; "
-                    "nothing was asked or spent"
+                    f"left in the ledger (less than a tenth of their {_unit(left)}): leave their records "
+                    "out; nothing was asked or spent"
                 )
-            groups[level] = _part(budget, int(its.min(initial=_STEPS)), share)
-        return cls(uuid4().hex, False, groups, granted.owner_group)
+            parts[level] = _part(budget, int(its.min(initial=_STEPS)), left.lifetime)
+        return cls(uuid4().hex, left.lifetime, *_apart(parts), granted.owner_group)
 
 
 class Entry:
@@ -170,9 +161,6 @@ class Spending:
 
     method: ClassVar[str]
     uses: ClassVar[str] = "may use what people have left, and keeps the rest for later"
-    instead: ClassVar[str] = (
-        '; price = "histogram" with Gaussian noise would keep what it does not use'
-    )
 
     def __init__(self, people: Budgets, allowance: Allowance) -> None:
         self.allowance = allowance
@@ -190,10 +178,8 @@ class Spending:
         owners = people.record_owner[self.records]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyWarning)  # they were warned of as granted
-            self.budgets = (
-                people
-                if allowance.whole
-                else Budgets(dict(allowance.groups), allowance.codes[owners], people.owners[owners])
+            self.budgets = Budgets(
+                dict(allowance.groups), allowance.codes[owners], people.owners[owners]
             )
         self._reservation: Reservation | None = None
 
@@ -340,49 +326,49 @@ def _merged(granted: Budgets, tenths: NDArray[np.intp], least: int) -> NDArray[n
 
 
 def _groups(
-    granted: Budgets, alike: NDArray[np.intp], share: float
-) -> tuple[NDArray[np.intp], dict[str, Budget]]:
+    granted: Budgets, alike: NDArray[np.intp], lifetime: Lifetime
+) -> tuple[NDArray[np.intp], dict[str, _Part]]:
     """Make a group of those who have the same left; -1 for those who have nothing.
 
-    ``alike`` (2, n): pairs of a level and of how many tenths of its μ² are left.
+    ``alike`` (2, n): pairs of a level and of how many tenths of its budget are left.
     """
-    groups: dict[str, Budget] = {}
+    groups: dict[str, _Part] = {}
     numbers = np.full(alike.shape[1], -1, dtype=np.intp)
     for place, (code, tenths) in enumerate(alike.T.tolist()):
         level = granted.group_names[code]
         if not tenths:
             continue
         name = level if tenths == _STEPS else f"{level}, {tenths}/{_STEPS} left"
-        groups[name] = _part(granted.groups[level], tenths, share)
+        groups[name] = _part(granted.groups[level], tenths, lifetime)
         numbers[place] = len(groups) - 1
     return numbers, groups
 
 
 def _few(
-    groups: Mapping[str, Budget], codes: NDArray[np.intp]
-) -> tuple[Mapping[str, Budget], NDArray[np.intp]]:
+    parts: Mapping[str, _Part], codes: NDArray[np.intp]
+) -> tuple[Mapping[str, Budget], Mapping[str, float], NDArray[np.intp]]:
     """Put groups together where nearly everybody has one: each grants what its strictest member does."""
+    groups, delta_0 = _apart(parts)
     if len(groups) <= MOST_BUDGETS:
-        return groups, codes
+        return groups, delta_0, codes
     sizes = np.bincount(codes[codes >= 0], minlength=len(groups)).tolist()
     found = few_groups(groups, dict(zip(groups, sizes, strict=True)), MOST_BUDGETS)
     place = {name: number for number, name in enumerate(found.groups)}
     new = np.array([place[found.group_of[name]] for name in groups], dtype=np.intp)
-    return found.groups, np.where(codes >= 0, new[codes], codes)
+    least = dict.fromkeys(found.groups, 1.0)
+    for name, leak in delta_0.items():
+        least[found.group_of[name]] = min(least[found.group_of[name]], leak)
+    return found.groups, least, np.where(codes >= 0, new[codes], codes)
 
 
-def _part(budget: Budget, tenths: int, share: float) -> Budget:
-    left = Limit.of(budget, share).mu_squared * tenths / _STEPS
-    return Budget(_epsilon(left, budget.delta), budget.delta)
+def _apart(parts: Mapping[str, _Part]) -> tuple[dict[str, Budget], dict[str, float]]:
+    budgets = {name: budget for name, (budget, _) in parts.items()}
+    return budgets, {name: delta_0 for name, (_, delta_0) in parts.items()}
 
 
-def _epsilon(mu_squared: float, delta: float) -> float:
-    """The ε at δ of what is left, rounded so that its own μ is no more than that."""
-    if math.isinf(mu_squared):
-        return math.inf
-    return float(gdp_epsilon(math.sqrt(mu_squared) * (1 - _ROUNDING), delta))
+def _part(budget: Budget, tenths: int, lifetime: Lifetime) -> _Part:
+    return lifetime.part(budget, tenths / _STEPS)
 
 
-def squared(mu: float) -> float:
-    """Square a μ, rounded up."""
-    return math.inf if math.isinf(mu) else math.nextafter(mu * mu, math.inf)
+def _unit(left: Balance) -> str:
+    return IN_WORDS[left.lifetime.promise]

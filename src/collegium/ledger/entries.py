@@ -16,13 +16,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.promises import Promise
 from collegium.budgets import Budget
 from collegium.errors import LedgerError
 from collegium.json_files import number_as_json
 from collegium.ledger.chain import Entry, Key, add_members
-from collegium.ledger.limits import Cost, Limit, epsilon_of
+from collegium.ledger.limits import Cost, Lifetime, Limit
 
-_limit_of = lru_cache(maxsize=1000)(Limit.of)  # thousands of cohorts have a few budgets
+_limit_of = lru_cache(maxsize=1000)(Lifetime.limit)  # thousands of cohorts have a few budgets
 
 BEGIN, JOIN, CHANGE, LEAVE = "begin", "join", "change", "leave"
 RESERVE, TAKE, SETTLE = "reserve", "take", "settle"
@@ -129,7 +130,7 @@ class Standing:
     @property
     def epsilon_spent(self) -> float:
         """ε per owner at their δ of everything so far."""
-        spent = epsilon_of(self.spent, self.budget.delta)
+        spent = self.limit.epsilon_of(self.spent, self.budget.delta)
         # The filter promises ε itself; conversions to μ and back both round outwards.
         return min(spent, self.budget.epsilon) if self.limit.allows(self.spent) else spent
 
@@ -137,6 +138,17 @@ class Standing:
     def left(self) -> Cost:
         """What further releases may cost each of them."""
         return self.limit.left(self.spent)
+
+    @property
+    def share_left(self) -> float:
+        """The same as a share of μ², or of ε where that is promised: what a release without a δ₀ may use."""
+        if self.has_left:
+            return 0.0
+        if self.limit.is_unlimited:
+            return 1.0
+        if self.limit.promise is Promise.PURE:
+            return self.left.pure_epsilon / self.limit.pure_epsilon
+        return self.left.mu_squared / self.limit.mu_squared
 
 
 @dataclass(frozen=True)
@@ -164,14 +176,14 @@ class Account:
         All releases that used the person's records, oldest first.
     standing : Standing
         How the person stands now (``owners``: with how many others).
-    limits : list of Limit
-        Of all grants.
+    lifetime : Lifetime
+        What the ledger promises everybody.
     """
 
     grants: list[Grant]
     charges: list[Charge]
     standing: Standing
-    limits: list[Limit]
+    lifetime: Lifetime
 
     @property
     def has_ended(self) -> bool:
@@ -191,7 +203,7 @@ class _Charged(NamedTuple):
 class Books:
     """What entries say, up to one of them."""
 
-    share: float = 0.0
+    lifetime: Lifetime = Lifetime()  # noqa: RUF009
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE
     cohorts: dict[int, Cohort] = field(default_factory=dict)
     releases: dict[str, Release] = field(default_factory=dict)
@@ -211,7 +223,7 @@ class Books:
             cohort = Cohort(**{**content, **numbers})
             self.cohorts[cohort.id] = cohort
         if entry.kind == BEGIN:
-            self.share = float(body["delta_0_share"])
+            self.lifetime = Lifetime(body["promise"], float(body["delta_0_share"]))
             self.neighbours = Neighbours(body["neighbours"])
         if entry.kind == RESERVE:
             costs = tuple(cost_from_json(cost) for _, _, cost in body["parts"])
@@ -273,8 +285,7 @@ class Books:
             chosen = Grant(self.times[its.since], its.level, its.budget, its.has_left)
             if not grants or replace(chosen, at="") != replace(grants[-1], at=""):
                 grants.append(chosen)
-        limits = [_limit_of(grant.budget, self.share) for grant in grants]
-        return Account(grants, self.charges_of(cohort), self.standing(cohort), limits)
+        return Account(grants, self.charges_of(cohort), self.standing(cohort), self.lifetime)
 
     def lineage(self, cohort: int) -> Iterator[tuple[Cohort, float]]:
         """Name a cohort and those that its owners were in before, each with the entry that ended it."""
@@ -295,7 +306,7 @@ class Books:
             owners=its.members,
             has_left=its.has_left,
             spent=Cost.total(costs if also is None else [*costs, also]),
-            limit=_limit_of(its.budget, self.share),
+            limit=_limit_of(self.lifetime, its.budget),
             n_releases=len(costs),
         )
 
@@ -385,21 +396,13 @@ def members_sum(cohort: Cohort, key: Key) -> int:
 
 
 def cost_as_json(cost: Cost) -> list[Any]:
-    """Write a cost, exactly: ``[μ², Σε of pure DP, δ₀]``; then ``[ε, δ]`` if it is one release alone."""
-    numbers = [cost.mu_squared, cost.pure_epsilon, cost.delta_0]
-    alone = [] if cost.alone is None else [[cost.alone.epsilon, cost.alone.delta]]
-    return [*map(number_as_json, numbers), *alone]
+    """Write a cost, exactly: ``[μ², Σε of pure DP, δ₀]``."""
+    return [number_as_json(one) for one in (cost.mu_squared, cost.pure_epsilon, cost.delta_0)]
 
 
 def cost_from_json(content: Sequence[Any]) -> Cost:
     """Read what :func:`cost_as_json` wrote."""
-    mu_squared, pure_epsilon, delta_0, *alone = content
-    return Cost(
-        float(mu_squared),
-        float(pure_epsilon),
-        float(delta_0),
-        Budget(*alone[0]) if alone else None,
-    )
+    return Cost(*map(float, content))
 
 
 def as_text(body: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Event
 from collegium.accounting.export import uses_of
-from collegium.accounting.gaussian import pure_to_gdp
+from collegium.accounting.promises import Promise
 from collegium.ledger.allowance import Spending
 from collegium.ledger.limits import Cost
 
@@ -24,9 +24,18 @@ class EventSpending(Spending):
 
     drawn: ClassVar[str] = "draw"
 
-    def at_most(self, most: dict[str, float], laplace: bool = False) -> list[Cost]:
-        """Costs of the ledger's groups. ``most``: Σμ², or Σε of Laplace noise, by group."""
-        costs = {group: _cost(one * _SLACK, laplace) for group, one in most.items()}
+    def at_most(self, most: dict[str, float]) -> list[Cost]:
+        """Costs of the ledger's groups. ``most``: Σμ², or Σε where that is promised, by group."""
+        lifetime, groups = self.allowance.lifetime, self.allowance.groups
+        pure = lifetime.promise is Promise.PURE
+        costs: dict[str, Cost] = {}
+        for group, one in most.items():
+            everything = lifetime.all_of(groups[group]) if group in groups else Cost(math.inf)
+            costs[group] = (
+                Cost(math.inf if one else 0.0, min(one * _SLACK, everything.pure_epsilon))
+                if pure
+                else Cost(min(one * _SLACK, everything.mu_squared))
+            )
         return self.of_each_group(costs, Cost(0.0))
 
     def settle(self, account: GaussianAccountant, events: Sequence[Event]) -> None:
@@ -35,22 +44,14 @@ class EventSpending(Spending):
         place: dict[str, int] = {name: cohort for cohort, name in enumerate(account.names)}
         costs: list[Cost] = []
         uses: list[list[dict[str, Any]]] = []
-        cohorts = self.of_each_group(place, -1)
-        for cohort, at_most in zip(cohorts, self._reservation.costs, strict=True):
+        for cohort in self.of_each_group(place, -1):
             if not events or cohort < 0:
                 costs.append(Cost(0.0))
                 uses.append([])
                 continue
             spent, pure = float(account.mu_squared[cohort]), float(account.pure_epsilon[cohort])
-            if math.isfinite(at_most.pure_epsilon) and pure <= at_most.pure_epsilon:
-                # What is reserved holds as well: pure ε composes, and is μ-GDP as a whole.
-                spent = min(spent, at_most.mu_squared)
             costs.append(Cost(spent, pure))
             uses.append(
                 [use.to_json() for event in events for use in uses_of(event, cohort, self.drawn)]
             )
         self._reservation.settle(costs, uses)
-
-
-def _cost(most: float, laplace: bool) -> Cost:
-    return Cost(pure_to_gdp(most) ** 2 * _SLACK, most) if laplace and most else Cost(most)

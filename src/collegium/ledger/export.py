@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from collegium.json_files import number_as_json
@@ -10,14 +10,14 @@ from collegium.ledger.entries import Books, Release, Standing, cost_as_json
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 
-SCHEMA = "collegium-ledger/2"
+SCHEMA = "collegium-ledger/3"
 
 
 def as_json(ledger: Ledger) -> dict[str, Any]:
     """Write releases with their costs and events, and for every cohort which of them its owners paid.
 
-    ``parts`` of a release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``, followed by ``[ε, δ]`` where
-    the release takes the whole of that budget by itself; its ``events`` are a list for each part (as
+    ``promise`` says which of them add up to a limit: μ² and δ₀ ("gaussian"), or Σε ("pure"). ``parts`` of a
+    release are its costs per owner, ``[μ², Σε of pure DP, δ₀]``; its ``events`` are a list for each part (as
     :meth:`Use.to_json <collegium.accounting.export.Use.to_json>` writes them), unless whoever settled it gave
     something else, or nothing. A cohort's ``charges`` are pairs of a release and one of its parts, its
     ``grants`` what its owners chose over time: both oldest first.
@@ -26,7 +26,8 @@ def as_json(ledger: Ledger) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "ledger": ledger.id,
-        "delta_0_share": ledger.delta_0_share,
+        "promise": ledger.lifetime.promise.value,
+        "delta_0_share": ledger.lifetime.delta_0_share,
         "neighbours": ledger.neighbours.value,
         "releases": {id: _release(release) for id, release in books.releases.items()},
         "cohorts": [_cohort(books, one.id) for one in books.cohorts.values() if one.members],
@@ -83,9 +84,4 @@ def _release(release: Release) -> dict[str, Any]:
 
 
 def _cost(cost: Cost) -> dict[str, Any]:
-    numbers = {
-        name: number_as_json(value)
-        for name, value in asdict(replace(cost, alone=None)).items()
-        if value is not None
-    }
-    return numbers if cost.alone is None else {**numbers, "alone": asdict(cost.alone)}
+    return {name: number_as_json(value) for name, value in asdict(cost).items()}

@@ -1,26 +1,34 @@
 """What an owner may lose over all releases together, and what is left of it: arithmetic only.
 
-Proofs: ``docs/ledger.md``.
+A ledger promises one number, in one currency, for all its life (:class:`Lifetime`): μ of Gaussian DP, where
+pure mechanisms are charged by their μ, or Σε of pure DP. Proofs: ``docs/ledger.md``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from collegium.accounting.events import Event
 from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
+from collegium.accounting.promises import Promise
+from collegium.accounting.tradeoff import right_guesses
 from collegium.budgets import Budget
+from collegium.checks import check_choice, check_share
 from collegium.errors import InputError
 
 DELTA_0_SHARE = 0.01
 """Share of each δ that is set aside, once and for all, for mechanisms that need a δ₀."""
+PROMISES = (Promise.GAUSSIAN, Promise.PURE)
+IN_WORDS = {Promise.GAUSSIAN: "μ²", Promise.PURE: "ε"}
+"""What adds up over releases."""
+_ROUNDING = 1e-9  # of μ: conversions to ε and back are off by less
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What releases cost one owner, in the common currency; each number is rounded up.
+    """What releases cost one owner; each number is rounded up.
 
     Attributes
     ----------
@@ -29,24 +37,16 @@ class Cost:
     pure_epsilon : float
         Σε of pure DP; ``inf`` where a release was not pure.
     delta_0 : float
-        Σδ₀: how much of everything may leak outright.
-    alone : Budget or None
-        That of the owner, where this is one release that keeps it by itself, and was to take all of it
-        whatever comes out. Of several releases together there is none.
+        Σδ₀: how much of everything may leak outright, beside μ.
     """
 
     mu_squared: float
     pure_epsilon: float = math.inf
     delta_0: float = 0.0
-    alone: Budget | None = None
 
     def __post_init__(self) -> None:
         if not all(number >= 0 for number in (self.mu_squared, self.pure_epsilon, self.delta_0)):
             raise InputError("each number of a cost must be at least 0")
-        if self.alone is not None and (self.alone.is_unlimited or not self.mu_squared):
-            raise InputError(
-                "alone is for a cost above 0 that takes a whole finite budget: leave alone out"
-            )
 
     @classmethod
     def of_event(cls, event: Event, delta_0: float = 0.0) -> list[Cost]:
@@ -62,12 +62,13 @@ class Cost:
         if not delta_0:
             pairs = zip(event.mu_squared.tolist(), event.pure_epsilon.tolist(), strict=True)
             return [cls(mu_squared, pure_epsilon) for mu_squared, pure_epsilon in pairs]
-        bounds = [event.bound(cohort, delta_0) for cohort in range(len(event))]
-        pure = event.pure_epsilon.tolist()
-        return [
-            cls(math.nextafter(bound.mu**2, math.inf), epsilon, bound.delta_0)
-            for bound, epsilon in zip(bounds, pure, strict=True)
-        ]
+        return [cls.of_cohort(event, cohort, delta_0) for cohort in range(len(event))]
+
+    @classmethod
+    def of_cohort(cls, event: Event, cohort: int, delta_0: float) -> Cost:
+        """What an event costs the owners of one of its cohorts, who pay δ₀ for it beside μ."""
+        bound, pure = event.bound(cohort, delta_0), float(event.pure_epsilon[cohort])
+        return cls(math.nextafter(bound.mu**2, math.inf), pure, bound.delta_0)
 
     @classmethod
     def total(cls, costs: Iterable[Cost]) -> Cost:
@@ -82,16 +83,9 @@ class Cost:
         )
 
     def covers(self, other: Cost) -> bool:
-        """Whether another cost is at most this one, in each number.
-
-        What was to take all of a budget takes all of it, or nothing was drawn: that it came out cheap may not
-        decide on what follows.
-        """
-        if self.alone is not None:
-            return other == self or other.is_nothing
+        """Whether another cost is at most this one, in each number."""
         return (
-            other.alone is None
-            and other.mu_squared <= self.mu_squared
+            other.mu_squared <= self.mu_squared
             and other.pure_epsilon <= self.pure_epsilon
             and other.delta_0 <= self.delta_0
         )
@@ -104,122 +98,142 @@ class Cost:
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that all releases together may cost an owner.
+    """The most that all releases together may cost an owner: what is not promised in it has no limit.
 
-    ``mu_squared`` and ``delta_0`` are fixed by the budget alone, before the first release: a filter
-    needs that.
+    All of it is fixed by the budget alone, before the first release: a filter needs that.
     """
 
-    mu_squared: float
-    pure_epsilon: float
-    delta_0: float
-    delta: float
+    promise: Promise
+    mu_squared: float = math.inf
+    pure_epsilon: float = math.inf
+    delta_0: float = math.inf
 
-    @classmethod
-    def of(cls, budget: Budget, share: float = DELTA_0_SHARE) -> Limit:
-        """Turn a budget (ε, δ) per owner into a limit.
-
-        With Δ₀ = share·δ, the most μ with Δ₀ + (1 − Δ₀)·δ_μ(ε) ≤ δ.
-        """
-        delta_0 = math.nextafter(budget.delta * share, 0.0) if share else 0.0
-        if budget.is_unlimited:
-            return cls(math.inf, math.inf, math.inf, budget.delta)
-        mu = gdp_mu(budget.epsilon, _without(budget.delta, delta_0))
-        squared = math.inf if math.isinf(mu) else math.nextafter(mu * mu, 0.0)
-        return cls(squared, budget.epsilon, delta_0, budget.delta)
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether nothing is promised."""
+        return math.isinf(self.mu_squared) and math.isinf(self.pure_epsilon)
 
     def allows(self, cost: Cost) -> bool:
-        """Whether a total stays within it: in (μ, δ₀), or in pure ε, or as one release by itself."""
-        if cost.pure_epsilon <= self.pure_epsilon or self._is_kept_by(cost.alone):
-            return True
-        return cost.mu_squared <= self.mu_squared and cost.delta_0 <= self.delta_0
-
-    def _is_kept_by(self, alone: Budget | None) -> bool:
+        """Whether a total stays within it."""
         return (
-            alone is not None and alone.epsilon <= self.pure_epsilon and alone.delta <= self.delta
+            cost.mu_squared <= self.mu_squared
+            and cost.pure_epsilon <= self.pure_epsilon
+            and cost.delta_0 <= self.delta_0
         )
 
-    def right_guesses(self, first: Cost) -> float:
-        """How often the best test may be right once everything is used (:func:`right_guesses`).
+    @property
+    def right_guesses(self) -> float:
+        """How often the best test is right about an owner's records, whatever is released, in whatever order.
 
-        ``first``: what the first release has cost. If that is beyond pure ε, so is every total, whatever
-        came out, and (μ, δ₀) is the limit. Otherwise everything may be by pure ε, or by either in the light
-        of what came out: then all that holds is (ε, δ)-DP, and a total variation of at most
-        (e^ε − 1 + 2δ)/(e^ε + 1) (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3, Remark A.1).
+        :func:`~collegium.accounting.tradeoff.right_guesses` of all that it allows.
         """
-        if math.isinf(self.mu_squared):
+        if self.is_unlimited:
             return 1.0
-        if first.pure_epsilon > self.pure_epsilon:
-            if self._is_kept_by(first.alone) and first.mu_squared > self.mu_squared:
-                return right_guesses(first)  # nothing follows it
-            return right_guesses(Cost(self.mu_squared, math.inf, self.delta_0))
-        apart = _apart(Budget(self.pure_epsilon, self.delta))
-        return min(1.0, (0.5 + apart / 2) * (1 + 1e-12))
+        if self.promise is Promise.PURE:
+            return right_guesses(epsilon=self.pure_epsilon)
+        return right_guesses(mu=math.sqrt(self.mu_squared), delta=self.delta_0)
+
+    def epsilon_of(self, cost: Cost, delta: float) -> float:
+        """Compute the ε that a cost amounts to, rounded up: at δ, or Σε where that is promised.
+
+        In μ: the least ε with Δ₀ + (1 − Δ₀)·δ_μ(ε) ≤ δ, where Δ₀ is what is set aside, used or not: so all of
+        μ is all of ε.
+        """
+        if self.promise is Promise.PURE:
+            return cost.pure_epsilon
+        delta_0 = max(cost.delta_0, 0.0 if math.isinf(self.delta_0) else self.delta_0)
+        if delta_0 >= delta:
+            return math.inf
+        mu = math.nextafter(math.sqrt(cost.mu_squared), math.inf) if cost.mu_squared else 0.0
+        return float(gdp_epsilon(mu, _without(delta, delta_0)))
 
     def left(self, spent: Cost) -> Cost:
         """What one further release may cost: so much is always allowed. Never below 0."""
-        pure = _left(self.pure_epsilon, spent.pure_epsilon)
-        if spent.mu_squared > self.mu_squared or spent.delta_0 > self.delta_0:
-            return Cost(0.0, pure)  # whoever is beyond one of them gets nothing of the other
-        mu_squared = _left(self.mu_squared, spent.mu_squared)
-        return Cost(mu_squared, pure, _left(self.delta_0, spent.delta_0))
+        if not self.allows(spent):
+            return Cost(0.0, 0.0)  # whoever is beyond one of them gets nothing of the other
+        return Cost(
+            _left(self.mu_squared, spent.mu_squared),
+            _left(self.pure_epsilon, spent.pure_epsilon),
+            _left(self.delta_0, spent.delta_0),
+        )
 
     def share_of(self, cost: Cost, total: Cost | None = None) -> float:
-        """The share of this limit that a cost takes, in whichever of its two currencies is less.
+        """The share of this limit that a cost takes.
 
-        ``total``: what it is a part of: then in whichever is less for that, so that the parts add up.
+        ``total``: what it is a part of: the share of that in which this takes most, so that the parts add up.
         """
-        if math.isinf(self.mu_squared):
+        if self.is_unlimited:
             return 0.0
-        whole = cost if total is None else total
-        gaussian, pure = self._shares(whole)
-        if min(gaussian, pure) > 1 and self._is_kept_by(whole.alone):
-            return float(cost == whole)
-        return self._shares(cost)[pure < gaussian]
+        of_total = self._shares(cost if total is None else total)
+        return self._shares(cost)[of_total.index(max(of_total))]
 
-    def _shares(self, cost: Cost) -> tuple[float, float]:
+    def _shares(self, cost: Cost) -> tuple[float, ...]:
+        if self.promise is Promise.PURE:
+            return (cost.pure_epsilon / self.pure_epsilon,)
         leaks = cost.delta_0 and (cost.delta_0 / self.delta_0 if self.delta_0 else math.inf)
-        gaussian = max(cost.mu_squared / self.mu_squared, leaks)
-        return gaussian, cost.pure_epsilon / self.pure_epsilon
+        return cost.mu_squared / self.mu_squared, leaks
 
 
-def right_guesses(cost: Cost) -> float:
-    """How often the best test is right about an owner's records, where guessing is right half of the time.
+@dataclass(frozen=True)
+class Lifetime:
+    """What a ledger promises everybody over all releases; fixed when it is made.
 
-    The test sees all releases and everybody else's records, and decides whether the owner's records are
-    there or blank, each as likely as the other: right with probability (1 + δ(0))/2, where δ(0), the
-    profile at ε = 0, is the total variation distance. At most δ₀ + (1 − δ₀)(2Φ(μ/2) − 1), and
-    (e^ε − 1 + 2δ)/(e^ε + 1) where everything is (ε, δ)-DP (Kairouz, Oh & Viswanath 2015, arXiv 1311.0776v3,
-    Theorem 2.1 and Remark A.1). Rounded up.
+    Attributes
+    ----------
+    promise : {"gaussian", "pure"}
+        In what budgets are kept.
+    delta_0_share : float
+        Of every δ, that is set aside for mechanisms that need a δ₀; none is used by pure ones.
     """
-    mu = math.sqrt(cost.mu_squared)
-    gaussian = cost.delta_0 + (1 - cost.delta_0) * math.erf(mu / math.sqrt(8))
-    apart = min(gaussian, math.tanh(cost.pure_epsilon / 2))
-    if cost.alone is not None:
-        apart = min(apart, _apart(cost.alone))
-    return min(1.0, (0.5 + apart / 2) * (1 + 1e-12)) if apart else 0.5
 
+    promise: Promise = Promise.GAUSSIAN
+    delta_0_share: float = DELTA_0_SHARE
 
-def epsilon_of(cost: Cost, delta: float) -> float:
-    """Compute the ε at δ that a cost amounts to, rounded up.
+    def __post_init__(self) -> None:
+        check_choice("promise", self.promise, PROMISES)
+        check_share("delta_0_share", self.delta_0_share)
+        object.__setattr__(self, "promise", Promise(self.promise))
+        object.__setattr__(self, "delta_0_share", float(self.delta_0_share))
 
-    The least ε with δ₀ + (1 − δ₀)·δ_μ(ε) ≤ δ, or the pure one, or that of one release by itself, where that
-    is less.
-    """
-    otherwise = cost.pure_epsilon
-    if cost.alone is not None and cost.alone.delta <= delta:
-        otherwise = min(otherwise, cost.alone.epsilon)
-    if cost.delta_0 >= delta:
-        return otherwise
-    mu = math.nextafter(math.sqrt(cost.mu_squared), math.inf) if cost.mu_squared else 0.0
-    spent = float(gdp_epsilon(mu, _without(delta, cost.delta_0)))
-    return min(spent, otherwise)
+    def limit(self, budget: Budget) -> Limit:
+        """Turn a budget (ε, δ) per owner into a limit.
 
+        With Δ₀ = share·δ, the most μ with Δ₀ + (1 − Δ₀)·δ_μ(ε) ≤ δ; or ε itself.
+        """
+        if budget.is_unlimited:
+            return Limit(self.promise)
+        if self.promise is Promise.PURE:
+            return Limit(self.promise, pure_epsilon=budget.epsilon)
+        usable = self.usable(budget)
+        mu = gdp_mu(usable.epsilon, usable.delta)
+        squared = math.inf if math.isinf(mu) else math.nextafter(mu * mu, 0.0)
+        return Limit(self.promise, squared, delta_0=self._delta_0(budget))
 
-def _apart(budget: Budget) -> float:
-    """Total variation that (ε, δ)-DP allows."""
-    pure = math.tanh(budget.epsilon / 2)
-    return pure + budget.delta * (1 - pure)
+    def usable(self, budget: Budget) -> Budget:
+        """What releases without a δ₀ may use of a budget: all of its ε, and the rest of its δ."""
+        if self.promise is Promise.PURE or budget.is_unlimited:
+            return budget
+        return Budget(budget.epsilon, _without(budget.delta, self._delta_0(budget)))
+
+    def part(self, budget: Budget, share: float) -> tuple[Budget, float]:
+        """Find what a share of a limit is: as a budget of releases without a δ₀, and the same share of δ₀."""
+        usable = self.usable(budget)
+        if share == 1 or budget.is_unlimited:
+            return usable, self._delta_0(budget) * (self.promise is Promise.GAUSSIAN)
+        if self.promise is Promise.PURE:
+            return Budget(budget.epsilon * share, budget.delta), 0.0
+        mu = math.sqrt(self.limit(budget).mu_squared * share) * (1 - _ROUNDING)
+        part = Budget(float(gdp_epsilon(mu, usable.delta)), usable.delta)
+        return part, self._delta_0(budget) * share * (1 - _ROUNDING)
+
+    def all_of(self, part: Budget) -> Cost:
+        """What a release costs that uses up all of a part: what its account allows."""
+        limit = replace(self, delta_0_share=0.0).limit(part)
+        return Cost(limit.mu_squared, limit.pure_epsilon)
+
+    def _delta_0(self, budget: Budget) -> float:
+        share = self.delta_0_share
+        return math.nextafter(budget.delta * share, 0.0) if share else 0.0
 
 
 def _without(delta: float, delta_0: float) -> float:

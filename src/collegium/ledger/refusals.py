@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.promises import ONLY_PURE, Promise
 from collegium.budgets import Budgets
 from collegium.checks import people
 from collegium.errors import BudgetExceededError, LedgerError
@@ -86,20 +88,16 @@ def require_affordable(known: Books, release: Release, cohorts: Iterable[int]) -
             else:
                 before.append(charge.cost)
         limit, left = after.limit, after.limit.left(Cost.total(before))
-        if cost.alone is not None:
-            raise BudgetExceededError(
-                f"refused: this release would take the whole budget of level {after.level!r} "
-                f"({people(after.owners)}, ε = {after.budget.epsilon:g} at δ = "
-                f"{after.budget.delta:g}), but another release has used a part of it: begin anew with "
-                "what is left; nothing was released"
-            )
+        if limit.promise is Promise.PURE and math.isinf(cost.pure_epsilon):
+            raise BudgetExceededError(f"refused: {ONLY_PURE}; nothing was released")
         have = [
             f"{name} = {left_of_it:.4g} left of {all_of_it:.4g} (this may cost {its:.4g})"
             for name, left_of_it, all_of_it, its in (
                 ("μ", left.mu_squared**0.5, limit.mu_squared**0.5, cost.mu_squared**0.5),
+                ("ε", left.pure_epsilon, limit.pure_epsilon, cost.pure_epsilon),
                 ("δ₀", left.delta_0, limit.delta_0, cost.delta_0),
             )
-            if its > left_of_it or not left_of_it
+            if math.isfinite(all_of_it) and (its > left_of_it or not left_of_it)
         ]
         raise BudgetExceededError(
             f"refused: level {after.level!r} ({people(after.owners)}, ε = {after.budget.epsilon:g} at "

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from collegium.errors import LedgerError
 
-NEWEST = "1"
+NEWEST = "2"
 
 
 def make_tables(connection: sa.Connection) -> None:

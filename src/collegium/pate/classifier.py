@@ -390,7 +390,7 @@ class PATEClassifier(ClassifierFace):
             if records.made_public is not None and len(records.made_public):
                 ledger.refuse_published(records.made_public)
             left = ledger.left(people)
-            allowance = allow(left, ledger.delta_0_share, recipe, records, people, make)
+            allowance = allow(left, recipe, records, people)
             spending = LedgeredRun(people, allowance)
             run = spending.plan(recipe, records, make)
             recipe, records = run.recipe, run.records
@@ -406,12 +406,7 @@ class PATEClassifier(ClassifierFace):
             remembered = spending.reserved(
                 ledger,
                 release_name,
-                spending.at_most(
-                    run.aggregator,
-                    run.electorate,
-                    run.arrangement.neighbours,
-                    run.price.name,
-                ),
+                spending.at_most(),
                 run.arrangement,
                 allow_new_people=True,  # all who are offered were asked about when they were looked up
             )

@@ -137,7 +137,13 @@ class PlannedVoting:
         """
         guarantee = account.guarantee
         price = choose_price(
-            account.price, queries.release, aggregator, electorate, guarantee, most
+            account.price,
+            queries.release,
+            aggregator,
+            electorate,
+            guarantee,
+            most,
+            arrangement.promise,
         )
         refuse_unaffordable(aggregator, plan, guarantee, seed, price.name)
         return cls(plan, electorate, aggregator, account, queries, arrangement, price)

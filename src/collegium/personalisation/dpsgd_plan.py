@@ -29,6 +29,8 @@ from collegium.checks import check_whole
 from collegium.errors import InputError
 
 FULL_BATCH = "full-batch"
+EXACT = "gaussian"
+"""The accountant of everybody in every step."""
 _LEAK = 0.1  # of δ, as δ₀ of bounds beside it
 
 
@@ -91,7 +93,7 @@ class DPSGDPlan:
     accountant: str
 
     def __post_init__(self) -> None:
-        if self.accountant != "gaussian" and self.neighbours is not Neighbours.ADD_OR_REMOVE:
+        if self.accountant != EXACT and self.neighbours is not Neighbours.ADD_OR_REMOVE:
             raise InputError(
                 f"accountant {self.accountant!r} is about owners who are there or not, and the plan about "
                 f"{self.neighbours.value!r}: use plan_dpsgd with kind={FULL_BATCH!r}"
@@ -133,7 +135,7 @@ class DPSGDPlan:
         """
         steps = self._so_many(steps)
         clips = self._each("clip")
-        if self.accountant != "gaussian":
+        if self.accountant != EXACT:
             return PoissonGaussian(self._each("rate"), self.noise / clips, steps)
         step = Gaussian(reach(self.neighbours) * clips, self.noise, neighbours=self.neighbours)
         return Composition([step], [steps])
@@ -148,7 +150,7 @@ class DPSGDPlan:
         steps : int, optional
             At least 0; default: all.
         """
-        if self.accountant != "gaussian":
+        if self.accountant != EXACT:
             return self._sampled_epsilon(self._so_many(steps))
         mu = np.sqrt(self.event(steps).mu_squared) * (1 + 2.0**-50)
         delta = np.array([group.budget.delta for group in self.groups.values()])
@@ -186,7 +188,7 @@ class DPSGDPlan:
     def over_budget(self) -> tuple[str, ...]:
         """Groups whose owners would spend more than they granted; none of a plan that was found by rule."""
         budgets = [group.budget for group in self.groups.values()]
-        if self.accountant == "gaussian":  # ε is over budget exactly if μ is
+        if self.accountant == EXACT:  # ε is over budget exactly if μ is
             within = self.mu_spent <= granted_mu(budgets)
         else:
             spent = self.epsilon().values()

@@ -24,6 +24,7 @@ from collegium.budgets import Budget
 from collegium.checks import check_choice, check_is, check_number, check_whole, listed, shown
 from collegium.errors import InputError
 from collegium.personalisation.dpsgd_plan import (
+    EXACT,
     FULL_BATCH,
     DPSGDPlan,
     GroupSteps,
@@ -134,7 +135,7 @@ def plan_dpsgd(
         noise=found.noise,
         groups={name: GroupSteps(used[name], sizes[name], q, c, 0.0) for name, q, c in columns},
         neighbours=neighbours,
-        accountant=accountant if sampled else "gaussian",
+        accountant=accountant if sampled else EXACT,
     )
     return _verified(plan, granted)
 
@@ -243,7 +244,7 @@ def _classes(
 def _verified(plan: DPSGDPlan, granted: Floats) -> DPSGDPlan:
     """Ask the plan's own account what each group spends, and keep what share of its budget (in μ) that is."""
     over = plan.over_budget
-    if plan.accountant == "gaussian":
+    if plan.accountant == EXACT:
         spent = plan.mu_spent
     else:
         budgets = [group.budget for group in plan.groups.values()]

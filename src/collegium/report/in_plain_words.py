@@ -6,15 +6,15 @@ are in ``docs/ledger.md`` ("What a person is told").
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.tradeoff import of_100
 from collegium.budgets import Budget
-from collegium.ledger.limits import Cost, Limit
+from collegium.ledger.limits import Lifetime, Limit
 from collegium.report.numbers import clean, down
 
 BUDGET = (
@@ -26,10 +26,6 @@ NOTHING_YET = "No release has used your records so far, so nobody can do better 
 AT_MOST = (
     "As long as your budget is kept, nobody can be right more than {right} times in 100, whatever "
     "they compute from all releases together, including later ones."
-)
-IF_GAUSSIAN = (
-    "If all these releases are protected by Gaussian noise (random numbers from the bell curve), each at its "
-    "full price, nobody can be right more than {right} times."
 )
 LARGEST = (
     "This number belongs to the largest budget that you have ever granted, because what was released "
@@ -137,29 +133,36 @@ def key_in_letters() -> list[str]:
     return [f"  {_MARKS[kind]}  {meaning}" for kind, meaning in KEY.items()]
 
 
-def promise(limits: Sequence[Limit], first: Cost | None = None) -> Promise:
+def promise(budgets: Sequence[Budget], lifetime: Lifetime) -> Promise:
     """Say what is promised under one budget, or several over time.
 
-    ``limits``: of these budgets, the one that counts now last. Totals stay within one or another of them,
+    ``budgets``: the one that counts now last. Totals stay within the limit of one or another of them,
     whatever came out: so within the largest in each number, about which the promise is.
-    ``first``: what the first release has cost; None if there was none.
+    ``lifetime``: what the ledger promises everybody. How much of δ it sets aside changes nothing: none leaves
+        the best test most, and that is what is said.
     """
-    now = limits[-1]
-    if any(math.isinf(limit.pure_epsilon) for limit in limits):
-        return Promise(NO_LIMIT if math.isinf(now.pure_epsilon) else ONCE_NO_LIMIT, 100)
-    largest = Limit(*(max(numbers) for numbers in zip(*map(astuple, limits), strict=True)))
-    right = _right(largest, first or Cost(0.0, 0.0))
+    if any(budget.is_unlimited for budget in budgets):
+        return Promise(NO_LIMIT if budgets[-1].is_unlimited else ONCE_NO_LIMIT, 100)
+    right = right_of_100(budgets, lifetime)
     words = [NEXT_TO_NOTHING if right == 100 else AT_MOST.format(right=right)]
-    if now != largest:
+    if right_of_100(budgets[-1:], lifetime) < right:
         words.append(LARGEST)
-    gaussian = _right(largest, Cost(0.0, math.inf))
-    if first is None and gaussian < right:
-        words.append(IF_GAUSSIAN.format(right=gaussian))
     return Promise(" ".join(words), right)
 
 
-def _right(limit: Limit, first: Cost) -> int:
-    return math.ceil(100 * limit.right_guesses(first))
+def right_of_100(budgets: Sequence[Budget], lifetime: Lifetime) -> int:
+    """How often of 100 the best test may be right; see :func:`promise`. All of them are finite."""
+    right = 0.0
+    for kept in (lifetime, replace(lifetime, delta_0_share=0.0)):
+        limits = [kept.limit(budget) for budget in budgets]
+        largest = Limit(
+            kept.promise,
+            max(limit.mu_squared for limit in limits),
+            max(limit.pure_epsilon for limit in limits),
+            max(limit.delta_0 for limit in limits),
+        )
+        right = max(right, largest.right_guesses)
+    return of_100(right)
 
 
 def paragraph(text: str) -> list[str]:

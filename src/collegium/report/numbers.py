@@ -33,32 +33,31 @@ def up(value: float) -> str:
     return cost_in_digits(value)
 
 
-def of_chosen(spent: float, allowed: float, chosen: float) -> tuple[str, str]:
-    """Write a budget as it was chosen, and what was spent; never more than a release was allowed of it.
+def budget_and_spent(spent: float, budget: float) -> tuple[str, str]:
+    """Write a budget, and what was spent of it.
 
-    Next to all of what was allowed is all of it: nobody reads ten digits to find that a billionth remains.
+    Next to all of it is all of it: nobody reads ten digits to find that a billionth remains.
 
     Examples
     --------
-    >>> of_chosen(0.8345303283, 0.8345303284, 0.8345303284)
+    >>> budget_and_spent(0.8345303283, 0.8345303284)
     ('0.8345', '0.8345')
-    >>> of_chosen(0.69314, 0.69314718, 0.69314718), of_chosen(0.999336, 0.999336, 1.0)
-    (('0.69314', '0.69314'), ('1', '0.9993'))
+    >>> budget_and_spent(0.69314, 0.69314718)
+    ('0.69314', '0.69314')
     """
-    nearly_all = allowed * (1 - _NEARLY_ALL) <= spent <= allowed
-    granted, paid = budget_and_cost(allowed, allowed if nearly_all else spent)
-    return (granted if chosen == allowed else down(chosen)), paid
+    nearly_all = budget * (1 - _NEARLY_ALL) <= spent <= budget
+    return budget_and_cost(budget, budget if nearly_all else spent)
 
 
-def spent_of(spent: float, allowed: float, chosen: float) -> str:
-    """Write what was spent of a budget; parameters as of :func:`of_chosen`.
+def spent_of(spent: float, budget: float) -> str:
+    """Write what was spent of a budget.
 
     Examples
     --------
-    >>> spent_of(0.98761, 1.0, 1.0)
+    >>> spent_of(0.98761, 1.0)
     '0.9877 of 1'
     """
-    return " of ".join(of_chosen(spent, allowed, chosen)[::-1])
+    return " of ".join(budget_and_spent(spent, budget)[::-1])
 
 
 def plain(value: float) -> str:

@@ -92,7 +92,7 @@ def history_figure(
                 )
             ends.append(_height(axes, last))
         for number, (row, place) in enumerate(zip(groups, spread(ends, 0.13), strict=True)):
-            paid = spent_of(row.epsilon_spent, row.budget.epsilon, granted[row.group])
+            paid = spent_of(row.epsilon_spent, row.budget.epsilon)
             label = f"{shorten(row.group, 17)}\n{paid}"
             label_line(axes, ends[number], place, label, SERIES[number])
         axes.set_xlabel(after)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collegium.accounting.neighbours import ROW, Arrangement
+from collegium.accounting.promises import Promise as Promised
 from collegium.budgets import PUBLIC, Budget, Policy
-from collegium.ledger.limits import Limit
+from collegium.ledger.limits import Lifetime
 from collegium.report import in_plain_words as words
 from collegium.report.in_plain_words import Promise, paragraph
 from collegium.report.numbers import clean, down
@@ -48,14 +49,20 @@ class Explanation:
         return template.render(title=TITLE, budget=words.BUDGET, key=words.KEY, explained=self)
 
 
-def explain(policy: Policy, arrangement: Arrangement = Arrangement()) -> Explanation:  # noqa: B008
+def explain(
+    policy: Policy,
+    arrangement: Arrangement = Arrangement(),  # noqa: B008
+    promise: Promised = Promised.GAUSSIAN,
+) -> Explanation:
     """Explain the levels of a policy, to people whose releases are all entered in one ledger.
 
     ``arrangement``: what is known of owners and their records.
+    ``promise``: what the ledger promises.
     """
+    lifetime = Lifetime(promise)
     by_record = (words.BY_RECORD,) if arrangement.unit == ROW else ()
     return Explanation(
-        levels=tuple(_explained(name, budget) for name, budget in policy.levels.items()),
+        levels=tuple(_explained(name, budget, lifetime) for name, budget in policy.levels.items()),
         game=words.game(arrangement.neighbours),
         notes=(
             *(
@@ -71,8 +78,8 @@ def explain(policy: Policy, arrangement: Arrangement = Arrangement()) -> Explana
     )
 
 
-def _explained(name: str, budget: Budget) -> tuple[str, Promise, str]:
-    # Of all shares that a ledger may set aside for δ₀, none leaves the best test most.
-    promise = words.promise([Limit.of(budget, share=0.0)])
-    numbers = "" if budget.is_unlimited else f"ε = {down(budget.epsilon)}, δ = {down(budget.delta)}"
+def _explained(name: str, budget: Budget, lifetime: Lifetime) -> tuple[str, Promise, str]:
+    promise = words.promise([budget], lifetime)
+    delta = "" if lifetime.promise is Promised.PURE else f", δ = {down(budget.delta)}"
+    numbers = "" if budget.is_unlimited else f"ε = {down(budget.epsilon)}{delta}"
     return f"If you choose “{clean(name)}”", promise, numbers

@@ -14,7 +14,7 @@ from collegium.accounting.statement import (
 )
 from collegium.budgets import Budget
 from collegium.report import words
-from collegium.report.numbers import clean, count, down, of_chosen, plain, spent_of, up
+from collegium.report.numbers import budget_and_spent, clean, count, down, plain, spent_of, up
 from collegium.report.plots import MOST_GROUPS, Point, history_figure, risk_figure
 from collegium.report.sections import (
     STEWARDS,
@@ -31,9 +31,6 @@ from collegium.report.sections import (
 )
 
 IN_VAULT = "in the vault"
-_KEPT_BACK = (
-    0.02  # of ε: more than a ledger keeps back for δ, and less than the least that people spend
-)
 
 
 @dataclass(frozen=True)
@@ -72,18 +69,17 @@ def promise_rows(
 def granted_by(row: GroupSpending, chosen: Mapping[str, Budget]) -> Budget:
     """Find the budget that people of a level chose.
 
-    On a ledger a release may use a little less of it: the ledger keeps a share of δ back. Where people have
+    On a ledger a release keeps it at a smaller δ: the ledger keeps a share of each back. Where people have
     spent some of their budget before, this release promises what was left, and that is what is shown.
     """
     whole = chosen.get(row.group, row.budget)
-    kept_back = whole.epsilon - row.budget.epsilon
-    return whole if 0 <= kept_back <= _KEPT_BACK * whole.epsilon else row.budget
+    return whole if whole.epsilon == row.budget.epsilon else row.budget
 
 
 def _row(row: GroupSpending, privacy: PrivacyStatement, budget: Budget) -> PromiseRow:
     epsilon, spent, share = down(budget.epsilon), IN_VAULT, "—"
     if privacy.may_publish_spending:  # otherwise not even the number of digits may depend on it
-        epsilon, spent = of_chosen(row.epsilon_spent, row.budget.epsilon, budget.epsilon)
+        epsilon, spent = budget_and_spent(row.epsilon_spent, row.budget.epsilon)
         share = percent_spent(row.share)
     return PromiseRow(
         level=row.group,
@@ -101,15 +97,15 @@ def footnotes(privacy: PrivacyStatement, chosen: Mapping[str, Budget] | None = N
     """Say what the rows leave out: what a ledger keeps back, levels that are not shown."""
     lines = []
     kept = [
-        f"{row.group}: {down(row.budget.epsilon)} of {down(granted.epsilon)}"
+        f"{row.group}: {down(row.budget.delta)} of {down(granted.delta)}"
         for row in privacy.shown
         for granted in [granted_by(row, chosen or {})]
-        if granted.epsilon != row.budget.epsilon
+        if granted.delta != row.budget.delta
     ]
     if kept:
         lines.append(
-            "A ledger keeps a small share of each δ back, so that one release can use a little less than the "
-            f"budget ({'; '.join(kept)})."
+            "A ledger keeps a small share of each δ back, for releases that need some beside their noise; "
+            f"this one uses the rest ({'; '.join(kept)})."
         )
     if left_out(len(privacy.groups)):
         lines.append(f"{left_out(len(privacy.groups))}.")
@@ -249,8 +245,7 @@ def history(
     undrawn = max(0, len(privacy.groups) - MOST_GROUPS)
     more = f" {undrawn} more level(s) are in the table only." if undrawn else ""
     ends = "; ".join(
-        f"{clean(row.group)}: "
-        + spent_of(row.epsilon_spent, row.budget.epsilon, budgets[row.group].epsilon)
+        f"{clean(row.group)}: " + spent_of(row.epsilon_spent, row.budget.epsilon)
         for row in privacy.groups[:MOST_GROUPS]
     )
     so_far = f"{count(max(point.asked for point in points))} {after.removesuffix(' asked')}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from dataclasses import dataclass
 from markupsafe import escape
 
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.promises import Promise as Promised
 from collegium.accounting.statement import budget_and_cost, percent_left, percent_spent
 from collegium.ledger.entries import Account, Charge, Grant, Standing
-from collegium.ledger.limits import Cost
 from collegium.report.in_plain_words import (
     KEY,
     MEASURES,
@@ -156,28 +155,11 @@ def _used(charge: Charge, standing: Standing) -> tuple[str, str, str]:
     day = release.opened.at[:10]
     share = limit.share_of(charge.cost, standing.spent)
     much = percent_spent(share) if release.is_settled else f"up to {percent_spent(share)}"
-    return clean(release.name), day, "—" if math.isinf(limit.mu_squared) else much
+    return clean(release.name), day, "—" if limit.is_unlimited else much
 
 
 def _promise(account: Account) -> Promise:
-    return promise(account.limits, _first(account))
-
-
-def _first(account: Account) -> Cost | None:
-    """What the first release has cost, if it was settled before another could draw.
-
-    Otherwise what comes out may decide which of two ways of counting is used up: that of pure ε is then
-    taken to be open; None where nothing pure has been yet.
-    """
-    charges = [charge for charge in account.charges if not charge.cost.is_nothing]
-    if not charges:
-        return None
-    first, closed = charges[0].cost, charges[0].release.closed
-    if closed is not None and all(
-        closed.number < other.release.opened.number for other in charges[1:2]
-    ):
-        return first
-    return None if math.isinf(first.pure_epsilon) else Cost(0.0, 0.0)
+    return promise([grant.budget for grant in account.grants], account.lifetime)
 
 
 def _numbers(standing: Standing) -> str:
@@ -185,7 +167,8 @@ def _numbers(standing: Standing) -> str:
     if budget.is_unlimited:
         return ""
     granted, spent = budget_and_cost(budget.epsilon, standing.epsilon_spent)
-    said = f"In numbers: your budget is ε = {granted} at δ = {down(budget.delta)}"
+    at = "" if standing.limit.promise is Promised.PURE else f" at δ = {down(budget.delta)}"
+    said = f"In numbers: your budget is ε = {granted}{at}"
     if not standing.n_releases:
         return f"{said}. {MEASURES}"
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,6 +30,7 @@ class Records:
     ``made_public``: names of owners whose records become public in this run: those, and those of a split.
     ``arrangement``: where owners, group sizes, levels and classes come from; the run adds what the recipe
         decides.
+    ``delta_0``: what each group grants of a ledger's δ₀, beside its budget; none without a ledger.
     """
 
     X: Any
@@ -40,15 +42,18 @@ class Records:
     arrangement: Arrangement = field(default_factory=Arrangement)
     given: PublicRecords | None = None
     made_public: NDArray[Any] | None = None
+    delta_0: Mapping[str, float] = field(default_factory=dict)
 
-    def with_budgets(self, budgets: Budgets, rows: NDArray[np.intp]) -> Self:
+    def with_budgets(
+        self, budgets: Budgets, rows: NDArray[np.intp], arrangement: Arrangement
+    ) -> Self:
         """Take some of the private records, whose owners have other budgets left than they once granted."""
         return replace(
             self,
             X=take_rows(self.X, rows),
             codes=self.codes[rows],
             budgets=budgets,
-            arrangement=replace(self.arrangement, on_ledger=True, what_is_left=True),
+            arrangement=arrangement,
         )
 
     def regrouped(self, budgets: Budgets) -> Self:
@@ -60,6 +65,9 @@ class Records:
 
     def allowed(self, spending: Spending) -> Self:
         """Take the records of those who take part, with what they have left in a ledger."""
-        if spending.allowance.whole:
-            return replace(self, arrangement=replace(self.arrangement, on_ledger=True))
-        return self.with_budgets(spending.budgets, spending.records)
+        allowance = spending.allowance
+        arrangement = replace(self.arrangement, promise=allowance.lifetime.promise)
+        return replace(
+            self.with_budgets(spending.budgets, spending.records, arrangement),
+            delta_0=allowance.delta_0,
+        )

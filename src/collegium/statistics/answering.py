@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Composition, Event, Nothing
+from collegium.accounting.gaussian import gdp_epsilon, gdp_to_pure
 from collegium.accounting.neighbours import OWNER, ROW, Arrangement, Neighbours
+from collegium.accounting.promises import ONLY_PURE, Promise
 from collegium.data.schema import Schema
 from collegium.data.schema_column import FLAG
-from collegium.errors import PrivacyWarning
+from collegium.errors import InputError, PrivacyWarning
 from collegium.noise.grid import GRID
 from collegium.noise.sums import LocalSum
 from collegium.statistics import estimates, moments, quantiles
@@ -79,17 +81,32 @@ class Answering:
     _charged: list[Event]
     _granted: dict[bool, Floats]
     _spending: StatisticsSpending | None
+    _kept_in = Promise.EITHER
+    """What a ledger promises, where somebody else does what is to be done about it."""
     _charges_at_most = False
     """Whether an answer is charged as what it may cost, by public numbers alone."""
 
     @property
     def _is_on_ledger(self) -> bool:
         """Whether its groups are those for which a ledger reserves: then nobody is put into another one."""
-        return self._spending is not None
+        return self._promise is not Promise.EITHER
 
     @property
     def _laplace(self) -> bool:
         return self.noise == "laplace"
+
+    @property
+    def _promise(self) -> Promise:
+        """What the ledger promises that remembers the session; of one that none remembers, either."""
+        spending = self._spending
+        return self._kept_in if spending is None else spending.allowance.lifetime.promise
+
+    @property
+    def _in_epsilon(self) -> bool:
+        """Whether what the session may use is counted in Σε: otherwise in μ², whatever the noise is."""
+        if self._promise is Promise.EITHER:
+            return self._laplace
+        return self._promise is Promise.PURE
 
     @property
     def _arrangement(self) -> Arrangement:
@@ -97,15 +114,18 @@ class Answering:
             unit=OWNER if self._table.named else ROW,
             blanked_only=self._neighbours is Neighbours.ADD_OR_REMOVE,
             direct=True,
-            on_ledger=self._is_on_ledger,
-            what_is_left=self._is_on_ledger,
+            promise=self._promise,
             regrouped=self._kept < 1,
         )
 
     def _which_noise(self, asked_for: str) -> str:
+        if self._promise is Promise.PURE:
+            if asked_for == "gaussian":
+                raise InputError(ONLY_PURE)
+            return "laplace"
         if asked_for != "auto":
             return asked_for
-        if self._is_on_ledger:
+        if self._promise is Promise.GAUSSIAN:
             return "gaussian"  # it leaves the most for what follows
         # What a mean of everybody with uniform weights has: noise at the strictest budget.
         mu, epsilon = self._limits(False), self._limits(True)
@@ -113,37 +133,50 @@ class Answering:
         laplace = math.sqrt(2) / (epsilon.min() * self._spend / self._questions)
         return "laplace" if laplace < gaussian else "gaussian"
 
-    def _limits(self, laplace: bool) -> Floats:
+    def _limits(self, in_epsilon: bool) -> Floats:
         """What each group grants: ε, or μ; whoever grants all counts as the most generous of others."""
-        if laplace not in self._granted:
+        if in_epsilon not in self._granted:
             groups = self._table.groups.values()
             epsilon = [one.epsilon for one in groups]
             fresh = GaussianAccountant(epsilon, [one.delta for one in groups])
-            found = np.asarray(epsilon if laplace else fresh.remaining().mu)
+            found = np.asarray(epsilon if in_epsilon else fresh.remaining().mu)
             finite = found[np.isfinite(found)]
             most = finite.max() if finite.size else _UNLIMITED
-            self._granted[laplace] = np.where(np.isfinite(found), found, most)
-        return self._granted[laplace]
+            self._granted[in_epsilon] = np.where(np.isfinite(found), found, most)
+        return self._granted[in_epsilon]
 
     def _prices(self, share: float) -> Floats:
-        """What each group may pay for a share of the session: ε, or μ."""
+        """What each group may pay for a share of the session: ε of Laplace noise, or μ of Gaussian noise.
+
+        An ε that is found for a μ may be split: its parts have no larger Σμ²
+        (:func:`~collegium.accounting.gaussian.gdp_to_pure`).
+        """
+        parts = self._parts(share)
+        if not self._laplace or self._in_epsilon:
+            return parts
+        return np.array([gdp_to_pure(mu) for mu in parts.tolist()])
+
+    def _parts(self, share: float) -> Floats:
+        """What each group may use for a share of the session: ε, or μ."""
         part = self._spend * share
-        return self._limits(self._laplace) * (part if self._laplace else math.sqrt(part))
+        return self._limits(self._in_epsilon) * (part if self._in_epsilon else math.sqrt(part))
 
     def _most(self) -> Floats:
         """What the session may cost at most: Σμ² or Σε of each group."""
-        limits = self._limits(self._laplace)
-        return self._spend * (limits if self._laplace else limits**2)
+        limits = self._limits(self._in_epsilon)
+        return self._spend * (limits if self._in_epsilon else limits**2)
 
     def _from_mu(self, mu: Floats) -> Floats:
-        from collegium.accounting.gaussian import gdp_epsilon
-
         pairs = zip(mu.tolist(), self._account.delta.tolist(), strict=True)
         return np.array([float(gdp_epsilon(one, delta)) for one, delta in pairs])
 
     def _epsilon_of(self, event: Event) -> dict[str, float]:
         own = GaussianAccountant(
-            np.full(len(event), np.inf), self._account.delta, self._account.names, self._neighbours
+            np.full(len(event), np.inf),
+            self._account.delta,
+            self._account.names,
+            self._neighbours,
+            self._promise,
         )
         return dict(zip(self._account.names, own.preview(event).tolist(), strict=True))
 
@@ -159,7 +192,7 @@ class Answering:
 
     def _unequal(self, asked: Query) -> bool:
         """Whether it is worth measuring how much values spread: not of a flag, whose mean says it."""
-        limits = self._limits(self._laplace)
+        limits = self._limits(self._in_epsilon)
         columns = [self.schema[name] for name in asked.columns]
         whole = asked.kind == "mean" or (asked.where.is_everybody and not asked.by)
         known = bool(columns) and (columns[0].kind == FLAG or (columns[0].sd is not None and whole))
@@ -538,13 +571,13 @@ class Answering:
             index=index,
         )
         epsilon = self._epsilon_of(event)
-        limits = self._limits(self._laplace)
-        cost = event.pure_epsilon if self._laplace else event.mu_squared
+        limits = self._limits(self._in_epsilon)
+        cost = event.pure_epsilon if self._in_epsilon else event.mu_squared
         paid = pd.DataFrame(
             {
                 "budget": self._account.epsilon,
                 "epsilon": list(epsilon.values()),
-                "share": cost / (limits if self._laplace else limits**2),
+                "share": cost / (limits if self._in_epsilon else limits**2),
             },
             index=index,
         )

@@ -25,13 +25,11 @@ class StatisticsSpending(EventSpending):
         ledger: Ledger,
         name: str,
         most: dict[str, float],
-        laplace: bool,
         arrangement: Arrangement,
     ) -> None:
         """Set aside what the session may cost; as :meth:`at_most`."""
-        costs = self.at_most(most, laplace)
         # All who are offered were asked about when they were looked up.
-        self.reserve(ledger, name, costs, arrangement, allow_new_people=True)
+        self.reserve(ledger, name, self.at_most(most), arrangement, allow_new_people=True)
 
 
 def begin(
@@ -54,7 +52,7 @@ def begin(
         raise InputError(SEEDED)
     relation = relation_on(ledger, neighbours)
     left = ledger.left(granted)
-    allowance = Allowance.what_is_left(granted, left, 1, ledger.delta_0_share)
+    allowance = Allowance.what_is_left(granted, left, 1)
     return relation, StatisticsSpending(granted, allowance)
 
 

@@ -64,15 +64,15 @@ class Statistics(Answering):
         With a policy: the columns of the table with each row's level, and the name of whom it is about
         (default: each row is about somebody else).
     spend : float, default=1.0
-        Share of what people have left that the session may use altogether: of μ² (Gaussian noise) or of ε
-        (Laplace noise); without a ledger, of their budgets.
+        Share of what people have left that the session may use altogether: of what the ledger promises (μ²,
+        or ε); without a ledger, of their budgets: of μ² (Gaussian noise) or of ε (Laplace noise).
     questions : int, default=10
         Among how many questions that is shared out evenly; a question may take another share (``spend``).
     ledger : Ledger, optional
         Reserve what the session may use there; :meth:`close` gives back what was not used.
     noise : {"auto", "gaussian", "laplace"}, default="auto"
-        "auto": Laplace noise where so few questions are asked that it is smaller, otherwise (and always on a
-        ledger) Gaussian noise.
+        "auto": Laplace noise where so few questions are asked that it is smaller, otherwise Gaussian noise;
+        on a ledger, what its promise is made for.
     weights : {"saturating", "proportional", "uniform"}, default="saturating"
         How budgets become weights: see :func:`~collegium.statistics.weights.weights_of`, and :meth:`plan`.
     neighbours : {"zero-out", "replace-one"}, optional
@@ -190,11 +190,12 @@ class Statistics(Answering):
             [one.delta for one in groups.values()],
             list(groups),
             self._neighbours,
+            self._promise,
         )
         self.noise = self._which_noise(noise)
         if self._spending is not None and ledger is not None:
             most = dict(zip(groups, self._most().tolist(), strict=True))
-            self._spending.reserve_share(ledger, name, most, self._laplace, self._arrangement)
+            self._spending.reserve_share(ledger, name, most, self._arrangement)
 
     # ------------------------------------------------------------------------------- questions
 
@@ -327,8 +328,8 @@ class Statistics(Answering):
 
     def left(self) -> pd.DataFrame:
         """What the session may still use, by group: ε (by itself, at the group's δ) and the share left."""
-        prices = self._prices(self._left)
-        epsilon = prices if self._laplace else self._from_mu(prices)
+        parts = self._parts(self._left)
+        epsilon = parts if self._in_epsilon else self._from_mu(parts)
         return pd.DataFrame(
             {"epsilon_left": epsilon, "share_left": self._left},
             index=pd.Index(list(self._table.groups), name="group"),

@@ -17,6 +17,7 @@ import numpy as np
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Event
 from collegium.accounting.neighbours import Arrangement
+from collegium.accounting.promises import Promise
 from collegium.accounting.statement import PrivacyStatement, statement
 from collegium.budgets import Budget
 from collegium.ledger.event_spending import EventSpending
@@ -83,8 +84,8 @@ class EventPlan(Plan[EventSpending, Drawn]):
         """What everybody has paid."""
         granted = list(self.groups.values())
         epsilons, deltas = [one.epsilon for one in granted], [one.delta for one in granted]
-        neighbours = self.arrangement.neighbours
-        return GaussianAccountant(epsilons, deltas, list(self.groups), neighbours)
+        about = (self.arrangement.neighbours, self.arrangement.promise)
+        return GaussianAccountant(epsilons, deltas, list(self.groups), *about)
 
     @property
     def arrangement(self) -> Arrangement:
@@ -102,7 +103,11 @@ class EventPlan(Plan[EventSpending, Drawn]):
 
     def at_most(self, spending: EventSpending, folder: StudyFolder) -> list[Cost]:
         """What all draws cost."""
-        most = np.sum([event.mu_squared for one in self.draws for event in one], axis=0)
+        pure = self.arrangement.promise is Promise.PURE
+        costs = [
+            event.pure_epsilon if pure else event.mu_squared for one in self.draws for event in one
+        ]
+        most = np.sum(costs, axis=0)
         return spending.at_most(dict(zip(self.groups, most.tolist(), strict=True)))
 
     def spent(self, drawn: Drawn) -> tuple[Any, ...]:

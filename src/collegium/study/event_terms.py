@@ -41,7 +41,7 @@ class EventTerms(Terms):
             for name in self.groups
         }
         accounts = {name: self._account(name, uses[name]) for name in self.groups}
-        # Pure answers may have been allowed by ε alone, and promise no μ then.
+        # Pure answers may have been allowed by ε alone, and promise no μ then, unless a ledger does.
         charged_any = [one for one in accounts.values() if one.mu_squared.any()]
         return Spent(
             uses,
@@ -51,7 +51,8 @@ class EventTerms(Terms):
 
     def _account(self, name: str, uses: tuple[Use, ...]) -> GaussianAccountant:
         budget = self.groups[name]
-        account = GaussianAccountant([budget.epsilon], [budget.delta], [name], self.neighbours)
+        about = (self.neighbours, self.arrangement.promise)
+        account = GaussianAccountant([budget.epsilon], [budget.delta], [name], *about)
         for use in uses:
             for _ in range(use.count):
                 account.charge(use.event)

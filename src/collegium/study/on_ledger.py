@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collegium.accounting.neighbours import ROW, Arrangement, Neighbours
+from collegium.accounting.promises import Promise
 from collegium.budgets import Budget, Budgets
 from collegium.errors import (
     InputError,
@@ -24,7 +25,7 @@ from collegium.ledger.admission import IN_A_STUDY, Face, refuse_strangers
 from collegium.ledger.allowance import Allowance, Entry, Spending
 from collegium.ledger.entries import Release
 from collegium.ledger.ledger import Balance, Ledger
-from collegium.ledger.limits import DELTA_0_SHARE, Cost
+from collegium.ledger.limits import Cost, Lifetime
 from collegium.ledger.places import BESIDE_THE_DATA, NONE, Place, find_place
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
@@ -35,7 +36,8 @@ S = TypeVar("S", bound=Spending)
 _KEPT = {
     "ledger": str,
     "release": str,
-    "whole": bool,
+    "promise": str,
+    "delta_0_share": float,
     "groups": dict,
     "entry": (list, type(None)),
     "settled": bool,
@@ -105,11 +107,6 @@ class StudyLedger(Generic[S]):
     @property
     def in_words(self) -> str:
         """What it takes, for the user."""
-        if self.spending.allowance.whole:
-            return (
-                f"ledger {self.place}: this release takes the whole of these people's budgets, which nothing "
-                f"has used before{self.spending.instead}"
-            )
         return f"ledger {self.place}: this release {self.spending.uses}"
 
     def was_just_entered(self) -> bool:
@@ -134,12 +131,15 @@ class StudyLedger(Generic[S]):
             return
         allowance = self.spending.allowance
         groups = {
-            name: [number_as_json(one.epsilon), one.delta] for name, one in allowance.groups.items()
+            name: [number_as_json(one.epsilon), one.delta, allowance.delta_0[name]]
+            for name, one in allowance.groups.items()
         }
+        lifetime = allowance.lifetime
         self._kept = {
             "ledger": "",
             "release": allowance.release,
-            "whole": allowance.whole,
+            "promise": lifetime.promise.value,
+            "delta_0_share": lifetime.delta_0_share,
             "groups": groups,
             "entry": None,
             "settled": False,
@@ -332,14 +332,14 @@ class PeopleOnLedger:
 
 def begin(
     wanted: PeopleOnLedger,
-    decide: Callable[[Balance, float], Allowance],
+    decide: Callable[[Balance], Allowance],
     folder: StudyFolder | None,
     observer: Observer,
     spend: Callable[[Budgets, Allowance], S],
 ) -> StudyLedger[S] | None:
     """Find out what a release may use of people's budgets; None if no ledger remembers it.
 
-    ``decide``: what it may use, given what they have left, and the share of δ that is set aside for δ₀.
+    ``decide``: what it may use, given what they have left.
     ``folder``: if it holds this very release, begun before.
     ``spend``: makes what the release does about it, given who granted what, and what of it it may use.
     Raises InputError if the user named a ledger that cannot remember this; LedgerError if these people may be
@@ -372,8 +372,7 @@ def begin(
             f"{new:,} of {granted.n_owners:,} people are new to the ledger {place}, and join with whole "
             "budgets"
         )
-    allowance = decide(left, DELTA_0_SHARE if ledger is None else ledger.delta_0_share)
-    return StudyLedger(place, spend(granted, allowance), left)
+    return StudyLedger(place, spend(granted, decide(left)), left)
 
 
 def _begun(
@@ -387,7 +386,11 @@ def _begun(
         raise InputError("this was begun on a ledger, and goes on with it only: name it")
     try:
         codes = np.load(folder.path / KEPT_CODES, allow_pickle=False)
-        groups = {name: Budget(float(eps), delta) for name, (eps, delta) in kept["groups"].items()}
+        groups = {
+            name: Budget(float(eps), delta) for name, (eps, delta, _) in kept["groups"].items()
+        }
+        delta_0 = {name: float(one) for name, (_, _, one) in kept["groups"].items()}
+        lifetime = Lifetime(Promise(kept["promise"]), kept["delta_0_share"])
         whole = codes.shape == (people.n_owners,) and codes.max(initial=-1) < len(groups)
     except (OSError, ValueError, EOFError, TypeError):
         whole = False
@@ -396,7 +399,7 @@ def _begun(
             f"{folder.path / KEPT_CODES} is not what this study wrote there: nothing was asked; restore the "
             "whole folder from one backup"
         )
-    allowance = Allowance(kept["release"], kept["whole"], groups, codes.astype(np.intp))
+    allowance = Allowance(kept["release"], lifetime, groups, delta_0, codes.astype(np.intp))
     return StudyLedger(place or Place(NONE), spend(people, allowance), None, kept)
 
 

@@ -119,8 +119,8 @@ def _on_ledger(config: StudyConfig, data: StudyData, facts: Facts) -> Facts:
             wanted.looked_up(place, data.people)
         return facts
 
-    def decide(left: Balance, share: float) -> Allowance:
-        return allow(left, facts.dpsgd, None, data.people, share)
+    def decide(left: Balance) -> Allowance:
+        return allow(left, None, data.people)
 
     ledger = begin(wanted, decide, None, Observer(), DPSGDSpending)
     if ledger is None or ledger.left is None or ledger.left.untouched.all():

@@ -37,7 +37,7 @@ class Job:
     ``identity``: what makes it this release and no other.
     ``on_ledger``: which ledger is to remember it, and of whom.
     ``spending``: makes what it does about that ledger, given who granted what, and what of it it may use.
-    ``allowance``: decides what it may use of what people have left; δ₀'s share of δ is set aside.
+    ``allowance``: decides what it may use of what people have left.
     ``plan``: plans with those who take part, given what a ledger lets it use, and the ledger; both may be
         None. This and ``allowance`` are told, first, which folder holds this very release, begun before.
     """
@@ -47,7 +47,7 @@ class Job:
     identity: Identity
     on_ledger: PeopleOnLedger
     spending: Callable[[Budgets, Allowance], Spending]
-    allowance: Callable[[StudyFolder | None, Balance, float], Allowance]
+    allowance: Callable[[StudyFolder | None, Balance], Allowance]
     plan: Callable[[StudyFolder | None, Any, Ledger | None], Plan[Any, Any]]
 
 
@@ -91,7 +91,7 @@ def plan_study(
         identity_of(config, records.fingerprints),
         PeopleOnLedger.of_study(config, records),
         method.spending,
-        lambda begun_in, *left: method.allowance(study(begun_in), *left),
+        lambda begun_in, left: method.allowance(study(begun_in), left),
         lambda begun_in, *how: method.plan(study(begun_in), *how),
     )
     if is_claimed:

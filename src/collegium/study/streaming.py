@@ -125,7 +125,9 @@ class StreamedStudyData(StudyData):
         """Who granted what, by name: read again, since the records do not hold it. **Sensitive.**"""
         return named_budgets(self.X.source, self.X.roles, self.granted)
 
-    def with_budgets(self, budgets: Budgets, rows: NDArray[np.intp]) -> Self:
+    def with_budgets(
+        self, budgets: Budgets, rows: NDArray[np.intp], arrangement: Arrangement
+    ) -> Self:
         """Take everybody, with other budgets of the same levels."""
         scanned = self.X.scanned
         assert tuple(budgets.group_names) == tuple(scanned.budgets.group_names)
@@ -135,7 +137,7 @@ class StreamedStudyData(StudyData):
             self,
             X=replace(self.X, scanned=replace(scanned, budgets=counted)),
             budgets=counted,
-            arrangement=replace(self.arrangement, on_ledger=True, what_is_left=True),
+            arrangement=arrangement,
         )
 
 

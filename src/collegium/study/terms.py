@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.accounting.promises import Promise
 from collegium.accounting.spent import Spent
 from collegium.budgets import Budget
 from collegium.errors import CollegiumError, InputError, StudyMismatchError
@@ -27,7 +28,7 @@ from collegium.study.manifest_check import refuse_links, released_digests
 from collegium.study.methods.kinds import KINDS
 from collegium.study.released_files import released_content
 
-FORMAT = 2
+FORMAT = 3
 TERMS = "terms.json"
 WORST_CASE = "worst-case"
 _ADVICE = "restore it from a backup"
@@ -167,6 +168,7 @@ class Terms(ABC):
             "people": dict(self.people),
             "arrangement": {
                 **asdict(self.arrangement),
+                "promise": self.arrangement.promise.value,
                 "public_levels": list(self.arrangement.public_levels),
             },
             "private_noise": self.private_noise,
@@ -181,6 +183,7 @@ class Terms(ABC):
             raise InputError(f"unknown format {content['format']!r} of a release's terms")
         arrangement = dict(content["arrangement"])
         arrangement["public_levels"] = tuple(arrangement["public_levels"])
+        arrangement["promise"] = Promise(arrangement["promise"])
         return cls.own_from_json(
             content["own"],
             {

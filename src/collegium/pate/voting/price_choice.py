@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from collegium.accounting.promises import ONLY_PURE, Promise
 from collegium.errors import InputError
 from collegium.pate.voting.affordable import answers_affordable
 from collegium.pate.voting.noisy_maxima import Aggregator
-from collegium.pate.voting.pricing import WorstCasePricing, worst_case_pricing
+from collegium.pate.voting.pricing import IN_MU, IN_PURE, WorstCasePricing, worst_case_pricing
 from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.personalisation.electorate import Electorate
 
@@ -63,6 +64,25 @@ def check_price(price: str | None, release: str, aggregator: Aggregator, guarant
         )
 
 
+def price_on(promise: Promise, aggregator: Aggregator, price: str | None) -> str:
+    """Find the price of an answer that adds up to what a ledger promises.
+
+    Raises InputError: of noise that is not pure, where that is promised; of the price of labels alone.
+    """
+    if promise is Promise.PURE and aggregator.has_label_price:
+        raise InputError(
+            f"{ONLY_PURE}; the aggregator is {aggregator.name!r}, and lnmax has Laplace noise"
+        )
+    if price not in (None, HISTOGRAM):
+        raise InputError(
+            f"price {price!r} is for a release that no ledger remembers: a ledger adds releases up in μ, "
+            "where a label costs as much as all noisy counts; leave price out"
+        )
+    if aggregator.has_label_price:
+        return HISTOGRAM
+    return IN_PURE if promise is Promise.PURE else IN_MU
+
+
 def choose_price(
     price: str | None,
     release: str,
@@ -70,6 +90,7 @@ def choose_price(
     electorate: Electorate,
     guarantee: str,
     most: int,
+    promise: Promise = Promise.EITHER,
 ) -> ChosenPrice:
     """Choose the price that pays for more answers, if each query is answered; the histogram's in a tie.
 
@@ -78,8 +99,11 @@ def choose_price(
 
     ``price``: as set; None: to be chosen.
     ``most``: answers that may be asked for.
+    ``promise``: of the ledger that remembers them, if one does.
     """
     check_price(price, release, aggregator, guarantee)
+    if promise is not Promise.EITHER:
+        return ChosenPrice(price_on(promise, aggregator, price))
     if (
         release == HISTOGRAM
         or guarantee != WorstCasePricing.guarantee

@@ -23,6 +23,7 @@ from collegium.accounting.accountants import (
 from collegium.accounting.arg_max import mu_within_rdp
 from collegium.accounting.events import Composition, Event, SensitiveCurve
 from collegium.accounting.neighbours import Neighbours
+from collegium.accounting.promises import Promise
 from collegium.accounting.renyi import (
     DEFAULT_ORDERS,
     SEED_ORDERS,
@@ -49,6 +50,8 @@ __all__ = [
 
 #: What an answer is charged in the worst case: all noisy counts, or the label alone.
 PRICES = (HISTOGRAM, LABELS)
+#: Of noise that is pure, on a ledger: all noisy counts, in what the ledger promises.
+IN_MU, IN_PURE = "mu", "pure"
 
 Floats = NDArray[np.float64]
 ANY_CHANGE = Neighbours.ANY_CHANGE
@@ -87,6 +90,7 @@ class WorstCasePricing(Pricing):
     """The events of the aggregator themselves: they depend on ballot and noise alone."""
 
     guarantee = "worst-case"
+    promise: ClassVar[Promise] = Promise.EITHER
 
     def __init__(
         self, aggregator: Aggregator, electorate: Electorate, neighbours: Neighbours = ANY_CHANGE
@@ -97,7 +101,7 @@ class WorstCasePricing(Pricing):
 
     def _account_for(self, electorate: Electorate) -> Accountant:
         names = electorate.cohort_groups
-        return GaussianAccountant(*_budgets(electorate), names, self._neighbours)
+        return GaussianAccountant(*_budgets(electorate), names, self._neighbours, self.promise)
 
     def prices(self, ballots: Sequence[Ballot], sensitive_counts: Floats) -> Prices:
         """Price each ballot; the votes are not looked at."""
@@ -117,6 +121,14 @@ class WorstCasePricing(Pricing):
     def answer(self, ballot: Ballot) -> Event:
         """The answer to a query with this ballot."""
         return self._aggregator.answer_event(ballot, self._neighbours)
+
+
+class _InMu(WorstCasePricing):
+    promise = Promise.GAUSSIAN
+
+
+class _InPure(WorstCasePricing):
+    promise = Promise.PURE
 
 
 class LabelPricing(WorstCasePricing):
@@ -278,12 +290,19 @@ def _refuse_excess(counts: Floats, weights: Floats) -> None:
         )
 
 
+_KINDS: dict[str, type[WorstCasePricing]] = {
+    HISTOGRAM: WorstCasePricing,
+    LABELS: LabelPricing,
+    IN_MU: _InMu,
+    IN_PURE: _InPure,
+}
+
+
 def worst_case_pricing(
     price: str, aggregator: Aggregator, electorate: Electorate, neighbours: Neighbours = ANY_CHANGE
 ) -> WorstCasePricing:
-    """Make the worst-case prices of this name: one of :data:`PRICES`."""
-    kind = {HISTOGRAM: WorstCasePricing, LABELS: LabelPricing}[price]
-    return kind(aggregator, electorate, neighbours)
+    """Make the worst-case prices of this name: one of :data:`PRICES`, or what a ledger promises."""
+    return _KINDS[price](aggregator, electorate, neighbours)
 
 
 def pricing_for(

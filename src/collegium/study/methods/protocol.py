@@ -208,12 +208,12 @@ class Method(ABC, Generic[R, S]):
         read: tuple[StudyConfig, Any] = read_records(config)
         return read
 
-    def allowance(self, study: Study[R], left: Balance, share: float) -> Allowance:
-        """Decide what it may use of what people have left; ``share`` of δ is set aside for δ₀.
+    def allowance(self, study: Study[R], left: Balance) -> Allowance:
+        """Decide what it may use of what people have left.
 
         All of it, and what it does not spend is given back.
         """
-        return Allowance.what_is_left(study.records.people, left, 1, share)
+        return Allowance.what_is_left(study.records.people, left, 1)
 
     @abstractmethod
     def plan(self, study: Study[R], spending: S | None, promised: Ledger | None) -> Plan[S, Any]:

@@ -78,10 +78,10 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
             student_of(config)
             student_preprocessing_of(config)
 
-    def allowance(self, study: Study[StudyData], left: Balance, share: float) -> Allowance:
-        """Decide by how steps are sampled."""
+    def allowance(self, study: Study[StudyData], left: Balance) -> Allowance:
+        """Take what people have left, of a ledger that can count Gaussian noise."""
         recipe = dpsgd_recipe_of(study.config)
-        return allow(left, recipe.dpsgd, recipe.noise_seed, study.records.people, share)
+        return allow(left, recipe.noise_seed, study.records.people)
 
     def plan(
         self, study: Study[StudyData], spending: DPSGDSpending | None, promised: Ledger | None

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from collegium.accounting.neighbours import Arrangement, Neighbours
+from collegium.accounting.promises import Promise
 from collegium.budgets import Budgets
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.ledger.ledger import Ledger
@@ -71,11 +72,12 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
             settings["neighbours"] = "zero-out" if blanked else "replace-one"
         if spending is None:
             session = KeptSession(
-                rows.frame, rows.budgets, on_ledger=False, **rows.columns, **settings
+                rows.frame, rows.budgets, kept_in=Promise.EITHER, **rows.columns, **settings
             )
         else:
             frame = take_frame_rows(rows.frame, spending.records)
-            session = KeptSession(frame, spending.budgets, on_ledger=True, **settings)
+            promise = spending.allowance.lifetime.promise
+            session = KeptSession(frame, spending.budgets, kept_in=promise, **settings)
         return StatisticsPlan(config, data, session, study.observer)
 
 
@@ -122,7 +124,7 @@ class StatisticsPlan(Plan[StatisticsSpending, Drawn]):
 
     def at_most(self, spending: StatisticsSpending, folder: StudyFolder) -> list[Cost]:
         """What all answers may cost."""
-        return spending.at_most(self.session.at_most(), self.session.noise == "laplace")
+        return spending.at_most(self.session.at_most())
 
     def numbers(self) -> dict[str, Any]:
         """What each question would cost, and how far off its answer would be."""

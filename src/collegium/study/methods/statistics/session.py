@@ -8,6 +8,7 @@ from typing import Any
 from collegium.accounting.accountants import GaussianAccountant
 from collegium.accounting.events import Event
 from collegium.accounting.neighbours import Arrangement
+from collegium.accounting.promises import Promise
 from collegium.statistics.answers import Answer, in_digits
 from collegium.statistics.query import Query
 from collegium.statistics.session import Statistics
@@ -18,20 +19,16 @@ _MOST_SAID = 8
 class KeptSession(Statistics):
     """A session that can be taken up again: what was charged is charged, and no more is drawn for it.
 
-    ``on_ledger``: whether a ledger remembers what it spends.
+    ``kept_in``: what the ledger promises that remembers what it spends; without one, either.
     ``settings``: of :class:`~collegium.statistics.session.Statistics`.
     """
 
     _charges_at_most = True  # so that what an interrupted study paid is known without its answers
 
-    def __init__(self, frame: Any, budgets: Any, *, on_ledger: bool, **settings: Any) -> None:
-        self._on_ledger = on_ledger
+    def __init__(self, frame: Any, budgets: Any, *, kept_in: Promise, **settings: Any) -> None:
+        self._kept_in = kept_in
         self._before_noise: Callable[[], None] = _uncharged
         super().__init__(frame, budgets, **settings)
-
-    @property
-    def _is_on_ledger(self) -> bool:
-        return self._on_ledger
 
     @property
     def arrangement(self) -> Arrangement:

@@ -23,11 +23,11 @@ from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.places import find_place
 from collegium.noise.sources import noise_from
 from collegium.pate.classifier import default_model
-from collegium.pate.ledgered import NO_PROMISE, LedgeredRun, require_mu, takes_the_whole
+from collegium.pate.ledgered import NO_PROMISE, LedgeredRun
 from collegium.pate.pipeline import PlannedVoting, Released
 from collegium.pate.queries.order import random_order
 from collegium.pate.settings import Account
-from collegium.pate.voting.release import HISTOGRAM
+from collegium.pate.voting.price_choice import price_on
 from collegium.personalisation.plan import Plan
 from collegium.report.sections import Banner, Block, Paragraph, Points
 from collegium.runs.observer import Observer
@@ -168,13 +168,10 @@ class _Votes:
             return "nobody is named whose records the teachers learnt from; --people does"
         return ""
 
-    def allowance(self, begun_in: StudyFolder | None, left: Balance, share: float) -> Allowance:
-        """Take the whole of budgets that nothing has used, if it counts otherwise than a ledger."""
-        aggregator, price = self._planned.aggregator, self._planned.price.name
-        if left.untouched.all() and takes_the_whole(aggregator, price):
-            return Allowance.everything(self.people())
-        require_mu(aggregator, self._account.price)
-        return Allowance.by_level(self.people(), left, share)
+    def allowance(self, begun_in: StudyFolder | None, left: Balance) -> Allowance:
+        """Take what people have left, if its answers add up to what a ledger promises."""
+        price_on(left.lifetime.promise, self._planned.aggregator, self._account.price)
+        return Allowance.by_level(self.people(), left)
 
     def plan(
         self, begun_in: StudyFolder | None, spending: LedgeredRun | None, promised: Ledger | None
@@ -182,11 +179,9 @@ class _Votes:
         """Weigh the teachers, with what a ledger left."""
         ballots, account, arrangement = self._ballots, self._account, self._arrangement
         if spending is not None:
-            is_whole = spending.allowance.whole
-            arrangement = replace(arrangement, on_ledger=True, what_is_left=not is_whole)
-            if not is_whole:
-                ballots = replace(ballots, groups=dict(spending.allowance.groups))
-                account = replace(account, price=HISTOGRAM)
+            allowance = spending.allowance
+            arrangement = replace(arrangement, promise=allowance.lifetime.promise)
+            ballots = replace(ballots, groups=dict(allowance.groups))
         voting = self._plan_with(ballots, account, arrangement).at(kept_price(begun_in))
         return LabelPlan(self, voting)
 

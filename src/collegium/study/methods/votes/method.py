@@ -63,10 +63,10 @@ class Votes(Method[StudyData, LedgeredRun]):
         """Refuse what cannot be built."""
         recipe_of(config)
 
-    def allowance(self, study: Study[StudyData], left: Balance, share: float) -> Allowance:
-        """Decide by what the run would be, planned with budgets as granted."""
+    def allowance(self, study: Study[StudyData], left: Balance) -> Allowance:
+        """Decide by what its answers are charged."""
         data = study.records
-        return allow(left, share, recipe_of(study.config), data, data.people, _make(study))
+        return allow(left, recipe_of(study.config), data, data.people)
 
     def plan(
         self, study: Study[StudyData], spending: LedgeredRun | None, promised: Ledger | None
@@ -75,8 +75,7 @@ class Votes(Method[StudyData, LedgeredRun]):
         recipe, make = recipe_of(study.config), _make(study)
         plan = make if spending is None else partial(spending.plan, make=make)
         run = plan(recipe, study.records)
-        is_whole = spending is None or spending.allowance.whole
-        return VotesPlan(study.config, run, kept_price(study.begun_in), is_whole)
+        return VotesPlan(study.config, run, kept_price(study.begun_in))
 
     def audit(
         self, plan: Callable[[bool], VotesPlan], settings: AuditSettings, observer: Observer
@@ -104,14 +103,11 @@ class VotesPlan(VotingPlan):
     ``config``: with a preprocessing that was left out.
     ``run``: its ``records`` are the study's, or those of them that a ledger lets take part.
     ``price``: of an answer, with which it was begun; None: the run's.
-    ``is_whole``: whether people have their whole budgets left.
     """
 
-    def __init__(
-        self, config: StudyConfig, run: PateRun, price: str | None = None, is_whole: bool = True
-    ) -> None:
+    def __init__(self, config: StudyConfig, run: PateRun, price: str | None = None) -> None:
         assert isinstance(run.records, StudyData)
-        self.config, self.run, self.data, self.is_whole = config, run, run.records, is_whole
+        self.config, self.run, self.data = config, run, run.records
         n_public, is_private = run.records.X_public.shape[0], run.recipe.noise_seed is None
         super().__init__(JobTerms.of(run.voting.at(price), int(n_public), is_private))
 
@@ -141,7 +137,7 @@ class VotesPlan(VotingPlan):
 
     def blocks(self) -> list[Block | Banner]:
         """The same, with why answers are charged as they are."""
-        made, why = self.run.plan, self.run.price.why if self.is_whole else ""
+        made, why = self.run.plan, self.run.price.why
         bought = [] if self.answers_affordable is None else [Paragraph(f"{self.in_short()}.")]
         return [
             plan_table(made),

@@ -225,7 +225,7 @@ def _stopped(data: VotesReport) -> str:
     budget = granted_by(nearest, data.chosen)
     return (
         f"{sentence} Closest to its limit is level {nearest.group}: each person has spent ε = "
-        f"{spent_of(nearest.epsilon_spent, nearest.budget.epsilon, budget.epsilon)} (at δ = "
+        f"{spent_of(nearest.epsilon_spent, nearest.budget.epsilon)} (at δ = "
         f"{down(budget.delta)})."
     )
 

@@ -18,7 +18,13 @@ from collegium.pate.voting.affordable import MOST, answers_affordable
 from collegium.pate.voting.aggregators import Aggregator, aggregator_from
 from collegium.pate.voting.composition import Replay, replay
 from collegium.pate.voting.labelling import NO_LABEL, Outcome
-from collegium.pate.voting.pricing import PRICES, WorstCasePricing, worst_case_pricing
+from collegium.pate.voting.pricing import (
+    IN_MU,
+    IN_PURE,
+    PRICES,
+    WorstCasePricing,
+    worst_case_pricing,
+)
 from collegium.pate.voting.release import HISTOGRAM, LABELS
 from collegium.personalisation.electorate import Electorate, Participation
 from collegium.study.folder import StudyFolder
@@ -199,6 +205,8 @@ class JobTerms(Terms):
             return f"{FILTER} exact Gaussian differential privacy (squares of mu add up)."
         if self.price == LABELS:
             return f"{FILTER} Renyi differential privacy of labels alone, at one order fixed beforehand."
+        if self.price == IN_PURE:
+            return f"{FILTER} pure differential privacy (epsilons add up)."
         return f"{FILTER} Gaussian differential privacy, or the sum of pure epsilons where that is less."
 
     def own_to_json(self) -> dict[str, Any]:
@@ -258,9 +266,10 @@ def _labels(outcomes: Sequence[Outcome]) -> int:
 
 
 def _known_price(price: Any) -> str:
-    if price not in PRICES:
+    known = (*PRICES, IN_MU, IN_PURE)
+    if price not in known:
         raise InputError(
-            f"unknown price {price!r} in a job's terms: allowed are {', '.join(PRICES)}"
+            f"unknown price {price!r} in a job's terms: allowed are {', '.join(known)}"
         )
     return str(price)
 

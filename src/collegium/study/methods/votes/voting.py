@@ -30,8 +30,7 @@ class VotingPlan(Plan[LedgeredRun, Released]):
 
     def at_most(self, spending: LedgeredRun, folder: StudyFolder) -> list[Cost]:
         """What all questions may cost."""
-        job = self.agreed
-        return spending.at_most(job.aggregator, job.electorate, job.neighbours, job.price)
+        return spending.at_most()
 
     def spent(self, drawn: Released) -> tuple[Any, ...]:
         """What was released, and about which neighbours."""

@@ -1,9 +1,9 @@
-"""The first version."""
+"""The oldest version that is read: those before were in no release, and promised something else."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "1"
+revision = "2"
 down_revision = None
 
 
