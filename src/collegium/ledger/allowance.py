@@ -6,7 +6,7 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from collegium.accounting.gaussian import gdp_epsilon
+from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Arrangement
 from collegium.budgets import Budget, Budgets
 from collegium.checks import people
@@ -122,6 +122,32 @@ class Allowance:
                 )
             groups[level] = _part(budget, int(its.min(initial=_STEPS)), share)
         return cls(uuid4().hex, False, groups, granted.owner_group)
+
+    def sizes(self) -> dict[str, int]:
+        """How many people are in each group."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.groups))
+        return dict(zip(self.groups, counts.tolist(), strict=True))
+
+    def left_afterwards(
+        self, granted: Budgets, left: Balance, share: float = DELTA_0_SHARE
+    ) -> dict[str, float]:
+        """What is left afterwards to those of each group, at least, as a share of all that they grant."""
+        everything = Balance.of_newcomers(granted, share).mu_squared
+        found = {}
+        for code, (name, budget) in enumerate(self.groups.items()):
+            its = np.flatnonzero((self.codes == code) & np.isfinite(everything))
+            if its.size:
+                taken = gdp_mu(budget.epsilon, budget.delta) ** 2
+                after = left.share[its] - taken / everything[its]
+                found[name] = max(0.0, float(after.min()))
+        return found
+
+    def part(self, spend: float) -> Allowance:
+        """Take only a share of that (of everybody's μ²), above 0 and at most 1."""
+        if spend == 1:
+            return self
+        groups = {name: _share_of(budget, spend) for name, budget in self.groups.items()}
+        return replace(self, groups=groups)
 
 
 class Entry:
@@ -374,6 +400,13 @@ def _few(
 def _part(budget: Budget, tenths: int, share: float) -> Budget:
     left = Limit.of(budget, share).mu_squared * tenths / _STEPS
     return Budget(_epsilon(left, budget.delta), budget.delta)
+
+
+def _share_of(budget: Budget, spend: float) -> Budget:
+    if budget.is_unlimited:
+        return budget
+    mu_squared = gdp_mu(budget.epsilon, budget.delta) ** 2
+    return Budget(_epsilon(mu_squared * spend, budget.delta), budget.delta)
 
 
 def _epsilon(mu_squared: float, delta: float) -> float:
