@@ -28,6 +28,11 @@ def show_choice(found: Recommendation) -> None:
                 highlight=False,
             )
     out.print(f"Expected: {found.expected.in_words()}.", soft_wrap=True)
+    if found.share is not None and found.share.buys:
+        bought = ", ".join(f"{part:.0%} {score:.3f}" for part, score in found.share.buys.items())
+        out.print(
+            f"What a share of what people have left would buy, rehearsed: {bought}.", soft_wrap=True
+        )
     useless = [line for line in found.notes if line.startswith(NOT_WORTH_IT)]
     for line in useless:
         out.print(f"{line[:1].upper()}{line[1:]}.", style="bold yellow", soft_wrap=True)

@@ -43,6 +43,14 @@ DataDir = Annotated[
     ),
 ]
 
+Spend = Annotated[
+    float | None,
+    typer.Option(
+        "--spend",
+        help="On a ledger: share of what people have left that this release may use, above 0 and at most 1. "
+        "Default: the file's privacy.spend.",
+    ),
+]
 EngineName = Annotated[
     str | None,
     typer.Option(
@@ -78,6 +86,7 @@ def plan(
             "--what-if", help="LEVEL=EPSILON: what if a level meant this? May be repeated."
         ),
     ] = None,
+    spend: Spend = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -93,7 +102,7 @@ def plan(
     from collegium.study.runner import plan_study
 
     hush(quiet)
-    config = with_data_dir(read_config(study), data_dir)
+    config = with_spend(with_data_dir(read_config(study), data_dir), spend)
     observer = NoteObserver()
     choice, show_first = None, _nothing
     if config.is_open:
@@ -126,6 +135,8 @@ def plan(
     out.print(planned.arrangement.in_short, soft_wrap=True)
     if ledger is not None:
         out.print(ledger.in_words, soft_wrap=True)
+        if ledger.afterwards:
+            out.print(f"{ledger.afterwards[0].upper()}{ledger.afterwards[1:]}.", soft_wrap=True)
     last_line(None, planned.in_short() or "planned, and nothing is spent")
 
 
@@ -166,6 +177,7 @@ def run(
     data_dir: DataDir = None,
     engine: EngineName = None,
     address: Address = None,
+    spend: Spend = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -180,6 +192,7 @@ def run(
 
     hush(quiet)
     config = with_engine(with_data_dir(read_config(study), data_dir), engine, address)
+    config = with_spend(config, spend)
     folder = out_folder or study.with_suffix("")
     if config.is_open:
         from collegium.cli.progress import NoteObserver
@@ -323,6 +336,21 @@ def with_engine(config: StudyConfig, engine: str | None, address: str | None) ->
     changed = replace(config, run=run_section)
     changed.engine()
     return changed
+
+
+def with_spend(config: StudyConfig, spend: float | None) -> StudyConfig:
+    """Put the option --spend over the configuration's.
+
+    Raises InputError if it is no share, or means nothing to how the study goes about.
+    """
+    if spend is None:
+        return config
+    if "privacy.spend" in config.unused:
+        raise InputError(
+            f"--spend means nothing to method.kind = {config.method.kind!r}: leave it out"
+        )
+    given = {**config.given, "privacy": {**config.given.get("privacy", {}), "spend": spend}}
+    return replace(config, privacy=replace(config.privacy, spend=spend), given=given)
 
 
 def _refuse_without_meaning(config: StudyConfig, key: str, why: str) -> None:

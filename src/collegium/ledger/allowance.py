@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, TypeVar
 from uuid import uuid4
@@ -113,6 +113,32 @@ class Allowance:
                 )
             parts[level] = _part(budget, int(its.min(initial=_STEPS)), left.lifetime)
         return cls(uuid4().hex, left.lifetime, *_apart(parts), granted.owner_group)
+
+    def sizes(self) -> dict[str, int]:
+        """How many people are in each group."""
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.groups))
+        return dict(zip(self.groups, counts.tolist(), strict=True))
+
+    def left_afterwards(self, granted: Budgets, left: Balance) -> dict[str, float]:
+        """What is left to each group if all of it is used, at least, as a share of what its members grant."""
+        found = {}
+        for code, (name, part) in enumerate(self.groups.items()):
+            its = np.flatnonzero(self.codes == code)
+            taken = self.lifetime.all_of(part)
+            shares = [self.lifetime.limit(one).share_of(taken) for one in granted.groups.values()]
+            if its.size and not part.is_unlimited:
+                after = left.share[its] - np.array(shares)[granted.owner_group[its]]
+                found[name] = max(0.0, float(after.min()))
+        return found
+
+    def part(self, spend: float) -> Allowance:
+        """Take only a share of it, of everybody; above 0 and at most 1."""
+        if spend == 1:
+            return self
+        without = replace(self.lifetime, delta_0_share=0.0)  # which is apart already
+        groups = {name: without.part(one, spend)[0] for name, one in self.groups.items()}
+        delta_0 = {name: leak * spend for name, leak in self.delta_0.items()}
+        return replace(self, groups=groups, delta_0=delta_0)
 
 
 class Entry:

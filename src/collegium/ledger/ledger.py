@@ -17,7 +17,7 @@ from collegium.accounting.export import uses_of
 from collegium.accounting.neighbours import Neighbours
 from collegium.accounting.promises import Promise
 from collegium.budgets import Budgets
-from collegium.checks import check_choice, check_truth, shown
+from collegium.checks import check_choice, check_truth
 from collegium.checks import people as counted_people
 from collegium.errors import BudgetExceededError, InputError, LedgerError, LedgerWarning
 from collegium.ledger import entries

@@ -279,11 +279,11 @@ def _try_in_turn(name: str, X_public: Any, attempts: Sequence[Callable[[], None]
 @contextmanager
 def _random_state_kept() -> Iterator[None]:
     """Put back what models without a seed draw from."""
-    state = np.random.get_state()  # noqa: NPY002 - scikit-learn's models draw from it
+    state = np.random.get_state()
     try:
         yield
     finally:
-        np.random.set_state(state)  # noqa: NPY002
+        np.random.set_state(state)
 
 
 def _writing_nothing(model: Any) -> Any:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collegium.accounting.gaussian import gdp_epsilon, gdp_mu
 from collegium.accounting.neighbours import Neighbours
 from collegium.budgets import Budget, Budgets
 from collegium.data.record_kinds import kind_of_records
@@ -21,6 +23,7 @@ from collegium.errors import InputError
 from collegium.personalisation.dpsgd_plan import DPSGDPlan
 from collegium.personalisation.rates import plan_dpsgd
 
+_LEAST = 1e-12
 LABELS = "labels"
 """A goal that only votes reach."""
 
@@ -115,6 +118,13 @@ class Facts:
             neighbours=self.neighbours,
         )
 
+    def with_share(self, share: float) -> Facts:
+        """Let everybody grant only a share of their μ²."""
+        if share == 1.0:
+            return self
+        groups = {name: _part_of(budget, share) for name, budget in self.groups.items()}
+        return replace(self, groups=groups)
+
     def require_drawable(self) -> None:
         """Refuse budgets so small that no direct training can draw the noise they ask for.
 
@@ -133,3 +143,10 @@ class Facts:
     def signal(self) -> float:
         """Σ of μ over people, as far as a common plan uses it: what accuracy under noise depends on."""
         return signal(self.dpsgd_plan)
+
+
+def _part_of(budget: Budget, share: float) -> Budget:
+    if budget.is_unlimited:
+        return budget
+    mu = gdp_mu(budget.epsilon, budget.delta) * math.sqrt(share)
+    return Budget(max(float(gdp_epsilon(mu, budget.delta)), _LEAST), budget.delta)

@@ -32,6 +32,7 @@ from collegium.planner.expected import (
 )
 from collegium.planner.facts import LABELS, Facts
 from collegium.planner.rehearsal import NO_NOISE, DPSGDRehearsal, Rehearsed
+from collegium.planner.share import AUTO, Share, least_share
 from collegium.planner.surrogates import ENOUGH, stand_ins
 from collegium.planner.votes import rehearse_votes, votes
 from collegium.runs.estimator_base import one_each
@@ -101,6 +102,8 @@ class Recommendation:
         What more consent would be worth, the most valuable first.
     notes : tuple of str
         What should be known before anything is spent.
+    share : Share or None
+        Of their budgets, what this release takes; None where nothing was to be chosen.
     """
 
     candidate: Candidate
@@ -112,6 +115,7 @@ class Recommendation:
     gigabytes: float = 0.0
     consent: tuple[Consent, ...] = ()
     notes: tuple[str, ...] = ()
+    share: Share | None = None
 
     @property
     def method(self) -> str:
@@ -121,7 +125,9 @@ class Recommendation:
     @property
     def reasons(self) -> Mapping[str, str]:
         """A reason for each choice."""
-        return self.candidate.reasons
+        if self.share is None:
+            return self.candidate.reasons
+        return {**self.candidate.reasons, "privacy.spend": self.share.why}
 
     def estimator(self, **parameters: Any) -> DPSGDClassifier | PATEClassifier:
         """Make what was chosen, not fitted.
@@ -160,16 +166,21 @@ class Recommendation:
             "rehearsed": {name: tried.score for name, tried in self.alternatives.items()},
             "consent": [vars(row) for row in self.consent],
             "notes": list(self.notes),
+            **({} if self.share is None else {"share": vars(self.share)}),
         }
 
 
 def recommend_from(
-    facts: Facts, X_test: Any = None, tell: Tell = lambda line: None
+    facts: Facts,
+    X_test: Any = None,
+    tell: Tell = lambda line: None,
+    spend: float | str = 1.0,
 ) -> Recommendation:
     """Choose a way to learn and predict what comes of it. Spends nothing and looks at no private value.
 
     ``X_test``: public test records that the model will be measured on, if there are any.
     ``tell``: is told what is being done.
+    ``spend``: share of these budgets that may be spent; ``"auto"``: the least that is expected to do.
     """
     facts.require_drawable()
     n_test = None if X_test is None else int(X_test.shape[0])
@@ -198,7 +209,21 @@ def recommend_from(
             and at(NO_NOISE).score > whole.score + whole.error
         ):  # what noise costs nothing, votes cannot save: then they only bear few stand-ins better
             candidate = by_votes
+    is_by_votes = candidate is by_votes
+    share = _chosen_share(spend, facts, at, is_by_votes, found.synthetic)
+    everything, facts = facts, facts.with_share(float(spend) if share is None else share.value)
+    if is_by_votes:
+        candidate = votes(facts) or candidate
+    if facts.signal != everything.signal:
+        tell(f"rehearsing {candidate.name} with the share that is spent")
+        tried[candidate.name] = (
+            rehearse_votes(facts, rehearsal.found, candidate, rehearsal.looks)
+            if is_by_votes
+            else at(facts.signal)
+        )
     sections = candidate.sections
+    if share is not None:
+        sections = {**sections, "privacy": {"spend": share.value}}
     if facts.kept_goal != ACCURACY:
         sections = {**sections, "student": {**sections.get("student", {}), "goal": facts.goal}}
     notes = []
@@ -211,7 +236,7 @@ def recommend_from(
         )
     else:
         alone, half, steps = rehearsal.alone(), rehearsal.alone(0.5), None
-        if candidate is not by_votes and share_of_more(facts, alone.n) < _MANY_MORE:
+        if not is_by_votes and share_of_more(facts, alone.n) < _MANY_MORE:
             steps = rehearsal.steps_of_known(facts.signal)
 
         def expected_at(signal: float) -> Expected:
@@ -237,9 +262,23 @@ def recommend_from(
         tried,
         candidate.sections.get("aggregation", {}).get("answers"),
         *_resources(facts, rehearsal, candidate, n_test or 0),
-        _consent(facts, at if not found.synthetic else None),
+        _consent(everything, facts, at if not found.synthetic else None),
         tuple(notes),
+        share,
     )
+
+
+def _chosen_share(
+    spend: float | str, facts: Facts, at: _Scores, is_by_votes: bool, synthetic: bool
+) -> Share | None:
+    """Choose how much of these budgets to spend; None if that was said."""
+    if spend != AUTO:
+        return None
+    if is_by_votes:
+        return Share.half("half, since no rehearsal tells what fewer answers would buy")
+    if synthetic:
+        return Share.half()
+    return least_share(lambda part: at(facts.with_share(part).signal), MEASURES[facts.goal])
 
 
 def _is_better(votes: Rehearsed, direct: Rehearsed, synthetic: bool) -> bool:
@@ -369,8 +408,8 @@ def _of_shape(facts: Facts) -> list[str]:
     return notes
 
 
-def _consent(facts: Facts, at: _Scores | None) -> tuple[Consent, ...]:
-    """Ask of each group what half as much again would be worth."""
+def _consent(facts: Facts, spent: Facts, at: _Scores | None) -> tuple[Consent, ...]:
+    """Ask of each group what half as much again would be worth, of which as large a share is spent."""
     finite = {
         name: b for name, b in facts.groups.items() if not b.is_unlimited and facts.sizes[name]
     }
@@ -379,17 +418,17 @@ def _consent(facts: Facts, at: _Scores | None) -> tuple[Consent, ...]:
     rows = []
     for name, budget in finite.items():
         instead = Budget(_MORE * budget.epsilon, budget.delta)
-        signal = replace(facts, groups={**facts.groups, name: instead}).signal
+        times = replace(facts, groups={**facts.groups, name: instead}).signal / facts.signal
         gain = None
         if at is not None:
-            gain = at.between(signal, facts.signal) - at(facts.signal).score
+            gain = at.between(times * spent.signal, spent.signal) - at(spent.signal).score
         rows.append(
             Consent(
                 name,
                 facts.sizes[name],
                 budget.epsilon,
                 instead.epsilon,
-                signal / facts.signal,
+                times,
                 gain,
             )
         )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collegium.study.config import StudyConfig
 
-#: What only measures or names: it changes nothing that was released.
-FREE_KEYS = frozenset({"study.name", "data.test", "data.test_labels", "data.not_identifiers"})
+#: What only measures or names, and changes nothing that was released; and what was decided when it began.
+FREE_KEYS = frozenset(
+    {"study.name", "data.test", "data.test_labels", "data.not_identifiers", "privacy.spend"}
+)
 FREE_INPUTS = frozenset({"test", "test labels"})
 
 

@@ -21,10 +21,11 @@ from collegium.ledger.ledger import Balance
 from collegium.planner.expected import MEASURES
 from collegium.planner.facts import Facts
 from collegium.planner.recommend import Recommendation, recommend_from
+from collegium.planner.share import AUTO
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig, config_from, read_config
 from collegium.study.folder import StudyFolder
-from collegium.study.on_ledger import PeopleOnLedger, begin, place_of
+from collegium.study.on_ledger import PeopleOnLedger, begin, place_of, why_not
 from collegium.study.predicted_quality import keep_foretold
 from collegium.study.streaming import load_streamed_data
 from collegium.study.study_data import StudyData, load_study_data
@@ -99,7 +100,7 @@ def recommended(
     data = load_streamed_data(config) if config.run.streaming else load_study_data(config)
     facts = facts_of(config, data, goal)
     left = _on_ledger(config, data, facts)
-    found = recommend_from(left, data.X_test, observer.note)
+    found = recommend_from(left, data.X_test, observer.note, _to_spend(config, data))
     if left is facts:
         return found
     line = (
@@ -127,6 +128,13 @@ def _on_ledger(config: StudyConfig, data: StudyData, facts: Facts) -> Facts:
         return facts
     budgets = data.allowed(ledger.spending).budgets
     return replace(facts, groups=dict(budgets.groups), sizes=budgets.public_sizes())
+
+
+def _to_spend(config: StudyConfig, data: StudyData) -> float | str:
+    """Say which share of what people have left may be spent: without a ledger, all that they grant."""
+    if place_of(config) is None or why_not(config, data):
+        return 1.0
+    return AUTO if config.privacy.spend is None else config.privacy.spend
 
 
 def facts_of(config: StudyConfig, data: StudyData, goal: str | None = None) -> Facts:
@@ -205,7 +213,8 @@ def with_sections(config: StudyConfig, sections: Mapping[str, Mapping[str, Any]]
     if "model" not in merged.get("student", {}):  # no student: shares have told what they can
         merged.get("student", {}).pop("class_shares", None)
     made = config_from(merged, config.folder)
-    return replace(made, run=config.run, ledger=config.ledger, privacy=config.privacy)
+    privacy = replace(config.privacy, spend=made.privacy.spend)
+    return replace(made, run=config.run, ledger=config.ledger, privacy=privacy)
 
 
 def sections_text(sections: Mapping[str, Mapping[str, Any]], reasons: Mapping[str, str]) -> str:

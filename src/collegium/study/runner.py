@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from collegium.budgets import Budgets
+from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance, Spending
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder
 from collegium.study.identity import Identity, SourceFiles, identity_of
-from collegium.study.methods.protocol import Plan, Study, method_of
+from collegium.study.methods.protocol import Method, Plan, Study, method_of
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import PeopleOnLedger, Reserved, StudyLedger, begin, reserved
 from collegium.study.student import tell_if_unwritable
@@ -91,13 +92,35 @@ def plan_study(
         identity_of(config, records.fingerprints),
         PeopleOnLedger.of_study(config, records),
         method.spending,
-        lambda begun_in, left: method.allowance(study(begun_in), left),
+        lambda begun_in, left: _to_spend(method, study(begun_in), left),
         lambda begun_in, *how: method.plan(study(begun_in), *how),
     )
     if is_claimed:
         assert folder is not None
         job.identity.claim(folder)
-    return plan_job(job, folder, observer, on_ledger=on_ledger)
+    planned = plan_job(job, folder, observer, on_ledger=on_ledger)
+    if on_ledger and planned.ledger is None and config.privacy.spend is not None:
+        raise InputError(
+            f"privacy.spend = {config.privacy.spend:g} is a share of what people have left in a ledger, "
+            "and none remembers this study: leave it out, or name a ledger"
+        )
+    return planned
+
+
+def _to_spend(method: Method[Any, Any], study: Study[Any], left: Balance) -> Allowance:
+    """Take of what people have left what its settings say; or what is chosen, and told."""
+    everything = method.allowance(study, left)
+    spend = study.config.privacy.spend
+    if spend is None:
+        chosen = method.least_share(study, everything)
+        if chosen is None:
+            return everything
+        spend = chosen.value
+        study.observer.note(
+            f"this release takes {spend:.0%} of what people have left, {chosen.why}; privacy.spend, or "
+            "--spend, says otherwise"
+        )
+    return everything.part(spend)
 
 
 def plan_job(

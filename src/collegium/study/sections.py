@@ -237,6 +237,16 @@ class Privacy(Account):
         least=0,
         most=1,
     )
+    spend: float | None = setting(
+        None,
+        "On a ledger: share of what people have left (of their μ²) that this release may use. Left out: the "
+        "least of which a rehearsal on public records expects as much as of everything, and never the last "
+        "tenth; half, where there is nothing to rehearse with.",
+        kind="number",
+        above=0,
+        most=1,
+        example="0.3",
+    )
     section: ClassVar[str] = "privacy"
 
 

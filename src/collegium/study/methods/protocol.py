@@ -18,6 +18,7 @@ from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance, Spending
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost
+from collegium.planner.share import Share
 from collegium.report.audit import Audit
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
@@ -209,11 +210,17 @@ class Method(ABC, Generic[R, S]):
         return read
 
     def allowance(self, study: Study[R], left: Balance) -> Allowance:
-        """Decide what it may use of what people have left.
-
-        All of it, and what it does not spend is given back.
-        """
+        """Find what people have left for it; what it does not spend is given back."""
         return Allowance.what_is_left(study.records.people, left, 1)
+
+    def least_share(self, study: Study[R], everything: Allowance) -> Share | None:
+        """Choose how much of what people have left it takes: half, where nothing can be rehearsed.
+
+        Returns: None where its own settings say so.
+        """
+        return Share.half(
+            "half, since nothing can be rehearsed that would tell what less would buy"
+        )
 
     @abstractmethod
     def plan(self, study: Study[R], spending: S | None, promised: Ledger | None) -> Plan[S, Any]:

@@ -25,6 +25,7 @@ from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost
 from collegium.models.trial import one_line_about
+from collegium.planner.share import Share, rehearsed_share
 from collegium.report.audit import Audit
 from collegium.report.sections import Banner, Block
 from collegium.runs.observer import Observer
@@ -53,6 +54,7 @@ from collegium.study.methods.protocol import (
 )
 from collegium.study.notes import KeptNotes
 from collegium.study.pages import write_pages, write_privacy
+from collegium.study.planned_settings import facts_of
 from collegium.study.predicted_quality import foretold_beside
 from collegium.study.result import as_chosen, notes_on_test_records
 from collegium.study.shown import columns_of
@@ -82,6 +84,15 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
         """Take what people have left, of a ledger that can count Gaussian noise."""
         recipe = dpsgd_recipe_of(study.config)
         return allow(left, recipe.noise_seed, study.records.people)
+
+    def least_share(self, study: Study[StudyData], everything: Allowance) -> Share:
+        """Rehearse on public records, where their classes are known."""
+        config, recipe = study.config, dpsgd_recipe_of(study.config)
+        facts = facts_of(config, study.records)
+        left = replace(
+            facts, groups=everything.groups, sizes=everything.sizes(), dpsgd=recipe.dpsgd
+        )
+        return rehearsed_share(left, recipe.preprocessing, config.has_student)
 
     def plan(
         self, study: Study[StudyData], spending: DPSGDSpending | None, promised: Ledger | None
