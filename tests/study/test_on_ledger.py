@@ -163,7 +163,7 @@ def test_a_plan_shows_what_is_left_and_makes_nothing(folder):
     assert not (folder / "people.ledger").exists()
     run(study(folder, **MU), folder / "first")
     planned = plan_study(study(folder))
-    assert "may use what people have left" in planned.ledger.in_words
+    assert "left of what they granted" in planned.ledger.in_words
     assert all("/10 left" in name for name in planned.plan.run.plan.groups)
 
 
@@ -555,7 +555,7 @@ def test_a_label_job_sees_what_others_left_and_leaves_something(ballots, collegi
     first = {one.level: one.epsilon_spent for one in ledger_of(ballots).standings()}
     assert 0 < first["a"] < 1 and 0 < first["b"] < 3
     code, said, noted = label(collegium, ballots, "two", *named, "--sigma", 12)
-    assert code == 0 and "may use what people have left" in noted
+    assert code == 0 and "left of what they granted" in noted
     assert f"Ledger:    {ballots / 'people.ledger'}" in said
     both = {one.level: one.epsilon_spent for one in ledger_of(ballots).standings()}
     assert first["a"] < both["a"] <= 1 and first["b"] < both["b"] <= 3
@@ -572,7 +572,7 @@ def test_a_label_job_with_laplace_noise_is_finished_only_once(ballots, collegium
         gamma = settings(ballots, "aggregation.gamma = 0.05")
         code, _, noted = label(collegium, ballots, "one", *named, *gamma)
         assert code == 0, noted
-        assert ("may use what people have left" in noted) == is_first
+        assert ("left of what they granted" in noted) == is_first
     assert len(ledger_of(ballots).contents().releases) == 1
     assert min(spent(ballots).values()) > 0
     code, said, _ = collegium("account", "--remaining", ballots / "one", "--json")

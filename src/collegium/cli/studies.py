@@ -134,9 +134,7 @@ def plan(
     show(planned.blocks())
     out.print(planned.arrangement.in_short, soft_wrap=True)
     if ledger is not None:
-        out.print(ledger.in_words, soft_wrap=True)
-        if ledger.afterwards:
-            out.print(f"{ledger.afterwards[0].upper()}{ledger.afterwards[1:]}.", soft_wrap=True)
+        out.print(f"{ledger.in_words[0].upper()}{ledger.in_words[1:]}.", soft_wrap=True)
     last_line(None, planned.in_short() or "planned, and nothing is spent")
 
 

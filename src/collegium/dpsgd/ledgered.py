@@ -66,7 +66,6 @@ class DPSGDSpending(Spending):
     """What DP-SGD does about a ledger: parameters and attributes as of :class:`Spending`."""
 
     method = "direct training"
-    uses = "uses all that people have left"
 
     def at_most(self, plan: DPSGDPlan) -> list[Cost]:
         """What all steps cost each of its groups: from public numbers only."""

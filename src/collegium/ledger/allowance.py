@@ -186,7 +186,6 @@ class Spending:
     """
 
     method: ClassVar[str]
-    uses: ClassVar[str] = "may use what people have left, and keeps the rest for later"
 
     def __init__(self, people: Budgets, allowance: Allowance) -> None:
         self.allowance = allowance

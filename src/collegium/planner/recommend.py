@@ -275,7 +275,7 @@ def _chosen_share(
     if spend != AUTO:
         return None
     if is_by_votes:
-        return Share.half("half, since no rehearsal tells what fewer answers would buy")
+        return Share.of_answers()
     if synthetic:
         return Share.half()
     return least_share(lambda part: at(facts.with_share(part).signal), MEASURES[facts.goal])

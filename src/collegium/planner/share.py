@@ -41,6 +41,11 @@ class Share:
     buys: Mapping[float, float]
 
     @classmethod
+    def of_answers(cls) -> Share:
+        """What votes take."""
+        return cls.half("half, since no rehearsal tells what fewer answers would buy")
+
+    @classmethod
     def half(cls, why: str = _NO_LABELS) -> Share:
         """Half of it."""
         return cls(HALF, why, {})

@@ -106,20 +106,17 @@ class StudyLedger(Generic[S]):
 
     @property
     def in_words(self) -> str:
-        """What it takes, for the user."""
-        return f"ledger {self.place}: this release {self.spending.uses}"
-
-    @property
-    def afterwards(self) -> str:
-        """What is left to people when all that it may use is used, for the user; empty where nobody knows."""
-        if self.left is None:
-            return ""
-        found = self.spending.allowance.left_afterwards(self.spending.people, self.left)
+        """What it leaves to people, for the user."""
+        spending, found = self.spending, {}
+        if self.left is not None:
+            found = spending.allowance.left_afterwards(spending.people, self.left)
         if not found:
-            return ""
-        least, most = min(found.values()), max(found.values())
-        said = f"{least:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
-        return f"afterwards those who take part have at least {said} left of what they granted"
+            return f"the ledger {self.place} remembers this release"
+        said = " to ".join(dict.fromkeys(f"{f(found.values()):.0%}" for f in (min, max)))
+        return (
+            f"the ledger {self.place} remembers this release; after it, those who take part have at least "
+            f"{said} left of what they granted"
+        )
 
     def was_just_entered(self) -> bool:
         """Tell whether its ledger knows it, and its folder does not know that: a crash came between."""

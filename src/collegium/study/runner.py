@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from collegium.study.identity import Identity, SourceFiles, identity_of
 from collegium.study.methods.protocol import Method, Plan, Study, method_of
 from collegium.study.notes import KeptNotes
 from collegium.study.on_ledger import PeopleOnLedger, Reserved, StudyLedger, begin, reserved
+from collegium.study.spend import to_spend
 from collegium.study.student import tell_if_unwritable
 from collegium.study.terms import keep_or_match
 from collegium.study.withdrawals import refuse_half_forgotten
@@ -48,7 +48,7 @@ class Job:
     identity: Identity
     on_ledger: PeopleOnLedger
     spending: Callable[[Budgets, Allowance], Spending]
-    allowance: Callable[[StudyFolder | None, Balance], Allowance]
+    allowance: Callable[[StudyFolder | None, Balance, Observer], Allowance]
     plan: Callable[[StudyFolder | None, Any, Ledger | None], Plan[Any, Any]]
 
 
@@ -92,7 +92,7 @@ def plan_study(
         identity_of(config, records.fingerprints),
         PeopleOnLedger.of_study(config, records),
         method.spending,
-        lambda begun_in, left: _to_spend(method, study(begun_in), left),
+        lambda begun_in, left, _: _to_spend(method, study(begun_in), left),
         lambda begun_in, *how: method.plan(study(begun_in), *how),
     )
     if is_claimed:
@@ -108,19 +108,10 @@ def plan_study(
 
 
 def _to_spend(method: Method[Any, Any], study: Study[Any], left: Balance) -> Allowance:
-    """Take of what people have left what its settings say; or what is chosen, and told."""
     everything = method.allowance(study, left)
-    spend = study.config.privacy.spend
-    if spend is None:
-        chosen = method.least_share(study, everything)
-        if chosen is None:
-            return everything
-        spend = chosen.value
-        study.observer.note(
-            f"this release takes {spend:.0%} of what people have left, {chosen.why}; privacy.spend, or "
-            "--spend, says otherwise"
-        )
-    return everything.part(spend)
+    return to_spend(
+        study.config, everything, lambda: method.least_share(study, everything), study.observer
+    )
 
 
 def plan_job(
@@ -132,8 +123,13 @@ def plan_job(
     begun_in = folder if is_begun else None
     ledger: StudyLedger[Spending] | None = None
     if on_ledger:
-        decide = partial(job.allowance, begun_in)
-        ledger = begin(job.on_ledger, decide, begun_in, observer, job.spending)
+        ledger = begin(
+            job.on_ledger,
+            lambda left: job.allowance(begun_in, left, observer),
+            begun_in,
+            observer,
+            job.spending,
+        )
     promised = None if ledger is None else ledger.place.opened()
     plan = job.plan(begun_in, None if ledger is None else ledger.spending, promised)
     job.files.require_unchanged()

@@ -14,9 +14,11 @@ from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.promises import Promise
 from collegium.budgets import Budgets
 from collegium.data.schema_arrays import take_frame_rows
+from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Ledger
 from collegium.ledger.limits import Cost
 from collegium.plain_text import csv_for_people
+from collegium.planner.share import Share
 from collegium.report.sections import Banner, Block, Listing
 from collegium.runs.observer import Observer
 from collegium.statistics.ledgered import StatisticsSpending, relation_on
@@ -54,6 +56,12 @@ class StatisticsMethod(Method[QueryData, StatisticsSpending]):
         begun_on_one = folder is not None and (folder.path / KEPT_ALLOWANCE).exists()
         in_memory = (place_of(config) is not None or begun_on_one) and config.data.owner is not None
         return config, read_asked(config, observer, may_stream=not in_memory)
+
+    def least_share(self, study: Study[QueryData], everything: Allowance) -> Share | None:
+        """Half, unless the settings say how much all answers take."""
+        if "spend" in study.config.given.get(StatisticsSection.section, {}):
+            return None
+        return Share.half("half, since statistics.spend does not say how much")
 
     def plan(
         self,

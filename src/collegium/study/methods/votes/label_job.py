@@ -29,6 +29,7 @@ from collegium.pate.queries.order import random_order
 from collegium.pate.settings import Account
 from collegium.pate.voting.price_choice import price_on
 from collegium.personalisation.plan import Plan
+from collegium.planner.share import Share
 from collegium.report.sections import Banner, Block, Paragraph, Points
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
@@ -58,6 +59,7 @@ from collegium.study.on_ledger import PeopleOnLedger
 from collegium.study.published import counts_of, write_release
 from collegium.study.result import PublishedResult
 from collegium.study.runner import Job
+from collegium.study.spend import to_spend
 
 _FACE = Face("--ledger", f"{IN_A_STUDY.new_people} in the file of --settings")
 
@@ -168,10 +170,13 @@ class _Votes:
             return "nobody is named whose records the teachers learnt from; --people does"
         return ""
 
-    def allowance(self, begun_in: StudyFolder | None, left: Balance) -> Allowance:
-        """Take what people have left, if its answers add up to what a ledger promises."""
+    def allowance(
+        self, begun_in: StudyFolder | None, left: Balance, observer: Observer
+    ) -> Allowance:
+        """Take some of what people have left, if its answers add up to what a ledger promises."""
         price_on(left.lifetime.promise, self._planned.aggregator, self._account.price)
-        return Allowance.by_level(self.people(), left)
+        everything = Allowance.by_level(self.people(), left)
+        return to_spend(self._config, everything, Share.of_answers, observer)
 
     def plan(
         self, begun_in: StudyFolder | None, spending: LedgeredRun | None, promised: Ledger | None

@@ -18,7 +18,7 @@ from collegium.toml_files import read_toml
 #: What the settings may say. Whose votes they are, and what the budgets are, their files say.
 _KEYS = {
     Study.section: {"seed"},
-    Privacy.section: settings_of(Account).keys() - {"delta"},
+    Privacy.section: (settings_of(Account).keys() - {"delta"}) | {"spend"},
     PersonalisationSection.section: {"method", "rule", "shuffle_every"},
     Aggregation.section: settings_of(Aggregation).keys() - {"answers", "query_order"},
     LedgerPlace.section: settings_of(LedgerPlace).keys(),

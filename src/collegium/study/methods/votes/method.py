@@ -18,6 +18,7 @@ from collegium.pate.teacher_effects import sensitive_teacher_effects
 from collegium.pate.teaching import Teaching
 from collegium.pate.voting.vote_table import VoteTable
 from collegium.plain_text import csv_for_people
+from collegium.planner.share import Share
 from collegium.report.audit import Audit
 from collegium.report.sections import Banner, Block, Paragraph
 from collegium.runs.observer import Observer
@@ -67,6 +68,10 @@ class Votes(Method[StudyData, LedgeredRun]):
         """Decide by what its answers are charged."""
         data = study.records
         return allow(left, recipe_of(study.config), data, data.people)
+
+    def least_share(self, study: Study[StudyData], everything: Allowance) -> Share:
+        """Half: what fewer answers would buy is not rehearsed."""
+        return Share.of_answers()
 
     def plan(
         self, study: Study[StudyData], spending: LedgeredRun | None, promised: Ledger | None

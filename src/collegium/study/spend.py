@@ -1,0 +1,33 @@
+"""How much of what people have left a release takes: as its settings say, or as is chosen, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from collegium.ledger.allowance import Allowance
+from collegium.planner.share import Share
+from collegium.runs.observer import Observer
+from collegium.study.config import StudyConfig
+
+
+def to_spend(
+    config: StudyConfig,
+    everything: Allowance,
+    choose: Callable[[], Share | None],
+    observer: Observer,
+) -> Allowance:
+    """Take a share of what people have left.
+
+    ``choose``: chooses one where the settings say none; None: all, since other settings say how much.
+    """
+    spend = config.privacy.spend
+    if spend is None:
+        chosen = choose()
+        if chosen is None:
+            return everything
+        spend = chosen.value
+        observer.note(
+            f"this release takes {spend:.0%} of what people have left, {chosen.why}; privacy.spend says "
+            "otherwise"
+        )
+    return everything.part(spend)
