@@ -39,7 +39,9 @@ def main() -> None:
             pricing = worst_case_pricing(price, aggregator, electorate)
             answers.append(answers_affordable(pricing, electorate, 100_000))
         print(f"  {teachers} teachers, sigma {sigma:g}: {answers[0]:,} and {answers[1]:,}")
-    print("signal to noise of a step: on a ledger, by itself, ratio; epsilon of each level on the ledger")
+    print(
+        "signal to noise of a step: on a ledger, by itself, ratio; epsilon of each level on the ledger"
+    )
     for rate, steps in SAMPLES:
         how = {"steps": steps, "kind": "sample", "rate": rate}
         alone = plan_dpsgd(LEVELS, SIZES, **how)
