@@ -15,7 +15,7 @@ import pytest
 from collegium.budgets import Policy
 from collegium.errors import CollegiumError, InputError, LedgerError, StudyMismatchError
 from collegium.ledger.allowance import Allowance, Spending
-from collegium.ledger.ledger import Ledger
+from collegium.ledger.ledger import Balance, Ledger
 from collegium.ledger.limits import Cost
 from collegium.noise.sources import SecureNoise
 from collegium.study import folder as folders
@@ -439,7 +439,7 @@ def test_a_plan_of_it_spends_nothing_and_writes_nothing(tmp_path, monkeypatch, k
 
 def test_a_group_that_an_account_does_not_know_is_no_group_that_costs_nothing():
     people = Policy({**LEVELS, "nobody": 2.0}).assign(["high", "low", "low"])
-    spending = Spending(people, Allowance.everything(people))
+    spending = Spending(people, Allowance.by_level(people, Balance.of_newcomers(people)))
     paid = {"high": Cost(0.1), "low": Cost(0.2)}
     assert spending.of_each_group(paid, Cost(0.0)) == [Cost(0.1), Cost(0.2), Cost(0.0)]
     del paid["low"]

@@ -45,7 +45,7 @@ def test_every_method_is_planned_run_and_reported_in_both_forms(tmp_path, kind):
     assert sorted(OWN) == sorted(KINDS)
     file = file_of(tmp_path, kind)
     planned = json.loads(said("plan", file, "--json"))
-    assert planned["method"] == kind and planned["takes_whole_budgets"] is False
+    assert planned["method"] == kind
     assert planned.keys() >= {"neighbours", "columns", "ledger"}
     assert "Protected: everything in one person's records" in said("plan", file)
     assert len(said("plan", file, "--quiet").splitlines()) == 1
@@ -80,7 +80,7 @@ def test_a_method_that_says_nothing_of_its_own_is_shown_as_well(tmp_path, monkey
     monkeypatch.setattr(StatisticsKind, "method_at", f"{__name__}:Silent")
     file = file_of(tmp_path, "statistics")
     assert json.loads(said("plan", file, "--json")).keys() == {
-        "method", "neighbours", "columns", "ledger", "takes_whole_budgets"
+        "method", "neighbours", "columns", "ledger"
     }  # fmt: skip
     assert said("plan", file).startswith("Protected: everything in one person's records")
     assert said("plan", file, "--quiet") == "planned, and nothing is spent.\n"
