@@ -42,7 +42,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def session(ledger: Ledger, **how: Any) -> Statistics:
-    return Statistics(FRAME, BUDGETS, schema=SCHEMA, ledger=ledger, **how)
+    return Statistics(FRAME, BUDGETS, schema=SCHEMA, ledger=ledger, **{"spend": 1.0, **how})
 
 
 def spent(ledger: Ledger) -> dict[str, float]:
@@ -137,6 +137,7 @@ def test_who_has_nothing_left_takes_no_part(ledger: Ledger) -> None:
         schema=SCHEMA,
         ledger=ledger,
         questions=1,
+        spend=1.0,
         name="some",
         weights="uniform",
     ) as first:
@@ -201,3 +202,15 @@ def test_what_left_beyond_the_reservation_is_never_entered_as_less(ledger: Ledge
     ask.mean("age", where="sex == 'F'")
     with pytest.raises(LedgerError, match="more than was reserved"):
         ask.close()
+
+
+def test_where_nobody_says_how_much_half_is_spent_and_without_a_ledger_all(ledger: Ledger) -> None:
+    for share_left in (0.5, 0.2):  # half of what is left, which is rounded down to tenths
+        with Statistics(FRAME, BUDGETS, schema=SCHEMA, ledger=ledger, questions=1) as ask:
+            ask.mean("age", weights="proportional")
+        assert all(
+            one.share_left == pytest.approx(share_left, abs=0.06) for one in ledger.standings()
+        )
+    alone = Statistics(FRAME, BUDGETS, schema=SCHEMA, questions=1)
+    alone.mean("age", weights="proportional")
+    assert all(row.epsilon_spent == row.budget.epsilon for row in alone.privacy_.groups)

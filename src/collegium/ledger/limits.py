@@ -20,6 +20,8 @@ from collegium.errors import InputError
 
 DELTA_0_SHARE = 0.01
 """Share of each δ that is set aside, once and for all, for mechanisms that need a δ₀."""
+HALF = 0.5
+"""Share of what people have left that a release takes where nobody says how much, and nothing can tell."""
 PROMISES = (Promise.GAUSSIAN, Promise.PURE)
 IN_WORDS = {Promise.GAUSSIAN: "μ²", Promise.PURE: "ε"}
 """What adds up over releases."""

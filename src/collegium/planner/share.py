@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from collegium.ledger.limits import HALF
 from collegium.planner.expected import MEASURES
 from collegium.planner.facts import Facts
 from collegium.planner.rehearsal import DPSGDRehearsal, Rehearsed
 from collegium.planner.surrogates import stand_ins
 
 AUTO = "auto"
-HALF = 0.5
-"""What is spent where no rehearsal can tell what it buys."""
 TENTHS = 10
 _NO_LABELS = (
     "half, since no public label is known by which a rehearsal could tell what less would buy"

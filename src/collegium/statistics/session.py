@@ -22,6 +22,7 @@ from collegium.checks import check_number, check_whole, shown
 from collegium.data.schema import Schema
 from collegium.data.schema_arrays import take_frame_rows
 from collegium.errors import BudgetExceededError, InputError
+from collegium.ledger.limits import HALF
 from collegium.noise.sources import noise_from
 from collegium.personalisation.bins import few_budgets
 from collegium.statistics.answering import Answering, Question
@@ -63,9 +64,10 @@ class Statistics(Answering):
     privacy, owner : str, optional
         With a policy: the columns of the table with each row's level, and the name of whom it is about
         (default: each row is about somebody else).
-    spend : float, default=1.0
+    spend : float, optional
         Share of what people have left that the session may use altogether: of what the ledger promises (μ²,
-        or ε); without a ledger, of their budgets: of μ² (Gaussian noise) or of ε (Laplace noise).
+        or ε); without a ledger, of their budgets: of μ² (Gaussian noise) or of ε (Laplace noise). Default:
+        half on a ledger, where other releases are to follow; otherwise all.
     questions : int, default=10
         Among how many questions that is shared out evenly; a question may take another share (``spend``).
     ledger : Ledger, optional
@@ -125,7 +127,7 @@ class Statistics(Answering):
         schema: Schema | None = None,
         privacy: str | None = None,
         owner: str | None = None,
-        spend: float = QuerySettings.spend,
+        spend: float | None = None,
         questions: int = 10,
         ledger: Ledger | None = None,
         noise: str = QuerySettings.noise,
@@ -146,6 +148,8 @@ class Statistics(Answering):
             raise InputError(
                 f"schema must be a collegium.Schema, got {shown(schema)}: read one with Schema.read(path)"
             )
+        if spend is None:
+            spend = 1.0 if ledger is None else HALF
         QuerySettings(
             spend, noise, weights, neighbours, confidence, noise_seed
         )  # which checks them
