@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from collegium.accounting.gaussian import gdp_mu
 from collegium.accounting.neighbours import Arrangement, Neighbours
 from collegium.accounting.tradeoff import TradeOff
-from collegium.budgets import Budgets, Policy
+from collegium.budgets import Budget, Budgets, Policy
 from collegium.dpsgd.account import DPSGDAccount
 from collegium.dpsgd.by_rule import LARGEST_STEP, signal
 from collegium.dpsgd.grid import UNIT
@@ -303,3 +303,11 @@ def test_a_sampled_descents_statement_says_of_tests_what_the_pair_of_its_account
     full_batch = plan_dpsgd(its.groups, its.public_sizes(), steps=40)
     for without_pair in (replace(plan, accountant="rdp"), full_batch):
         assert [one.mu for one in without_pair.bounds.values()] == [np.inf] * len(its.groups)
+
+
+def test_who_is_in_a_group_that_a_plan_does_not_know_is_refused_and_not_put_into_another():
+    plan = plan_dpsgd({"a": Budget(1.0), "b": Budget(2.0)}, {"a": 5, "b": 5}, steps=2)
+    groups = {"b": Budget(2.0), "empty": Budget(1.0), "a": Budget(1.0)}
+    assert plan.places_of(Budgets(groups, [0, 2, 2])).tolist() == [1, -1, 0]
+    with pytest.raises(InputError, match="group 'empty' has owners but no place in the plan"):
+        plan.places_of(Budgets(groups, [0, 1, 2]))

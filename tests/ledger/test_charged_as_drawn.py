@@ -10,11 +10,15 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import collegium as cg
+from collegium.cli.query_session import session_of
 from collegium.dpsgd.run import DPSGDRun
+from collegium.ledger.places import Place
 from collegium.noise.grid import GRID
 from collegium.pate.pipeline import PateRun
 from collegium.personalisation.bins import MOST_BUDGETS
+from collegium.runs.observer import Observer
 from collegium.statistics.sums import Weighing
+from collegium.study.query_table import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 N = 2000
@@ -98,3 +102,20 @@ def test_everybody_is_charged_what_was_drawn_for_them(release, tmp_path, monkeyp
     assert drawn.min() > 0
     assert (drawn <= charged * (1 + 1e-9)).all()
     assert (charged <= 1.01 * drawn).mean() > 0.5  # it is this release's, and not much more
+
+
+def test_a_plan_of_questions_has_the_groups_that_are_charged(tmp_path):
+    cg.Ledger.create(tmp_path / "people.ledger")
+    settings = {
+        "schema": cg.Schema({"a": {"kind": "number", "bounds": [-4, 4]}}), "spend": 0.1, "questions": 1,
+        "noise": "auto", "neighbours": None, "noise_seed": None, "name": "questions",
+    }  # fmt: skip
+    rows = Rows(pd.DataFrame({"a": X[:N, 0]}), BUDGETS)
+    place = Place(str(tmp_path / "people.ledger"), is_asked_for=True)
+    planned, asked = (
+        session_of(rows, place, settings, Observer(), allow_new_people=False, only_plans=only)
+        for only in (True, False)
+    )
+    assert list(planned.left().index) == list(asked.left().index)
+    assert len(asked.left()) > MOST_BUDGETS
+    assert planned.noise == asked.noise == "gaussian"

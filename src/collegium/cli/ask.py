@@ -251,9 +251,10 @@ def ask(
     statement: PrivacyStatement | None = None
     place, failed = None, ""
     with ExitStack() as stack:
-        if not plan:
-            stack.enter_context(kept.locked(warn_of))
         new = [one for one in asked if kept.find(one, **how) is None]
+        if new and not plan:
+            stack.enter_context(kept.locked(warn_of))
+            new = [one for one in asked if kept.find(one, **how) is None]
         charged = [one for one in new if not (one.counts_people and one_row_each)]
         if new:
             observer = stack.enter_context(watching(not as_json))
