@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import collegium
 
 ROOT = Path(collegium.__file__).parent
@@ -50,11 +52,14 @@ def floor(module: str) -> int:
     return ORDER.index(name) if name in ORDER else len(ORDER)
 
 
-WITHIN = {
-    (module, imported)
-    for module in MODULES.keys() - FACES - {"collegium.__main__"}
-    for imported in imports_of(module)
-}
+@pytest.fixture(scope="module")
+def within() -> set[tuple[str, str]]:
+    """Read which module imports which: here, so that no process does that has none of these tests."""
+    return {
+        (module, imported)
+        for module in MODULES.keys() - FACES - {"collegium.__main__"}
+        for imported in imports_of(module)
+    }
 
 
 def test_every_room_has_its_place_in_the_order():
@@ -62,25 +67,25 @@ def test_every_room_has_its_place_in_the_order():
     assert rooms == set(ORDER)
 
 
-def test_imports_go_down_only():
-    assert {pair for pair in WITHIN if floor(pair[1]) < floor(pair[0])} == UPWARDS
+def test_imports_go_down_only(within):
+    assert {pair for pair in within if floor(pair[1]) < floor(pair[0])} == UPWARDS
 
 
-def test_no_method_imports_another():
-    rooms = [(module.split(".")[1], imported.split(".")[1]) for module, imported in WITHIN]
+def test_no_method_imports_another(within):
+    rooms = [(module.split(".")[1], imported.split(".")[1]) for module, imported in within]
     assert not {pair for pair in rooms if set(pair) <= METHODS and len(set(pair)) == 2}
 
 
-def test_the_public_faces_are_for_users_only_and_hold_nothing():
-    assert not {pair for pair in WITHIN if pair[1] in FACES}
+def test_the_public_faces_are_for_users_only_and_hold_nothing(within):
+    assert not {pair for pair in within if pair[1] in FACES}
     for face in FACES:
         body = ast.parse(MODULES[face].read_text(encoding="utf-8")).body
         assert not any(isinstance(part, ast.FunctionDef | ast.ClassDef) for part in body), face
 
 
-def test_no_module_imports_itself_in_a_circle():
-    assert ROUND <= WITHIN
+def test_no_module_imports_itself_in_a_circle(within):
+    assert within >= ROUND
     graph: dict[str, set[str]] = {}
-    for module, imported in WITHIN - ROUND - UPWARDS:
+    for module, imported in within - ROUND - UPWARDS:
         graph.setdefault(module, set()).add(imported)
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle

@@ -39,8 +39,7 @@ def of_loss(loss):
     return np.array([loss.get_delta_for_epsilon(float(epsilon)) for epsilon in LOSSES])
 
 
-@pytest.mark.parametrize("noise", [0.9, 3.0])
-@pytest.mark.parametrize("p", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize(("noise", "p"), [(0.9, 0.1), (3.0, 0.5), (0.9, 1.0)])
 def test_the_pair_of_an_answer_is_a_product_of_both_subsampled_pairs(noise, p):
     """p·N(e_a) + (1-p)·N(0) against p·N(e_b) + (1-p)·N(0), integrated in the plane."""
     axis, cell = plane(noise)
@@ -64,8 +63,7 @@ def voters(p, votes, shift=0):
     return [(chance, *counts) for counts, chance in parts.items()]
 
 
-@pytest.mark.parametrize("others", [(), (0,), (1, 1), (0, 1, 1)])
-@pytest.mark.parametrize("p", [0.2, 0.7])
+@pytest.mark.parametrize(("p", "others"), [(0.2, ()), (0.7, (0,)), (0.7, (1, 1)), (0.2, (0, 1, 1))])
 def test_whoever_else_takes_part_an_answer_never_tells_more(p, others):
     noise, rest = 1.1, [0.3, 0.8, 1.0][: len(others)]
     axis = np.linspace(-8, 12, 501)
@@ -77,8 +75,9 @@ def test_whoever_else_takes_part_an_answer_never_tells_more(p, others):
         assert (hockey_stick(one, other, cell) <= bound + 3e-5).all()
 
 
-@pytest.mark.parametrize("others", [(), (0,), (1, 1), (0, 1, 1), (0, 0, 1)])
-@pytest.mark.parametrize("p", [0.2, 0.7])
+@pytest.mark.parametrize(
+    ("p", "others"), [(0.7, ()), (0.2, (0,)), (0.2, (1, 1)), (0.7, (0, 1, 1)), (0.2, (0, 0, 1))]
+)
 def test_whoever_else_takes_part_a_check_never_tells_more(p, others):
     noise, rest = 1.1, [0.3, 0.8, 1.0][: len(others)]
     axis = np.linspace(-12, 18, 20001)

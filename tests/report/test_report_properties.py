@@ -90,7 +90,7 @@ def reports(draw):
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)  # figures are drawn: a fifth of a second each time
 @given(reports())
 def test_every_report_is_a_sound_page(data):
     page = check(render_report(data))

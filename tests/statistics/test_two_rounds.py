@@ -158,9 +158,13 @@ def test_where_there_are_two_rounds(
 
 
 def test_answers_are_better_than_with_either_other_rule_and_intervals_hold() -> None:
-    """500 answers to each: a coverage is off by 3.9 points, four standard errors, once in 16,000."""
-    times = 500
-    for question, truth, worse in (("mean x", None, 1.1), ("count where rare", 10.0, 1.0)):
+    """200 answers to each: a coverage is off by 6.2 points, four standard errors, once in 16,000.
+
+    Errors are found to 5 %. That weights are the best there are is computed, not drawn, above; here a
+    mistake in putting two rounds together shows, which costs far more.
+    """
+    times = 200
+    for question, truth, worse in (("mean x", None, 1.0), ("count where rare", 10.0, 1.2)):
         errors = {}
         for rule in ("saturating", "proportional", "uniform"):
             ask = session((1, 2, 3), times, weights=rule)
@@ -175,7 +179,7 @@ def test_answers_are_better_than_with_either_other_rule_and_intervals_hold() -> 
                 squares.append((row["value"] - exact) ** 2)
             errors[rule] = math.sqrt(np.mean(squares))
             if rule == "saturating":
-                assert 0.95 - 0.039 < within / times < 0.95 + 0.039
+                assert within / times > 0.95 - 0.062
         assert errors["saturating"] < min(errors["proportional"], errors["uniform"]) * 1.03, (
             question
         )
