@@ -24,6 +24,7 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Connection
@@ -65,8 +66,12 @@ class _Lines:
 
     def __init__(self, package: Path, files: Collection[str]) -> None:
         self._names = {str(package / file): file for file in files}
-        self._of: dict[CodeType, str | None] = {}
-        self._left: dict[CodeType, set[int]] = {}
+        self._of: dict[int, tuple[CodeType, str | None]] = {}  # by id: a code's own hash is slow
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what ran."""
+        self._left: dict[int, set[int]] = {}
         self.ran: defaultdict[str, set[int]] = defaultdict(set)
 
     def __enter__(self) -> None:
@@ -79,11 +84,17 @@ class _Lines:
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
-        if code not in self._of:
-            self._of[code] = self._names.get(code.co_filename)
-            self._left[code] = {line for _, _, line in code.co_lines() if line is not None}
-        file, left = self._of[code], self._left[code]
-        if file is None or not left:
+        known = self._of.get(id(code))
+        if known is None:
+            known = self._of[id(code)] = code, self._names.get(code.co_filename)
+        file = known[1]
+        if file is None:
+            return None
+        left = self._left.get(id(code))
+        if left is None:
+            left = {line for _, _, line in code.co_lines() if line is not None}
+            self._left[id(code)] = left
+        if not left:
             return None
         lines = self.ran[file]
 
@@ -108,6 +119,7 @@ class _Mapping:
         class Hooks:
             def __init__(self) -> None:
                 self._shared: defaultdict[str, set[int]] = defaultdict(set)
+                self._lines = _Lines(package, files)
 
             @pytest.hookimpl(hookwrapper=True)
             def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
@@ -119,7 +131,7 @@ class _Mapping:
 
             @pytest.hookimpl(hookwrapper=True)
             def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
-                self._lines = _Lines(package, files)
+                self._lines.begin()
                 began = time.perf_counter()
                 with self._lines:
                     yield
@@ -206,6 +218,7 @@ def start() -> None:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"  # forks get on with one thread only
     _context.set_forkserver_preload(list(IMPORTED))
+    _compiled()
 
 
 def _in_fork(target: Callable[..., None], *arguments: Any, limit: float) -> Any:
@@ -258,26 +271,33 @@ class TestMap:
         self._package = package.digest()
         self._kept = json.loads(stored.read_text()) if stored and stored.exists() else {}
         self._found: dict[str, list[Test]] = {}
+        self._asked = threading.Lock()
 
     def of(self, folders: Iterable[str]) -> list[Test]:
         """Tests of these folders and files."""
         names = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
         wanted = sorted(name for name in names if name.startswith(tuple(folders)))
-        return [test for name in wanted if not name.startswith(APART) for test in self._of(name)]
+        wanted = [name for name in wanted if not name.startswith(APART)]
+        with self._asked:  # by one at a time, who has the others' files mapped as well
+            self._map([name for name in wanted if name not in self._found])
+        return [test for name in wanted for test in self._found[name]]
 
-    def _of(self, name: str) -> list[Test]:
-        if name not in self._found:
-            content = self._package + (ROOT / name).read_bytes()
-            digest = hashlib.sha256(content).hexdigest()
-            if self._kept.get(name, {}).get("digest") != digest:
-                self._kept[name] = {"digest": digest, "tests": self._run(name)}
+    def _map(self, names: list[str]) -> None:
+        digests = {
+            name: hashlib.sha256(self._package + (ROOT / name).read_bytes()).hexdigest()
+            for name in names
+        }
+        new = [name for name in names if self._kept.get(name, {}).get("digest") != digests[name]]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for name, tests in zip(new, pool.map(self._run, new), strict=True):
+                self._kept[name] = {"digest": digests[name], "tests": tests}
                 if self._stored:
                     self._stored.write_text(json.dumps(self._kept))
+        for name in names:
             self._found[name] = [
                 Test(test, seconds, {file: frozenset(ran) for file, ran in lines.items()})
                 for test, (seconds, lines) in self._kept[name]["tests"].items()
             ]
-        return self._found[name]
 
     def _run(self, name: str) -> Any:
         with copied_package() as source:

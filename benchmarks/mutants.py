@@ -3,9 +3,10 @@
     python benchmarks/mutants.py --count 120
 
 Mutants are drawn by a seed from the files below, evenly over the subjects, and each is put before the
-tests that run its line, the nearest and quickest first, until one fails (``mutant_tests.py``). Beside them
-stand the mutants that once lived. A survivor is either a hole in the tests or the same programme in other
-words: those are listed in ``EQUIVALENT``, with the reason.
+tests of its subject that run its line, the nearest and quickest first, until one fails (``mutant_tests.py``).
+Beside them stand the mutants that once lived. A survivor is either a hole in the tests or the same programme
+in other words: those are listed in ``EQUIVALENT``, with the reason. ``--far tests/`` asks all other tests
+before a mutant counts as living: finding out which of them run its line takes several minutes.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -425,7 +428,7 @@ def main() -> None:
         "--only", nargs="*", default=[""], help="those whose file:line is one of these"
     )
     parser.add_argument(
-        "--far", nargs="*", default=["tests/"], help="tests that are asked when the near ones pass"
+        "--far", nargs="*", default=[], help="tests that are asked when the near ones pass"
     )
     parser.add_argument("--map", type=Path, help="keeps which test runs which lines for next time")
     parser.add_argument("--noticed", type=Path, help="keeps who noticed what: not judged next time")
@@ -445,16 +448,23 @@ def main() -> None:
     files = sorted(file for files, _ in SUBJECTS.values() for file in files)
     tests = mutant_tests.TestMap(files, arguments.map)
     kept = arguments.noticed
-    noticed = json.loads(kept.read_text("utf-8")) if kept and kept.exists() else {}
+    noticed: dict[str, str] = json.loads(kept.read_text("utf-8")) if kept and kept.exists() else {}
     table: dict[str, Counter[str]] = {subject: Counter() for subject in subjects}
     began = time.monotonic()
-    for mutant in chosen:
-        if not any(f"{mutant.file}:{mutant.line}".endswith(one) for one in arguments.only):
-            continue
+    chosen = [
+        mutant
+        for mutant in chosen
+        if any(f"{mutant.file}:{mutant.line}".endswith(one) for one in arguments.only)
+    ]
+
+    def judged(mutant: Mutant) -> str | None:
         near = SUBJECTS[mutant.subject][1]
-        test = noticed.get(str(mutant.key)) or mutant_tests.first_to_notice(
+        return noticed.get(str(mutant.key)) or mutant_tests.first_to_notice(
             mutant.file, mutant.source, mutant.lines, tests, near, arguments.far
         )
+
+    pool = ThreadPoolExecutor(os.cpu_count())
+    for mutant, test in zip(chosen, pool.map(judged, chosen), strict=True):
         if test and kept:
             noticed[str(mutant.key)] = test
             kept.write_text(json.dumps(noticed, indent=0), "utf-8")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -158,6 +158,7 @@ def test_seeded_check_and_answer_are_independent(name: str) -> None:
 
 
 @given(st.lists(st.floats(-MAX_GRID_VALUE, MAX_GRID_VALUE), min_size=1))
+@example([MAX_GRID_VALUE, -MAX_GRID_VALUE])
 def test_to_grid_is_the_nearest_multiple_exactly(values: list[float]) -> None:
     rounded = to_grid(values)
     for value, result in zip(values, rounded.tolist(), strict=True):

@@ -100,5 +100,5 @@ def test_a_classifier_without_settings_follows_the_rule_and_one_setting_ends_tha
     own = clone(plain).set_params(n_teachers=20)
     with warnings.catch_warnings(), contextlib.suppress(NothingReleasedError, StudentError):
         warnings.simplefilter("ignore")
-        own.fit(X[:800], y[:800], **given)
+        own.fit(X[400:600], y[400:600], budgets=budgets[range(400, 600)], X_public=X[800:900])
     assert own.recipe_ is None and own.plan_.n_teachers == 20
