@@ -458,7 +458,7 @@ def test_what_belongs_to_sampling_can_be_searched_and_parameters_are_few():
     filtered = cg.DPSGDRegressor().set_params(sampling__individual_filter=1.5)
     assert filtered.sampling == cg.Sampling("full-batch", individual_filter=1.5)
     for estimator in (cg.DPSGDClassifier(), cg.DPSGDRegressor()):
-        assert len(estimator.get_params(deep=False)) <= 15
+        assert len(estimator.get_params(deep=False)) <= 16
 
 
 def test_a_list_of_classes_read_off_private_labels_is_told_everywhere():

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
 
@@ -32,6 +33,34 @@ def test_a_student_mends_what_noise_did(learnt):
     assert "student" in choice.in_words
     before, after = ((m.predict(X[1500:]) == y[1500:]).mean() for m in (model, taught))
     assert after > before + 0.05
+
+
+def test_a_fit_with_a_student_publishes_what_teach_does(learnt):
+    model, X, y = learnt
+    student = GaussianProcessStudent(n_components=40, n_landmarks=200, random_state=0)
+    taught, choice = model.teach(student, X[1000:1500])
+    own = clone(model).set_params(student=student, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        own.fit(X[:1000], y[:1000], budgets=0.5, X_public=X[1000:1500])
+    assert choice.student and own.choice_ == choice
+    seen = X[1500:]
+    assert np.array_equal(own.predict(seen), taught.predict(seen))
+    assert np.array_equal(own.direct_.predict(seen), model.predict(seen))
+    assert (own.decision_function(seen).argmax(axis=1) == own.predict(seen)).all()
+
+
+def test_a_student_needs_public_records_and_must_learn(learnt):
+    model, X, y = learnt
+    for student, named in ((GaussianProcessStudent(), "there are none"), ("forest", "'auto'")):
+        with pytest.raises(InputError, match=named):
+            clone(model).set_params(student=student).fit(X[:100], y[:100], budgets=0.5)
+    broken = clone(model).set_params(
+        student=GaussianProcessStudent(length_scale=-1), noise_seed=None
+    )
+    with pytest.raises(InputError, match="length_scale"):  # before anything is spent
+        broken.fit(X[:100], y[:100], budgets=0.5, X_public=X[1000:1100])
+    assert not hasattr(broken, "privacy_")
 
 
 def test_a_student_that_contradicts_is_not_believed(learnt):

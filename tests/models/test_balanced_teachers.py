@@ -8,8 +8,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from collegium.errors import InputError
-from collegium.models.balanced import BalancedTeachers, SensitiveMiddles, balanced
+from collegium.errors import InputError, ModelError
+from collegium.models.balanced import (
+    BalancedTeachers,
+    MostlyBalancedTeachers,
+    SensitiveMiddles,
+    balanced,
+)
 from collegium.teachers import LogisticTeachers, RidgeTeachers, TabularTeachers
 
 
@@ -80,6 +85,20 @@ def test_a_teacher_sees_its_own_shard_alone():
     assert not np.array_equal(votes[0][1], votes[1][1])
     alone = teachers.fit(*one)
     assert np.array_equal(alone.predict(X), votes[0][0])
+
+
+def test_of_three_teachers_two_vote_balanced_and_one_as_it_believes():
+    X, shards = shard(200, 50)[0], [shard(90, seed) for seed in range(6)]
+    mixed, plain = MostlyBalancedTeachers("ridge"), RidgeTeachers()
+    all_balanced, seeds = BalancedTeachers(RidgeTeachers()), range(6)
+    given = [each.predict_shards(each.fit_shards(shards, seeds, 2), X)
+             for each in (mixed, all_balanced, plain)]  # fmt: skip
+    for seed, votes, fair, usual in zip(seeds, *given, strict=True):
+        assert not np.array_equal(fair, usual)
+        assert np.array_equal(votes, fair if seed % 3 else usual)
+    assert type(balanced(mixed)) is BalancedTeachers
+    with pytest.raises(ModelError, match="estimator"):
+        MostlyBalancedTeachers("forest").fit(*shards[0])
 
 
 def test_no_scale_of_beliefs_changes_from_where_on_a_record_speaks_for_a_class():

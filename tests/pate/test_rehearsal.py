@@ -20,17 +20,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from collegium import Budgets, GNMax, InteractiveGNMax, PATEClassifier, Queries
 from collegium.distillation.graph import GraphStudent
+from collegium.distillation.rehearsal import (
+    TRIED,
+    rehearse_student,
+    rows_that_lack_values,
+    telling_rows,
+)
 from collegium.errors import ConfigError, InputError, StudentError
 from collegium.models.catalogue import build_model
 from collegium.models.closed_form.ridge import RidgeTeachers
 from collegium.pate import pipeline, recipe
-from collegium.pate.rehearsal import (
-    TRIED,
-    rehearse_student,
-    rehearse_teacher,
-    rows_that_lack_values,
-    telling_rows,
-)
+from collegium.pate.rehearsal import rehearse_teacher
 from collegium.pate.teachers.ensemble import TeacherEnsemble
 
 N, N_PUBLIC = 120, 60
@@ -449,7 +449,7 @@ def test_the_first_record_that_lacks_a_value_is_found_in_each_column(table, at_o
         {int(np.flatnonzero(~np.isfinite(c))[0]) for c in table.T if not np.isfinite(c).all()}
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("collegium.pate.rehearsal._NUMBERS_AT_ONCE", at_once)
+        patch.setattr("collegium.distillation.rehearsal._NUMBERS_AT_ONCE", at_once)
         assert rows_that_lack_values(table).tolist() == expected
     assert rows_that_lack_values(table[:, :, None]).tolist() == expected
     assert rows_that_lack_values(pd.DataFrame(table)).tolist() == expected

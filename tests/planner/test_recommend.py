@@ -120,7 +120,7 @@ def test_useless_budgets_are_told_with_what_would_be_needed():
     X, y = table(400)
     found = recommend_from(facts(X, y, 0.02, n=60))
     assert found.expected.is_better is False
-    (line,) = [line for line in found.notes if "NOT expected" in line]
+    (line,) = [line for line in found.notes if "no better than" in line]
     assert "times as many people" in line and "ε = " in line
 
 
@@ -310,6 +310,13 @@ def test_the_estimator_is_the_one_that_was_chosen():
     )
     voted = recommend_from(facts(X, y, goal="labels")).estimator()
     assert isinstance(voted, cg.PATEClassifier) and voted.goal == "accuracy"
+
+
+def test_the_estimator_has_the_student_that_was_chosen():
+    X, y = load_digits(return_X_y=True)
+    budgets = cg.Policy({"all": 1.0}).assign(["all"] * 300)
+    given = Facts.of(budgets, classes=np.arange(10), X_public=X[:100], known=y[:100], n_records=300)
+    assert direct(given).estimator().student == "auto"
 
 
 def test_labels_of_too_few_people_are_refused():

@@ -44,6 +44,16 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class.")
     ] = False,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            "--threshold",
+            metavar="CLASS=PROBABILITY",
+            help="Answer CLASS from this probability on, as in yes=0.2. The report says how many are found "
+            "then, and how many of these are right.",
+            show_default=False,
+        ),
+    ] = None,
     trust: Trust = None,
 ) -> None:
     """Predict the class of each record with a published model. No code in its file is run.
@@ -52,6 +62,8 @@ def predict(
     spreadsheet would take for a formula is written with an apostrophe before it.
 
     Example: collegium predict study/release table.csv --out predictions.csv
+
+    Example: collegium predict study/release table.csv --threshold yes=0.2
     """
     import pandas as pd
 
@@ -64,7 +76,10 @@ def predict(
     stored = published_student(release, trust or ())
     records = _read(table, stored.inputs)
     try:
-        answers = {"label": stored.student.predict(records)}
+        if threshold is None:
+            answers = {"label": stored.student.predict(records)}
+        else:
+            answers = {"label": _from_threshold(stored.student, records, threshold)}
         if proba:
             answers |= _probabilities(stored.student, records)
     except InputError:
@@ -125,6 +140,29 @@ def onnx(
         f"Wrote {out_file}: it answers differently for {differing:,} of the {len(records):,} records.",
         soft_wrap=True,
     )
+
+
+def _from_threshold(student: Any, records: Any, threshold: str) -> Any:
+    """Answer a class wherever its probability is large enough, and the most probable other one elsewhere."""
+    import numpy as np
+
+    if not hasattr(student, "predict_proba"):
+        raise InputError("this model gives no probabilities: leave out --threshold")
+    name, _, number = threshold.rpartition("=")
+    names = [str(one) for one in student.classes_]
+    try:
+        least = float(number)
+    except ValueError:
+        least = -1.0
+    if name not in names or not 0 < least <= 1:
+        raise InputError(
+            f"--threshold must be CLASS=PROBABILITY with a class of {', '.join(names)} and a number above 0 "
+            f"and up to 1, such as {names[-1]}=0.2, got {threshold!r}"
+        )
+    place, beliefs = names.index(name), np.array(student.predict_proba(records), dtype=np.float64)
+    is_found = beliefs[:, place] >= least
+    beliefs[:, place] = -1.0
+    return np.asarray(student.classes_)[np.where(is_found, place, beliefs.argmax(axis=1))]
 
 
 def _probabilities(student: Any, records: Any) -> dict[str, Any]:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 def show_choice(found: Recommendation) -> None:
     """Print what was chosen, why, and what to expect."""
-    from collegium.planner.recommend import NOT_WORTH_IT
     from collegium.toml_files import toml_text
 
     out.print(f"Chosen from public facts alone: {found.method}", style="bold", soft_wrap=True)
@@ -33,9 +32,9 @@ def show_choice(found: Recommendation) -> None:
         out.print(
             f"What a share of what people have left would buy, rehearsed: {bought}.", soft_wrap=True
         )
-    useless = [line for line in found.notes if line.startswith(NOT_WORTH_IT)]
-    for line in useless:
-        out.print(f"{line[:1].upper()}{line[1:]}.", style="bold yellow", soft_wrap=True)
+    verdict = found.verdict
+    if verdict:
+        out.print(f"{verdict[:1].upper()}{verdict[1:]}.", style="bold yellow", soft_wrap=True)
     if found.answers is not None:
         out.print(f"Answers: {found.answers:,}, one about every public record.")
     out.print(f"A run takes about {found.minutes:.1f} minutes and {found.gigabytes:.1f} GB here.")
@@ -50,7 +49,7 @@ def show_choice(found: Recommendation) -> None:
             soft_wrap=True,
         )
     for line in found.notes:
-        if line in useless:
+        if line == verdict:
             continue
         err.print(f"Note: {line}", soft_wrap=True)
     out.print()

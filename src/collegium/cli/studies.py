@@ -104,9 +104,9 @@ def plan(
     hush(quiet)
     config = with_spend(with_data_dir(read_config(study), data_dir), spend)
     observer = NoteObserver()
-    choice, show_first = None, _nothing
+    choice, show_first, verdict = None, _nothing, ""
     if config.is_open:
-        choice, config, show_first = _choose(config, optimise, what_if or [])
+        choice, config, show_first, verdict = _choose(config, optimise, what_if or [])
     elif optimise is not None or what_if:
         raise InputError(
             "--optimise and --what-if are for studies that leave open how they are learnt, and this one says "
@@ -135,15 +135,21 @@ def plan(
     out.print(planned.arrangement.in_short, soft_wrap=True)
     if ledger is not None:
         out.print(f"{ledger.in_words[0].upper()}{ledger.in_words[1:]}.", soft_wrap=True)
+    if verdict:
+        last_line(
+            None, f"{verdict.partition(' (')[0]}, so `collegium run` stops unless told --anyway"
+        )
+        return
     last_line(None, planned.in_short() or "planned, and nothing is spent")
 
 
 def _choose(
     config: StudyConfig, optimise: str | None, what_if: list[str]
-) -> tuple[dict[str, Any], StudyConfig, Callable[[], None]]:
+) -> tuple[dict[str, Any], StudyConfig, Callable[[], None], str]:
     """Let the planner choose, also beside other levels.
 
-    Returns: what it says for JSON; the settings; and what shows it, once nothing refuses the plan.
+    Returns: what it says for JSON; the settings; what shows it, once nothing refuses the plan; and that the
+        model would be no better than one answer, where that is so.
     """
     from collegium.cli.progress import NoteObserver
     from collegium.cli.recommended import parse_what_if, show_choice, show_what_if
@@ -162,7 +168,7 @@ def _choose(
         if other is not None:
             show_what_if(levels, found.expected, other.expected)
 
-    return told, with_sections(config, found.sections), show
+    return told, with_sections(config, found.sections), show, found.verdict
 
 
 def _nothing() -> None:
@@ -176,6 +182,13 @@ def run(
     engine: EngineName = None,
     address: Address = None,
     spend: Spend = None,
+    anyway: Annotated[
+        bool,
+        typer.Option(
+            "--anyway",
+            help="Run even if the model is expected to be no better than always giving one answer.",
+        ),
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -198,7 +211,9 @@ def run(
         from collegium.study.planned_settings import settled_method
 
         refuse_among_a_studys_files(folder)
-        config = settled_method(config, StudyFolder(folder), NoteObserver(), keep=True)
+        config = settled_method(
+            config, StudyFolder(folder), NoteObserver(), keep=True, refuse_useless=not anyway
+        )
     show_result(_run(config, folder, as_json), as_json)
 
 
@@ -213,6 +228,11 @@ def demo(
 
     Example: collegium demo
     """
+    hush(quiet)
+    file = files("collegium.study").joinpath("demo.toml")
+    if not as_json:
+        _tell_of_demo(file.read_text(encoding="utf-8"))  # before imports that take seconds
+
     from collegium.accounting.neighbours import Neighbours
     from collegium.cli.blocks import show_result
     from collegium.cli.progress import NoteObserver
@@ -222,17 +242,8 @@ def demo(
     from collegium.study.on_ledger import place_within
     from collegium.study.planned_settings import settled_method
 
-    hush(quiet)
-    with as_file(files("collegium.study").joinpath("demo.toml")) as path:
+    with as_file(file) as path:
         config = read_config(path)
-    levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in (config.privacy.levels or {}).items())
-    if not as_json:
-        out.print(
-            f"Handwritten digits: {config.data.private_records:,} people, an 8 × 8 image each (embedded in "
-            f"scikit-learn). Each chose a privacy level: {levels}.",
-            soft_wrap=True,
-        )
-        out.print()
     refuse_among_a_studys_files(out_folder)
     folder = StudyFolder(out_folder)
     place = place_within(folder, Neighbours.ADD_OR_REMOVE)
@@ -242,12 +253,14 @@ def demo(
     result = _run(config, out_folder, as_json)
     if quiet and not as_json:  # nobody would see what it is compared with
         return show_result(result, as_json)
+    NoteObserver().note("learning the same with other budgets, for comparison")
     baselines = measure_baselines(config)
     comparison = {
-        "individual budgets (this study)": result.accuracy,
+        "this study": result.accuracy,
+        "individual budgets": baselines.individual,
         "the strictest budget for everybody": baselines.uniform,
-        "a tenth of these budgets, individual": baselines.tenth,
-        "a tenth of the strictest for everybody": baselines.uniform_tenth,
+        "ten times these budgets, individual": baselines.tenfold,
+        "ten times the strictest for everybody": baselines.uniform_tenfold,
         "no privacy: the same model without noise": baselines.without_privacy,
     }
     table = _comparison_table(comparison, result.n_test)
@@ -257,6 +270,20 @@ def demo(
             f"What one person paid, for instance: collegium receipt 1 --ledger {result.ledger}",
             soft_wrap=True,
         )
+
+
+def _tell_of_demo(text: str) -> None:
+    """Say whose records the demo learns from, and what they granted."""
+    import tomllib
+
+    study = tomllib.loads(text)
+    levels = ", ".join(f"{name} ε = {eps:g}" for name, eps in study["privacy"]["levels"].items())
+    out.print(
+        f"Handwritten digits of {study['data']['private_records']:,} people, an 8 × 8 image each (they come "
+        f"with scikit-learn). Each person chose a privacy level: {levels}; smaller protects more.",
+        soft_wrap=True,
+    )
+    out.print()
 
 
 def report(
@@ -383,6 +410,7 @@ def _comparison_table(comparison: Mapping[str, float | None], n_test: int) -> Ta
     return Table(
         [Column("learnt with", is_number=False), Column("accuracy")],
         [(name, share(accuracy)) for name, accuracy in comparison.items()],
-        "Baselines: a second use of the same records, on this public data set only.",
+        "Each run has other noise, so the budgets are compared by means of five runs. They use the same records "
+        "again, which only public data like these allow.",
         f"Right on {n_test:,} public test records",
     )

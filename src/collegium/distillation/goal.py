@@ -34,6 +34,8 @@ from collegium.distillation.share_matching import ShareMatched
 from collegium.errors import InputError
 
 Floats = NDArray[np.float64]
+MOSTLY_ONE = 0.8
+"""Share of the largest class above which always naming it is hard to beat: then goal balanced is proposed."""
 ACCURACY, BALANCED, AUC = GOALS = ("accuracy", "balanced", "auc")
 
 

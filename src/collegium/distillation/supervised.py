@@ -93,6 +93,14 @@ def _fit_on_all(
     return Pipeline([*head.steps, (name, _fit_on_all(last, prepared, queries, targets))])
 
 
+def seeded(student: Any, seed: int) -> Any:
+    """Copy a student that has a ``random_state`` of None, with the seed in its place."""
+    parameters = student.get_params() if hasattr(student, "get_params") else {}
+    if "random_state" not in parameters or parameters["random_state"] is not None:
+        return student
+    return clone(student, safe=False).set_params(random_state=seed)
+
+
 def fit_student(
     estimator: Any,
     X: Any,

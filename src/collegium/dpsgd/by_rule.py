@@ -35,6 +35,8 @@ LARGEST_STEP = 40.0
 """Where public records vary so little along any one direction that their curvature would allow more."""
 USUAL_VIEW = {IMAGES: "kernel", TABLE: "binned", ROWS: "components"}
 """What shows records to a linear model best, as `build_preprocessing` calls it."""
+USUAL_STUDENT = {IMAGES: "gaussian-process"}
+"""What learns best from a direct model's beliefs; of tables and rows nothing does better than the model."""
 MOST_CURVATURE = 1 + CONSTANT**2
 """Largest eigenvalue of the mean of x ⊗ x, of any rows of unit length with the constant behind them."""
 _COMPONENTS: dict[type, str] = {

@@ -10,7 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from collegium.budgets import DEFAULT_DELTA, Budget, Budgets
-from collegium.checks import check_truth
+from collegium.checks import check_truth, shown
+from collegium.data.record_kinds import kind_of_records
 from collegium.data.tables import encode_classes
 from collegium.distillation.goal import (
     ACCURACY,
@@ -19,13 +20,15 @@ from collegium.distillation.goal import (
     check_goal,
     without_goal,
 )
-from collegium.distillation.supervised import beliefs_of
+from collegium.distillation.supervised import beliefs_of, seeded
+from collegium.dpsgd.by_rule import USUAL_STUDENT
 from collegium.dpsgd.ensemble_choice import Choice, choose, taught_by_beliefs
 from collegium.dpsgd.estimator_base import AUTO, Answering, DPSGDEstimator
 from collegium.dpsgd.linear_model import as_rows
 from collegium.dpsgd.progress import OnStep
-from collegium.dpsgd.run import DPSGDRun
+from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun
 from collegium.dpsgd.settings import DPSGDSettings, Sampling
+from collegium.dpsgd.student import DistilledStudent
 from collegium.errors import InputError
 from collegium.evaluation.quality import (
     STARTED,
@@ -34,6 +37,8 @@ from collegium.evaluation.quality import (
     measure_quality,
     of_a_model,
 )
+from collegium.models.catalogue import build_model
+from collegium.models.classifiers import check_classifier
 from collegium.models.trial import one_line_about
 from collegium.runs.estimator_base import ClassifierFace, one_each, warn_of_quality
 from collegium.runs.fit_inputs import NO_LIST, given_records
@@ -51,8 +56,9 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
 
     Softmax (for two classes: logistic) regression, learnt by noisy steps: in each, everybody's gradient is
     clipped, weighted by what each person granted, summed, and noised; the account of a full batch is exact.
-    Needs no public records; with some, features are whitened on them, which helps a lot. The fitted object
-    holds the published model, the plan and the statement, and nothing of any private record.
+    Needs no public records; with some, features are whitened on them, which helps a lot, and a student may
+    learn from what the model believes about them. The fitted object holds the published model, the plan and
+    the statement, and nothing of any private record.
 
     Parameters
     ----------
@@ -78,6 +84,11 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         the noise. Default: as the ledger promises, or else blanked.
     delta : float
         δ of budgets that are given as numbers.
+    student : None, "auto" or estimator
+        What learns from the model's beliefs about the public records, which costs nobody anything and helps
+        where budgets are small; the better of both is published, as ``choice_`` says. ``"auto"``: what a plan
+        chooses, of images a :class:`~collegium.students.GaussianProcessStudent`, else none. It sees what the
+        model sees; for another view, or another student of the same model: :meth:`teach`.
     preprocessing : "auto", None or transformer
         Fitted on the public records only, applied to all; rows are then brought to unit length. ``"auto"``:
         what is usual for such records, or None where there are no public ones. None: features as they are.
@@ -107,6 +118,10 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         What is published: a fitted scikit-learn pipeline that takes records as they are (without missing
         values, unless its preprocessing fills them; of numbers beyond 1e150, or all below 1e-150, it makes
         nothing, where :meth:`predict` does).
+    direct_ : Pipeline
+        What the steps trained: ``model_`` itself, unless the student is better.
+    choice_ : Choice or None
+        Which of both is published, and why; None without a student.
     preprocessing_ : transformer or None
         As fitted to public records; the first step of ``model_``.
     privacy_ : PrivacyStatement
@@ -161,6 +176,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         learning_rate: float | None = _DEFAULT.learning_rate,
         components: int | None = _DEFAULT.components,
         momentum: float = _DEFAULT.momentum,
+        student: Any = None,
         neighbours: str | None = _DEFAULT.neighbours,
         delta: float = DEFAULT_DELTA,
         preprocessing: Any = AUTO,
@@ -177,6 +193,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         self.learning_rate = learning_rate
         self.components = components
         self.momentum = momentum
+        self.student = student
         self.neighbours = neighbours
         self.delta = delta
         self.preprocessing = preprocessing
@@ -270,7 +287,8 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         )
         known = self._codes_of_public(y_public, given.records)
         self.classes_ = given.records.classes
-        self._learn(recipe, given, known, on_step, ledger, release_name)
+        run = self._learn(recipe, given, known, on_step, ledger, release_name)
+        self._publish_better(run)
         self.quality_: Quality | None = self._verdict(given.records, known)
         if self.quality_ is not None and self.quality_.tone == "caution":
             warn_of_quality(self.quality_)
@@ -303,6 +321,44 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         beliefs = beliefs_of(model, prepared, self.classes_)
         found = measure_quality(self.classes_, truth, predicted, beliefs, STARTED, self.goal)
         return self._worded(judge_by_itself(self.classes_, predicted) if found is None else found)
+
+    def _recipe(self, X_public: Any) -> DPSGDRecipe:
+        student = self.student
+        if isinstance(student, str) and student != AUTO:
+            raise InputError(f"student must be 'auto', None or a classifier, got {shown(student)}")
+        if student is not None and not isinstance(student, str):
+            check_classifier(student, "student", learns_by=("fit", "fit_released"))
+            if X_public is None:
+                raise InputError(
+                    f"student ({type(student).__name__}) learns from public records, and there are none: "
+                    "give X_public, or leave student out"
+                )
+        return super()._recipe(X_public)
+
+    def _student_of(self, run: DPSGDRun) -> DistilledStudent | None:
+        """Build the student; None where there is to be none."""
+        student, public = self.student, run.records.X_public
+        if public is None:
+            return None
+        if isinstance(student, str):
+            usual = USUAL_STUDENT.get(kind_of_records(public))
+            student = None if usual is None else build_model("student", usual, {})
+        if student is None:
+            return None
+        return DistilledStudent(run, seeded(student, run.recipe.seed), goal=self.goal)
+
+    def _rehearse(self, run: DPSGDRun) -> None:
+        believer = self._student_of(run)
+        if believer is not None:
+            believer.rehearsed()
+
+    def _publish_better(self, run: DPSGDRun) -> None:
+        self.direct_, self.choice_ = self.model_, None
+        believer = self._student_of(run)
+        if believer is None:
+            return
+        direct = self.model_ if self.preprocessing_ is None else self.model_[-1]
+        self.model_, self.choice_ = believer.taught(without_goal(direct))
 
     def _answering(self, run: DPSGDRun) -> Answering:
         if self.goal != BALANCED:
@@ -345,8 +401,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             If the records are not like those that the model was fitted to, or the student cannot learn from
             them.
         """
-        published, prepared = self._ready(X_public)
-        model = without_goal(published)
+        model, prepared = self._directly(X_public)
         records = self._like_fitted(X_public)
         if isinstance(preprocessing, str) and preprocessing == SAME:
             view = View(self.preprocessing_, "preprocessing")
@@ -358,7 +413,7 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
             taught = taught_by_beliefs(student, seen, beliefs, self.classes_, _silent)
             choice = choose(self.noise_, model, taught, prepared, seen)
         if not choice.student:
-            return self.model_, choice
+            return self.direct_, choice
         return view.published(answering(self.goal, taught, seen)), choice
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -367,9 +422,23 @@ class DPSGDClassifier(ClassifierFace, DPSGDEstimator):
         return beliefs_of(model, prepared, self.classes_)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score classes, as scikit-learn's LogisticRegression does, whatever the goal is."""
+        """Score classes, as scikit-learn's LogisticRegression does, whatever the goal is.
+
+        Where a student is published, these are the logarithms of its probabilities, and for two classes their
+        difference.
+        """
         model, prepared = self._ready(X)
-        return np.asarray(model.decision_function(prepared))
+        if self.choice_ is None or not self.choice_.student:
+            return np.asarray(model.decision_function(prepared))
+        with np.errstate(divide="ignore"):
+            scores = np.log(beliefs_of(model, prepared, self.classes_))
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def _directly(self, X: Any) -> tuple[Any, Any]:
+        """Give what the steps trained, whatever the goal is, and records as rows of numbers."""
+        _, prepared = self._ready(X)
+        last = self.direct_ if self.preprocessing_ is None else self.direct_[-1]
+        return without_goal(last), prepared
 
 
 def _silent(line: str) -> None:

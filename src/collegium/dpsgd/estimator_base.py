@@ -186,6 +186,7 @@ class DPSGDEstimator(Face):
         run = DPSGDRun(recipe, records, memory, observer, relation, _threads(self.n_jobs))
         self.plan_ = run.plan
         self.preprocessing_ = run.view.transformer
+        self._rehearse(run)
         _warn(mostly_noise(run.plan, run.loss))
         _warn(too_large_for_noise(recipe.dpsgd, run.plan, run.learning_rate, run.loss))
         start = start_from_public(run, y_public)
@@ -228,15 +229,18 @@ class DPSGDEstimator(Face):
         self.model_ = published(learnt.state)
         return run
 
+    def _rehearse(self, run: DPSGDRun) -> None:
+        """Try on public records what comes after the steps, before anything is spent."""
+
     def _answering(self, run: DPSGDRun) -> Answering:
         """Tell how a model is to answer."""
         return _as_it_is
 
     def _ready(self, X: Any) -> tuple[Any, Any]:
-        """Give the linear model, and records as rows of numbers."""
+        """Give what is published, and records as rows of numbers."""
         records = self._like_fitted(X)
-        linear = self.model_ if self.preprocessing_ is None else self.model_[-1]
-        return linear, as_rows(View(self.preprocessing_).of(records), "records")
+        last = self.model_ if self.preprocessing_ is None else self.model_[-1]
+        return last, as_rows(View(self.preprocessing_).of(records), "records")
 
 
 def _on_ledger(

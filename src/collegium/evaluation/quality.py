@@ -27,6 +27,7 @@ each class, normal approximation, at 2.5 % for all classes together).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
@@ -70,6 +71,8 @@ _SAME = 0.95
 """Share of one class in a student's answers from which on it is pointed out, where no truth is known."""
 _ORDERED = 0.6
 _BINS = 10
+_AT = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+"""Probabilities from which on a class may be answered: enough to choose between, and few enough to read."""
 _UNSURE = 0.1
 """Calibration error from which on (and 1/√n, which few records alone make of nothing) it is pointed out."""
 
@@ -98,6 +101,21 @@ class ShownCounts(Protocol):
 
 
 @dataclass(frozen=True)
+class Threshold:
+    """What comes of answering the rarer of two classes wherever its probability is large enough.
+
+    ``name``: the class. ``at``: the least probability.
+    ``recall``: share of its records that are found. ``precision``: share of those found that are of it; None
+        where none is found.
+    """
+
+    name: str
+    at: float
+    recall: float
+    precision: float | None
+
+
+@dataclass(frozen=True)
 class Quality:
     """What a student is worth. Made by :func:`measure_quality`; nothing in it needs a budget.
 
@@ -120,6 +138,7 @@ class Quality:
         mean absolute difference over ten bins, weighted with their records; None without probabilities.
     ``named``, ``n_named``, ``n_asked``: the class that it names most often, on how many of how many records.
     ``goal``: what it is to be good at: "accuracy", "balanced" or "auc".
+    ``thresholds``: of two classes whose truth is known, what other thresholds than its own would find.
     """
 
     verdict: str
@@ -139,6 +158,7 @@ class Quality:
     n_named: int
     n_asked: int
     goal: str = ACCURACY
+    thresholds: tuple[Threshold, ...] = ()
 
     @property
     def tone(self) -> str:
@@ -449,8 +469,27 @@ def _quality(
         n_named=int(answers[most]),
         n_asked=len(all_named),
         goal=goal,
+        thresholds=()
+        if beliefs is None or measured_on == RELEASED
+        else tuple(_thresholds(names, shares, beliefs)),
     )
     return _worded(quality, Judged.STUDENT)
+
+
+def _thresholds(names: NDArray[Any], shares: Floats, beliefs: Floats) -> Iterator[Threshold]:
+    """Try thresholds of the rarer of two classes on records whose truth is known.
+
+    ``shares`` (n, n_classes): one-hot true classes.
+    """
+    of_class = shares.sum(axis=0)
+    if len(names) != 2 or of_class.min() == 0:
+        return
+    rarer = int(of_class.argmin())
+    is_of_it = shares[:, rarer] > 0
+    for at in _AT:
+        found = beliefs[:, rarer] >= at
+        precision = float(is_of_it[found].mean()) if found.any() else None
+        yield Threshold(str(names[rarer]), at, float(found[is_of_it].mean()), precision)
 
 
 def _auc(scores: Floats, weights: Floats) -> float | None:

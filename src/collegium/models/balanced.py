@@ -13,6 +13,11 @@ the class's own records lies above as of all others below. Which scale beliefs h
 this. Beyond, a record speaks for the class the more the further, in units of the distance between the medians
 of both (or of the class's share, where that is larger).
 
+A student that is to be right as often as possible needs both: balanced teachers tell where a record
+speaks for a rare class, and plain ones where it speaks so clearly that naming the class is more often
+right than wrong. Of :class:`MostlyBalancedTeachers` two of three are balanced, by a public die. Where most
+balanced teachers name a rare class, and some plain ones do, it leads.
+
 **Privacy.** Means and shares are of the teacher's *own shard*: a part of what this teacher learnt, as its
 weights are. Nothing of all private records together is computed. A teacher still depends on its own shard
 and on public numbers only, so an owner still changes the votes of the same teachers: sensitivities, prices
@@ -33,13 +38,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from collegium.checks import check_choice
 from collegium.data.tables import take_rows
-from collegium.errors import InputError
+from collegium.errors import InputError, ModelError
 from collegium.models.batched import BatchedEstimator, Shard
+from collegium.models.closed_form.logistic import LogisticTeachers
+from collegium.models.closed_form.ridge import RidgeTeachers
+from collegium.models.closed_form.tabular import TabularTeachers
 
 Floats = NDArray[np.float64]
 PARTS = 4
 """Into how many parts a shard is split to learn what its beliefs mean: each is a training more."""
+_BY_NAME: dict[str, type] = {
+    "tabular": TabularTeachers,
+    "logistic": LogisticTeachers,
+    "ridge": RidgeTeachers,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +164,19 @@ class BalancedModel:
     """One teacher of :class:`BalancedTeachers`.
 
     ``sensitive_model``: as the estimator trained it.
-    ``sensitive_middles``: what its shard says of its beliefs.
+    ``sensitive_middles``: what its shard says of its beliefs; None: it names what is most probable.
+    ``present`` (n_present,): class numbers of its shard.
     """
 
     sensitive_model: Any
-    sensitive_middles: SensitiveMiddles
+    sensitive_middles: SensitiveMiddles | None
+    present: NDArray[np.intp]
+
+    def vote(self, beliefs: Floats) -> NDArray[np.intp]:
+        """Name a class for each record; ``beliefs`` (n, n_present), or of all classes."""
+        if self.sensitive_middles is not None:
+            return self.sensitive_middles.vote(beliefs)
+        return np.asarray(self.present[_of_present(beliefs, self.present).argmax(axis=1)])
 
 
 class BalancedTeachers(BaseEstimator):  # type: ignore[misc]
@@ -172,14 +194,19 @@ class BalancedTeachers(BaseEstimator):  # type: ignore[misc]
         self.estimator = estimator
 
     @property
+    def _each(self) -> Any:
+        """What trains and asks the teachers."""
+        return self.estimator
+
+    @property
     def teachers_at_once(self) -> int:
         """How many teachers one call gets at most."""
-        return int(self.estimator.teachers_at_once)
+        return int(self._each.teachers_at_once)
 
     @property
     def exact_together(self) -> bool:
         """Whether a teacher's bits are the same whatever others are in the call."""
-        return bool(getattr(self.estimator, "exact_together", False))
+        return bool(getattr(self._each, "exact_together", False))
 
     def fit(self, X: Any, y: NDArray[Any]) -> Self:
         """Train one teacher on class numbers."""
@@ -195,37 +222,69 @@ class BalancedTeachers(BaseEstimator):  # type: ignore[misc]
         self, shards: Sequence[Shard], seeds: Sequence[int], n_classes: int
     ) -> list[BalancedModel]:
         """Train one model per shard, and those of its parts."""
-        models = self.estimator.fit_shards(shards, seeds, n_classes)
+        models = self._each.fit_shards(shards, seeds, n_classes)
+        balanced = [self._is_balanced(seed) for seed in seeds]
         held_out = [np.full((len(y), len(np.unique(y))), np.nan) for _, y in shards]
-        for parts in zip_longest(*(_parts(np.asarray(y)) for _, y in shards)):
+        wanted = [
+            _parts(np.asarray(y)) if one else iter(())
+            for (_, y), one in zip(shards, balanced, strict=True)
+        ]
+        for parts in zip_longest(*wanted):
             numbers = [number for number, part in enumerate(parts) if part is not None]
             seen = [
                 (take_rows(X, parts[number][0]), np.asarray(y)[parts[number][0]])
                 for number in numbers
                 for X, y in [shards[number]]
             ]
-            trained = self.estimator.fit_shards(
-                seen, [seeds[number] for number in numbers], n_classes
-            )
+            trained = self._each.fit_shards(seen, [seeds[number] for number in numbers], n_classes)
             for number, part, (_, known) in zip(numbers, trained, seen, strict=True):
                 (X, y), left_out = shards[number], parts[number][1]
                 present = np.unique(known)
-                (believed,) = self.estimator.believe_shards([part], take_rows(X, left_out))
+                (believed,) = self._each.believe_shards([part], take_rows(X, left_out))
                 columns = np.searchsorted(np.unique(y), present)
                 held_out[number][np.ix_(left_out, columns)] = _of_present(believed, present)
         return [
-            BalancedModel(model, SensitiveMiddles.of(np.asarray(y), held))
-            for model, (_, y), held in zip(models, shards, held_out, strict=True)
+            BalancedModel(
+                model, SensitiveMiddles.of(np.asarray(y), held) if one else None, np.unique(y)
+            )
+            for model, (_, y), held, one in zip(models, shards, held_out, balanced, strict=True)
         ]
+
+    def _is_balanced(self, seed: int) -> bool:
+        """Tell whether the teacher of a seed votes balanced: all do."""
+        return True
 
     def predict_shards(
         self, models: Sequence[BalancedModel], X_public: Any
     ) -> list[NDArray[np.intp]]:
         """Ask models about the same records; class numbers, shape (n_public,) each."""
-        beliefs = self.estimator.believe_shards([one.sensitive_model for one in models], X_public)
-        return [
-            model.sensitive_middles.vote(own) for model, own in zip(models, beliefs, strict=True)
-        ]
+        beliefs = self._each.believe_shards([one.sensitive_model for one in models], X_public)
+        return [model.vote(own) for model, own in zip(models, beliefs, strict=True)]
+
+
+class MostlyBalancedTeachers(BalancedTeachers):
+    """Many teachers at once, two of three of which vote balanced, as their public seeds say.
+
+    For students that are to be right as often as possible where classes are not equally frequent.
+
+    Parameters
+    ----------
+    estimator : {"tabular", "logistic", "ridge"} or BatchedEstimator, default="tabular"
+        Each teacher, as for :class:`BalancedTeachers`.
+    """
+
+    def __init__(self, estimator: Any = "tabular") -> None:
+        super().__init__(estimator)
+
+    @property
+    def _each(self) -> Any:
+        if not isinstance(self.estimator, str):
+            return self.estimator
+        check_choice("estimator", self.estimator, tuple(_BY_NAME), ModelError)
+        return _BY_NAME[self.estimator]()
+
+    def _is_balanced(self, seed: int) -> bool:
+        return bool(seed % 3)
 
 
 def balanced(teacher: Any, name: str = "teacher") -> Any:
@@ -235,6 +294,8 @@ def balanced(teacher: Any, name: str = "teacher") -> Any:
     ``name``: what messages call it.
     Raises InputError if it neither tells probabilities nor takes weights.
     """
+    if isinstance(teacher, MostlyBalancedTeachers):
+        return BalancedTeachers(teacher._each)
     if isinstance(teacher, BalancedTeacher | BalancedTeachers):
         return teacher
     if isinstance(teacher, BatchedEstimator):

@@ -30,6 +30,7 @@ SHORT_NAMES = {
     "tabular": "collegium.models.closed_form.tabular.TabularTeachers",
     "ridge": "collegium.models.closed_form.ridge.RidgeTeachers",
     "logistic": "collegium.models.closed_form.logistic.LogisticTeachers",
+    "mostly-balanced": "collegium.models.balanced.MostlyBalancedTeachers",
     "seed-cnn": "collegium.models.neural.neural_classifier.NeuralClassifier",
     "small-cnn": "collegium.models.neural.neural_classifier.NeuralClassifier",
     "mlp": "collegium.models.neural.neural_classifier.NeuralClassifier",
@@ -147,7 +148,7 @@ def keep_checkpoints(model: Any, folder: Path) -> Any:
         elsewhere.
     """
     if isinstance(model, BalancedTeachers):
-        return BalancedTeachers(keep_checkpoints(model.estimator, folder))
+        return type(model)(keep_checkpoints(model.estimator, folder))
     if getattr(model, "checkpoint_folder", "none of its own") is not None:
         return model
     return clone(model).set_params(checkpoint_folder=folder)

@@ -13,6 +13,10 @@ One faint histogram for each public record, and a student that learns from all o
   nothing from fewer, clearer ones, but from answers where they decide. So a third of the public records of
   images are asked about, and half of these are the ones that regression of the other half can hardly tell.
   Where that would leave fewer than twenty answers for each component, and of tables, more, or all.
+* **Tables.** Classes are seldom equally frequent, and teachers of some dozen records hardly ever name a
+  rare one: where 12 % are of a class, what plain votes release is a constant. So teachers vote as if classes
+  were equally frequent; where the student is to be right as often as possible, two of three do
+  (:mod:`collegium.models.balanced`). With fewer than :data:`MANY_PEOPLE` people, teachers are many and small.
 * **Students.** Least squares on the noisy histograms (where classes overlap), or a Gaussian process with a
   graph (where public records lie in clusters of a class), which is believed unless answers that it did
   not see contradict it: :func:`~collegium.distillation.held_out.choose_held_out`.
@@ -47,9 +51,9 @@ FEWEST_ASKED = 4
 LEAST_SHARD = 2
 """Records of a teacher, in units of classes: below, most shards lack classes."""
 MOST_COMPONENTS, LEAST_COMPONENTS = 400, 10
-TABLE_TEACHERS = 250
-BALANCED_TEACHERS, BALANCED_COLUMNS, BALANCED_SHARD = 500, 60, 60
-"""Of tables whose votes are balanced (``benchmarks/imbalance.py``); the last are records of a teacher."""
+TEACHERS_OF_FEW, MANY_PEOPLE = 250, 15_000
+TABLE_TEACHERS, TABLE_COLUMNS, TABLE_SHARD = 500, 60, 60
+"""Of tables with many people (``benchmarks/imbalance.py``); the last are records of a teacher."""
 
 
 @dataclass(frozen=True)
@@ -161,25 +165,35 @@ def votes_by_rule(
         f"all {n_public:,} public records: many faint histograms tell as much as few clear ones"
     )
     if kind != IMAGES:
-        view, model, components, most = "principal", "tabular", None, TABLE_TEACHERS
-        if kind == ROWS:
-            view, model = "components", "ridge"
-        elif wants_balanced_votes(goal):
-            view, model, most = "binned", "logistic", BALANCED_TEACHERS
-            components = max(1, min(BALANCED_COLUMNS, n_public - 1))
-        least = BALANCED_SHARD if wants_balanced_votes(goal) else 5 * n_classes
-        n_teachers = max(FEWEST, min(most, n_people // least))
+        components: int | None = None
+        if kind == ROWS or n_people < MANY_PEOPLE:
+            view, model = ("components", "ridge") if kind == ROWS else ("principal", "tabular")
+            n_teachers = max(FEWEST, min(TEACHERS_OF_FEW, n_people // (5 * n_classes)))
+        else:
+            view, model = "binned", "logistic"
+            components = max(1, min(TABLE_COLUMNS, n_public - 1))
+            n_teachers = min(TABLE_TEACHERS, n_people // TABLE_SHARD)
+        params = {}
+        if not wants_balanced_votes(goal):
+            model, params = "mostly-balanced", {"estimator": model}
         return VoteChoice(
             view,
             components,
             model,
-            {},
+            params,
             n_teachers,
             n_public,
             StudentChoice("evidence-regression"),
             {
-                "teachers": f"{n_teachers} of about {n_people // n_teachers:,} records each",
-                "view": "coordinates of public records, in the order of their importance",
+                "teachers": f"{n_teachers} of about {n_people // n_teachers:,} records each"
+                + (
+                    ", two of three of which vote as if classes were equally frequent"
+                    if params
+                    else ""
+                ),
+                "view": "columns of public records, each number also as the bin it is in"
+                if view == "binned"
+                else "coordinates of public records, in the order of their importance",
                 "answers": everything,
                 "student": "regression of what the histograms say: classes of a table overlap",
             },

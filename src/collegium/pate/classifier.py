@@ -338,7 +338,7 @@ class PATEClassifier(ClassifierFace):
         ------
         InputError
             If anything given cannot be used; nothing has been spent then. Teacher and student are tried on
-            public records with synthetic classes first (:mod:`collegium.pate.rehearsal`).
+            public records with synthetic classes first (:mod:`collegium.distillation.rehearsal`).
         NothingReleasedError
             If no label was released; ``privacy_`` tells what was spent.
         StudentError

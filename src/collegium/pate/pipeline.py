@@ -22,6 +22,7 @@ from collegium.accounting.neighbours import Arrangement
 from collegium.accounting.statement import Answers, PrivacyStatement, statement
 from collegium.data.tables import one_hot, stack_rows, take_rows
 from collegium.distillation.goal import answering_as_voted, wants_balanced_votes
+from collegium.distillation.rehearsal import rehearse_student, try_student
 from collegium.distillation.share_matching import match_shares, require_probabilities
 from collegium.distillation.supervised import RefittedStudent, fit_released
 from collegium.errors import InputError, PrivacyWarning
@@ -30,7 +31,7 @@ from collegium.noise.sums import NoisySum
 from collegium.pate.memory import Memory
 from collegium.pate.queries.order import check_order, chooser_of, order_of_asking
 from collegium.pate.recipe import Recipe
-from collegium.pate.rehearsal import rehearse_student, rehearse_teacher, try_student
+from collegium.pate.rehearsal import rehearse_teacher
 from collegium.pate.settings import Account, Queries
 from collegium.pate.teachers.class_balance import rows_in_shares
 from collegium.pate.teaching import LendWorkers, Teaching

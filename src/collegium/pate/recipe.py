@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 
 from collegium.checks import shown
 from collegium.data.class_shares import as_class_shares
 from collegium.distillation.goal import ACCURACY, check_goal, wants_balanced_votes
-from collegium.distillation.supervised import require_comparable
+from collegium.distillation.supervised import require_comparable, seeded
 from collegium.errors import InputError
 from collegium.models.balanced import balanced
 from collegium.models.batched import BatchedEstimator, check_teachers_at_once
@@ -170,14 +169,6 @@ def check_together(aggregator: Aggregator, account: Account, queries: Queries) -
             "answers finds the noise for a number of answers, but only the worst-case guarantee knows "
             "beforehand what an answer costs: change one of both"
         )
-
-
-def seeded(student: Any, seed: int) -> Any:
-    """Copy a student that has a ``random_state`` of None, with the seed in its place."""
-    parameters = student.get_params() if hasattr(student, "get_params") else {}
-    if "random_state" not in parameters or parameters["random_state"] is not None:
-        return student
-    return clone(student, safe=False).set_params(random_state=seed)
 
 
 def _check_transformer(name: str, given: Any, may_be_same: bool) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from collegium.data.record_kinds import IMAGES
-from collegium.dpsgd.by_rule import USUAL_VIEW
+from collegium.dpsgd.by_rule import USUAL_STUDENT, USUAL_VIEW
 from collegium.dpsgd.classifier import DPSGDClassifier
+from collegium.dpsgd.estimator_base import AUTO
 from collegium.dpsgd.settings import MOST_COMPONENTS
 from collegium.models.catalogue import build_preprocessing
 from collegium.pate.classifier import PATEClassifier
@@ -69,11 +70,12 @@ def direct(facts: Facts) -> Candidate:
         "method.kind": "every record takes part in every step, and no votes are lost",
         "preprocessing.kind": _WHY[sees],
     }
-    if facts.kind != IMAGES:
+    if facts.kind not in USUAL_STUDENT:
         return Candidate(DIRECT, sections, reasons, DPSGDClassifier, MOST_COMPONENTS)
-    sections["student"] = {"model": "gaussian-process"}
+    sections["student"] = {"model": USUAL_STUDENT[facts.kind]}
     reasons["student.model"] = (
         "learns from the model's predictions for all public records, which costs no budget; the "
         "better of the two is published"
     )
-    return Candidate(TOGETHER, sections, reasons, DPSGDClassifier, MOST_COMPONENTS)
+    estimator = partial(DPSGDClassifier, student=AUTO)
+    return Candidate(TOGETHER, sections, reasons, estimator, MOST_COMPONENTS)

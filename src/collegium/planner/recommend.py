@@ -17,7 +17,7 @@ from collegium.checks import is_number
 from collegium.data.class_shares import as_class_shares
 from collegium.data.record_kinds import IMAGES, TABLE
 from collegium.data.tables import as_records
-from collegium.distillation.goal import ACCURACY
+from collegium.distillation.goal import ACCURACY, BALANCED, MOSTLY_ONE
 from collegium.dpsgd.classifier import DPSGDClassifier
 from collegium.dpsgd.run import RELATIONS
 from collegium.errors import InputError
@@ -57,7 +57,7 @@ _SO_FAR = 0.02
 _OF_CLUSTERS = 0.05
 """By how much more votes must win where classes are clusters, which any method finds."""
 _FARTHEST = 2.0**12
-NOT_WORTH_IT = "the model is NOT expected to be better than"
+NOT_WORTH_IT = "the model would be no better than"
 _MANY_MORE = 0.9
 """From ten private records for each known public class on, noisy steps miss little that classes tell."""
 
@@ -123,6 +123,11 @@ class Recommendation:
         return self.candidate.name
 
     @property
+    def verdict(self) -> str:
+        """Say that the model would be no better than one answer; empty where it would, or nobody can tell."""
+        return next((line for line in self.notes if line.startswith(NOT_WORTH_IT)), "")
+
+    @property
     def reasons(self) -> Mapping[str, str]:
         """A reason for each choice."""
         if self.share is None:
@@ -133,9 +138,6 @@ class Recommendation:
         """Make what was chosen, not fitted.
 
         ``parameters``: of the estimator, beside what was chosen: ``classes``, ``random_state``, …
-
-        A student of a direct model's beliefs, where one was chosen (``sections["student"]``), learns
-        afterwards: :meth:`~collegium.DPSGDClassifier.teach`.
         """
         given = {"goal": self.sections.get("student", {}).get("goal", ACCURACY), **parameters}
         return self.candidate.estimator(**given)
@@ -352,10 +354,7 @@ def _if_useless(facts: Facts, expected_at: Callable[[float], Expected]) -> list[
     always = "guessing"
     if facts.shares is not None and facts.goal in (ACCURACY, LABELS):
         always = f"always answering “{facts.classes[facts.shares.argmax()]}”"
-    line = (
-        f"{NOT_WORTH_IT} {always} ({expected.measure}): think before you spend any budget on it. To do "
-        "better"
-    )
+    line = f"{NOT_WORTH_IT} {always} ({expected.measure}). {_other_goal(facts)}To do better"
     times = 4.0
     while times <= _FARTHEST:
         if expected_at(times * facts.signal).is_better:
@@ -368,6 +367,16 @@ def _if_useless(facts: Facts, expected_at: Callable[[float], Expected]) -> list[
         f"{line}, it takes other features or more public labels: even without noise these tell too "
         "little"
     ]
+
+
+def _other_goal(facts: Facts) -> str:
+    """Advise a goal that counts classes alike, where one is so frequent that nothing else counts."""
+    if facts.shares is None or facts.goal != ACCURACY or facts.shares.max() <= MOSTLY_ONE:
+        return ""
+    return (
+        f"{facts.shares.max():.0%} of the public labels are one class: goal = {BALANCED!r} ([student]) "
+        "counts all classes alike. "
+    )
 
 
 def _epsilon_for(facts: Facts, times: float) -> float:

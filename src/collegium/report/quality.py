@@ -6,7 +6,7 @@ from collegium.distillation.goal import ACCURACY, AUC, BALANCED
 from collegium.evaluation.quality import Quality
 from collegium.report import words
 from collegium.report.numbers import count, interval, share
-from collegium.report.sections import Banner, Headline
+from collegium.report.sections import Banner, Code, Column, Headline, Table
 
 
 def quality_banner(quality: Quality | None, without: tuple[str, str], foretold: str = "") -> Banner:
@@ -46,6 +46,36 @@ def quality_headlines(quality: Quality | None, model: str = "student") -> list[H
         _right(quality, model, where),
         always,
         *measures.values(),
+    ]
+
+
+def threshold_tables(quality: Quality | None) -> list[Table]:
+    """Say what other thresholds than the model's own would find; nothing where that is unknown."""
+    if quality is None or not quality.thresholds:
+        return []
+    name = quality.thresholds[0].name
+    return [
+        Table(
+            [
+                Column(f"answer “{name}” from a probability of"),
+                Column(f"finds so many of all “{name}” (recall)"),
+                Column("so many of these are right (precision)"),
+            ],
+            [
+                (
+                    f"{row.at:g}",
+                    share(row.recall),
+                    "none is found" if row.precision is None else share(row.precision),
+                )
+                for row in quality.thresholds
+            ],
+            (
+                f"Of {count(quality.n)} {quality.measured_on}. ",
+                Code(f"collegium predict RELEASE TABLE --threshold '{name}=0.2'"),
+                " answers so.",
+            ),
+            "Other thresholds",
+        )
     ]
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 from collegium.data.column_types import NUMBER, kind_of
 from collegium.distillation.goal import require_beliefs_for
 from collegium.distillation.share_matching import require_probabilities
+from collegium.distillation.supervised import seeded
 from collegium.models.catalogue import build_model, build_preprocessing
 from collegium.models.classifiers import check_classifier
-from collegium.pate.recipe import seeded
 from collegium.runs.views import SAME
 from collegium.study.config import StudyConfig
 

@@ -161,20 +161,29 @@ def facts_of(config: StudyConfig, data: StudyData, goal: str | None = None) -> F
 
 
 def settled_method(
-    config: StudyConfig, folder: StudyFolder, observer: Observer, *, keep: bool = False
+    config: StudyConfig,
+    folder: StudyFolder,
+    observer: Observer,
+    *,
+    keep: bool = False,
+    refuse_useless: bool = False,
 ) -> StudyConfig:
     """Fill in what a study leaves open: as its folder remembers, or as the planner chooses now.
 
     ``folder``: where the study is, or will be, kept.
     ``keep``: whether to write down there what is chosen now.
+    ``refuse_useless``: whether to stop where the model would be no better than always giving one answer.
     """
     if not config.is_open:
         return config
     if (folder.vault / "manifest.json").exists():
         return _as_remembered(config, folder)
     found = recommended(config, observer)
-    for line in (f"chosen is {found.method}; expected: {found.expected.in_words()}", *found.notes):
+    said = [line for line in found.notes if not (refuse_useless and line == found.verdict)]
+    for line in (f"chosen: {found.method}. Expected: {found.expected.in_words()}", *said):
         observer.note(line)
+    if refuse_useless and found.verdict:
+        raise InputError(f"{found.verdict}. Nothing was spent: change that, or run with --anyway")
     if keep:
         folder.open()
         text = _HEAD.format(name=config.title()) + sections_text(found.sections, found.reasons)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from collegium.data.tables import take_rows
+from collegium.distillation.rehearsal import telling_rows
 from collegium.errors import InputError
 from collegium.json_files import read_json
 from collegium.models.trial import one_line_about
-from collegium.pate.rehearsal import telling_rows
 from collegium.runs.observer import Observer
 from collegium.study.config import StudyConfig
 from collegium.study.folder import StudyFolder

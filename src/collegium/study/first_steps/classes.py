@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from collegium.data.column_types import TEXT, labels_of
 from collegium.data.headers import header_of
+from collegium.distillation.goal import BALANCED, MOSTLY_ONE
 from collegium.errors import InputError
 from collegium.study.first_steps.prompts import Draft, Question
 
+_TELLING = 40  # public labels, fewer than which tell little of the shares of classes
 _LEFT_OUT = (
     '# classes = ["no", "yes"]  # left out: read off private labels, which no guarantee covers'
 )
@@ -48,6 +51,22 @@ def ask_classes(
         f"{private}, which the guarantee does not cover (--classes lists them)"
     )
     return {}, (_LEFT_OUT,)
+
+
+def propose_goal(draft: Draft, labels: pd.Series | None) -> tuple[str, str] | None:
+    """Propose to count classes alike where nearly all public labels are one; None where they are not.
+
+    ``labels``: of public records, as far as they are known.
+    """
+    known = None if labels is None else labels.dropna()
+    if known is None or len(known) < _TELLING or known.nunique() < 2:
+        return None
+    share = float(known.value_counts(normalize=True).iloc[0])
+    if share <= MOSTLY_ONE:
+        return None
+    why = f"{share:.0%} of the public labels are one class; accuracy would reward always naming it"
+    draft.prompts.tell(f"student.goal: {BALANCED!r}; {why}")
+    return BALANCED, why
 
 
 def read_classes(text: str, kind: str | None = None) -> list[Any]:

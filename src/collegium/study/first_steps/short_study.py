@@ -27,15 +27,19 @@ class ShortStudy:
     ``title``: of the report.
     ``data``, ``privacy``: keys of these sections.
     ``remarks``: lines below the section ``data``.
+    ``goal``: what the model is to be good at, if not the default; and why, for who reads the file.
     """
 
     title: str
     data: Mapping[str, Any]
     privacy: Mapping[str, Any]
     remarks: tuple[str, ...] = field(default=())
+    goal: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         keys = {"study": {"name": self.title}, "data": self.data, "privacy": self.privacy}
+        if self.goal is not None:
+            keys["student"] = {"goal": self.goal[0]}
         config_from(keys, Path())
 
     def as_toml(self, schema: str | None = None) -> str:
@@ -58,8 +62,14 @@ class ShortStudy:
                 "[privacy]",
                 *self._lines("privacy", self.privacy),
                 "",
+                *self._student(),
             ]
         )
+
+    def _student(self) -> list[str]:
+        if self.goal is None:
+            return []
+        return ["[student]", f"goal = {toml_text(self.goal[0])}  # {self.goal[1]}", ""]
 
     def _lines(self, section: str, keys: Mapping[str, Any]) -> list[str]:
         lines = []

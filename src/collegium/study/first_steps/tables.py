@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import pandas as pd
+
 from collegium.checks import listed
 from collegium.data.headers import NO_HEADER, has_header
 from collegium.errors import InputError
 from collegium.study.first_steps import inference
-from collegium.study.first_steps.classes import ask_classes, kind_of_labels
+from collegium.study.first_steps.classes import ask_classes, kind_of_labels, propose_goal
 from collegium.study.first_steps.features import choose_features
 from collegium.study.first_steps.levels import ask_levels
 from collegium.study.first_steps.look import PRIVATE, PUBLIC, TEST
@@ -47,7 +49,16 @@ def study_of_tables(draft: Draft) -> ShortStudy:
         "delta": draft.given.delta,
     }
     title = f"Predicting {target}" if target else f"Study of {files.private.name}"
-    return ShortStudy(title, _said(data), _said(privacy), remarks)
+    goal = propose_goal(draft, _public_labels(draft, target))
+    return ShortStudy(title, _said(data), _said(privacy), remarks, goal)
+
+
+def _public_labels(draft: Draft, target: str | None) -> pd.Series | None:
+    """Read the labels of public records, where a column holds them."""
+    if target is None or target not in draft.files.columns(PUBLIC):
+        return None
+    cells = draft.files.public_table[target]
+    return cells.where(cells.astype("string").str.strip().fillna("") != "")
 
 
 def _said(keys: Mapping[str, Any]) -> dict[str, Any]:

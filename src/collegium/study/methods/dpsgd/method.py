@@ -20,6 +20,7 @@ from collegium.dpsgd.optimiser import State
 from collegium.dpsgd.run import DPSGDRecipe, DPSGDRun, Learnt, Summands
 from collegium.dpsgd.steadiness import Steadiness, too_large_for_noise
 from collegium.dpsgd.streamed import remove_feature_shards
+from collegium.dpsgd.student import DistilledStudent, published_model
 from collegium.errors import InputError
 from collegium.ledger.allowance import Allowance
 from collegium.ledger.ledger import Balance, Ledger
@@ -41,7 +42,7 @@ from collegium.study.methods.dpsgd.recipe import dpsgd_recipe_of
 from collegium.study.methods.dpsgd.result import DPSGDResult, measured, unjudged
 from collegium.study.methods.dpsgd.settings import FROM_LABELS, DPSGDSection
 from collegium.study.methods.dpsgd.shown import plan_blocks, plan_numbers, share_used
-from collegium.study.methods.dpsgd.student import DistilledStudent, published_model
+from collegium.study.methods.dpsgd.student import distilled_student_of
 from collegium.study.methods.dpsgd.terms import DPSGDTerms
 from collegium.study.methods.protocol import (
     AgreedTerms,
@@ -111,8 +112,7 @@ class DPSGD(Method[StudyData, DPSGDSpending]):
         start = start_from_public(run, labelled)
         if start is not None:
             run.recipe = replace(run.recipe, start=start)
-        believer = DistilledStudent(config, run) if config.has_student else None
-        return DPSGDStudyPlan(config, data, run, believer)
+        return DPSGDStudyPlan(config, data, run, distilled_student_of(config, run))
 
     def audit(
         self, plan: Callable[[bool], DPSGDStudyPlan], settings: AuditSettings, observer: Observer
@@ -335,7 +335,8 @@ def _rehearse(planned: DPSGDStudyPlan) -> Any:
     untaught = run.start(planned.n_features)
     account = DPSGDAccount(run.plan)
     privacy = account.statement(run.arrangement, noise_is_private=False)
-    model = published_model(planned.config, run, run.model(Learnt(untaught, privacy, account)))
+    direct = run.model(Learnt(untaught, privacy, account))
+    model = published_model(run, direct, planned.config.student.goal)
     if believer is not None:
         model = believer.rehearsed() or model
     for X, name in ((data.X_public[:1], "public records"), (data.X_test, "data.test")):
@@ -348,9 +349,11 @@ def _rehearse(planned: DPSGDStudyPlan) -> Any:
 def _published(
     config: StudyConfig, run: DPSGDRun, learnt: Learnt, believer: DistilledStudent | None
 ) -> Any:
-    if believer is not None:
-        return believer.taught(run.model(learnt))
-    return published_model(config, run, run.model(learnt))
+    if believer is None:
+        return published_model(run, run.model(learnt), config.student.goal)
+    better, choice = believer.taught(run.model(learnt))
+    run.observer.note(choice.in_words)
+    return better
 
 
 def _report(
@@ -365,7 +368,9 @@ def _report(
     run.observer.stage("report")
     asked = "test" if data.X_test is not None else "public"
     path = folder.release / STUDENT_FILE
-    direct = student_bytes(published_model(config, run, run.model(learnt)), data.inputs)
+    direct = student_bytes(
+        published_model(run, run.model(learnt), config.student.goal), data.inputs
+    )
     is_student = config.has_student and not (path.exists() and path.read_bytes() == direct)
     with one_line_about("the model", f"asked about the {asked} records"):
         effects, quality = measured(config, run.plan, data, model, is_student)

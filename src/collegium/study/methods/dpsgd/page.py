@@ -13,7 +13,7 @@ from collegium.personalisation.dpsgd_plan import DPSGDPlan, reach
 from collegium.report.effect_tables import class_table
 from collegium.report.numbers import count, plain, share
 from collegium.report.promise import history
-from collegium.report.quality import quality_headlines
+from collegium.report.quality import quality_headlines, threshold_tables
 from collegium.report.sections import (
     RESEARCHERS,
     Block,
@@ -187,6 +187,7 @@ def dpsgd_page(data: DPSGDReport) -> Page:
         stopped=_stopped(data),
         results=[
             Headlines([*quality_headlines(data.quality, model), _steps(data)]),
+            *threshold_tables(data.quality),
             Figures([history(data.privacy, data.history, "steps", data.chosen)]),
             *data.notes(model),
         ],

@@ -18,7 +18,7 @@ from collegium.report.effect_tables import class_table, labels_right
 from collegium.report.numbers import clean, count, down, plain, share, spent_of
 from collegium.report.plots import classes_figure
 from collegium.report.promise import granted_by, history
-from collegium.report.quality import quality_headlines
+from collegium.report.quality import quality_headlines, threshold_tables
 from collegium.report.sections import (
     RESEARCHERS,
     Block,
@@ -156,6 +156,7 @@ def votes_page(data: VotesReport) -> Page:
         risk_follows=words.RISK_FROM_LABELS if data.privacy.price == LABELS else "",
         results=[
             Headlines([*quality_headlines(data.quality), *_answer_headlines(data)]),
+            *threshold_tables(data.quality),
             Figures(
                 [
                     history(data.privacy, data.history, "queries asked", data.chosen),

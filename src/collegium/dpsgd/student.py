@@ -1,0 +1,111 @@
+"""A student that learns from what a directly trained model believes about public records: post-processing."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collegium.data.tables import one_hot, stack_rows
+from collegium.distillation.goal import ACCURACY, BALANCED, answering
+from collegium.distillation.rehearsal import rehearse_student
+from collegium.distillation.share_matching import match_shares
+from collegium.distillation.supervised import beliefs_of
+from collegium.dpsgd.by_rule import noise_of
+from collegium.dpsgd.ensemble_choice import Choice, choose, taught_by_beliefs
+from collegium.dpsgd.run import DPSGDRun
+from collegium.models.trial import one_line_about
+from collegium.runs.views import SAME, View, fitted_view
+
+
+class DistilledStudent:
+    """The student of a run of direct training; it costs nobody anything.
+
+    It learns, of every public record, the directly trained model's belief in each class. Records whose owners
+    let them be published are beyond doubt.
+
+    Parameters
+    ----------
+    run : DPSGDRun
+        With public records.
+    estimator : estimator
+        What learns; not changed.
+    preprocessing : "same", None or transformer
+        What it sees of records: as the model does, as they are, or another transformer.
+    shares : ndarray, shape (n_classes,), optional
+        Public shares of the classes that it is matched to.
+    goal : {"accuracy", "balanced", "auc"}
+        What its answers are to be good at.
+    name, view_name : str
+        What messages call the estimator and its preprocessing.
+    """
+
+    def __init__(
+        self,
+        run: DPSGDRun,
+        estimator: Any,
+        *,
+        preprocessing: Any = SAME,
+        shares: NDArray[np.float64] | None = None,
+        goal: str = ACCURACY,
+        name: str = "student",
+        view_name: str = "preprocessing of the student",
+    ) -> None:
+        self._run, self._estimator, self._preprocessing = run, estimator, preprocessing
+        self._shares, self._goal, self._name, self._view_name = shares, goal, name, view_name
+
+    @cached_property
+    def view(self) -> View:
+        """What it sees of records: as the model does, if nothing else is said."""
+        if isinstance(self._preprocessing, str):
+            return self._run.view
+        return fitted_view(self._preprocessing, self._run.records.X_public, self._view_name)
+
+    @cached_property
+    def _seen(self) -> Any:
+        if self.view is self._run.view:
+            return self._run.X_seen
+        with one_line_about(self.view.name, "applied to the public records"):
+            return self.view.of(self._run.records.X_public, self._run.memory.folder)
+
+    def rehearsed(self) -> Any | None:
+        """Train it on synthetic beliefs, as it would be published; None where there is nothing to try."""
+        student = rehearse_student(
+            self._estimator,
+            self._seen,
+            self._run.records.classes,
+            soft=True,
+            class_shares=self._shares,
+            name=self._name,
+        )
+        return None if student is None else self.view.published(student)
+
+    def taught(self, model: Any) -> tuple[Any, Choice]:
+        """Train it on a model's beliefs, and tell which of both is better.
+
+        Returns: the better one, which takes records as they are; and why.
+        """
+        run, seen = self._run, self._seen
+        classes, given = run.records.classes, run.records.given
+        beliefs = beliefs_of(model, run.X_seen, classes)
+        if given is not None:
+            with one_line_about(self.view.name, "applied to the records of public levels"):
+                seen = stack_rows(seen, self.view.of(given.X, run.memory.folder))
+            beliefs = np.concatenate([beliefs, one_hot(given.codes, len(classes))])
+        with one_line_about(self._name, "trained on what the model believes"):
+            student = taught_by_beliefs(self._estimator, seen, beliefs, classes, run.observer.note)
+            if self._shares is not None:
+                student = match_shares(student, self._seen, classes, self._shares)
+        noise = noise_of(run.recipe.dpsgd, run.plan, run.learning_rate)
+        choice = choose(noise, model, student, run.X_seen, self._seen, run.recipe.seed)
+        if not choice.student:
+            return published_model(run, model, self._goal), choice
+        return self.view.published(answering(self._goal, student, self._seen)), choice
+
+
+def published_model(run: DPSGDRun, model: Any, goal: str) -> Any:
+    """Let what DP-SGD trained answer for a goal, and take records as they are."""
+    seen = run.X_seen if goal == BALANCED else None
+    return run.view.published(answering(goal, model, seen))
