@@ -107,9 +107,7 @@ def test_who_stays_beyond_the_bound_however_often_it_is_shrunk_moves_nothing():
     for clip, is_nothing in ((2.0**-12, True), (2.0**-10, False)):
         units = features.astype(float)
         lengths = linear_sums.lengths_of(features)
-        rounded = linear_sums.bounded(
-            errors, units, lengths, np.array([clip]), np.ones(1), 0.5, 20
-        )
+        rounded = linear_sums.bounded(errors, units, lengths, np.array([clip]), np.ones(1), 0.5, 20)
         assert np.linalg.norm(units.T @ rounded * UNIT) <= clip
         assert (not rounded.any()) == is_nothing
 

@@ -1,5 +1,7 @@
 """Random layers and variants: what is random about a record is its own, whoever else is there."""
 
+# ruff: noqa: NPY002 (it is about the global generators)
+
 import random
 
 import numpy as np
@@ -98,17 +100,17 @@ VARIANTS = {
 }
 
 
-def world(without=None, network=dropout, items=False, micro_batch=8, its=None, seed=None, **options):
+def world(
+    without=None, network=dropout, items=False, micro_batch=8, its=None, seed=None, **options
+):
     """Steps about all people, or about all but one, whose place is declared and who has no records."""
-    kept = np.flatnonzero(OWNERS != without)
+    kept = np.flatnonzero(without != OWNERS)
     level = np.array(["some", "more"])[np.unique(OWNERS, return_inverse=True)[1] % 2]
     its = POLICY.assign(level[kept], owners=OWNERS[kept], sizes={"some": 20, "more": 20})
     generator = torch.Generator().manual_seed(0)
     X = torch.randn((len(OWNERS), 16), generator=generator)[kept]
     y = (torch.arange(len(OWNERS)) % 3)[kept]
-    groups = {
-        name: GroupSteps(its.groups[name], 20, 0.6, 1.0, 1.0) for name in ("some", "more")
-    }
+    groups = {name: GroupSteps(its.groups[name], 20, 0.6, 1.0, 1.0) for name in ("some", "more")}
     plan = DPSGDPlan("sample", "clip", 20, 1.0, groups, Neighbours.ADD_OR_REMOVE, "gaussian")
     torch.manual_seed(1)
     module = network()
@@ -176,7 +178,9 @@ def test_the_game_that_a_known_seed_won(way):
     above 1 once in 20 runs at most; a guess hardly better than by chance is once in many thousands.
     """
     n = 200
-    network = nn.Sequential(nn.Dropout(0.5 if way == "dropout" else 0.0), nn.Linear(12, 2, bias=False))
+    network = nn.Sequential(
+        nn.Dropout(0.5 if way == "dropout" else 0.0), nn.Linear(12, 2, bias=False)
+    )
     augment = VARIANTS["torch"] if way == "augment" else None
     X = torch.randn((n, 12), generator=torch.Generator().manual_seed(0))
     worlds = []
@@ -201,7 +205,10 @@ def test_the_game_that_a_known_seed_won(way):
     expected = [np.mean([seen(steps) for _ in range(practised)], axis=0) * UNIT for steps in worlds]
     apart, middle = expected[0] - expected[1], (expected[0] + expected[1]) / 2
     right = [
-        sum((noisy(seen(steps), plan.noise, noise, step=0) - middle) @ apart > 0 for _ in range(plays))
+        sum(
+            (noisy(seen(steps), plan.noise, noise, step=0) - middle) @ apart > 0
+            for _ in range(plays)
+        )
         for steps in worlds
     ]
     true_low, _ = binomial_bounds(right[0], plays, 0.025)
@@ -211,7 +218,10 @@ def test_the_game_that_a_known_seed_won(way):
 
 def test_no_global_generator_is_drawn_from_or_left_seeded():
     """Neither by as many masks as people were drawn, nor by records that are read."""
-    for options in ({"network": lambda: Wrapped(linear(), any_generator)}, {"augment": VARIANTS["numpy"]}):
+    for options in (
+        {"network": lambda: Wrapped(linear(), any_generator)},
+        {"augment": VARIANTS["numpy"]},
+    ):
         steps, _ = world(items=True, **options)
         torch.manual_seed(2), np.random.seed(2), random.seed(2)
         expected = torch.rand(3), np.random.rand(3), [random.random() for _ in range(3)]
@@ -219,6 +229,8 @@ def test_no_global_generator_is_drawn_from_or_left_seeded():
         steps.step()
         assert torch.equal(torch.rand(3), expected[0]) and (np.random.rand(3) == expected[1]).all()
         assert [random.random() for _ in range(3)] == expected[2]
+    after = [(world(who, items=True), torch.rand(3))[1] for who in (None, FIRST)]
+    assert torch.equal(*after)  # all targets were read, one by one
 
 
 class Own:
@@ -267,6 +279,7 @@ LIBRARY.impl("shaken", lambda x: x + torch.rand(x.shape[-1]), "CPU")
 def test_masks_are_of_a_record_a_step_a_layer_and_a_variant_and_repeat_with_a_seed():
     """Masks of 1,000 units that agree in other than 500 ± 80 places: below 10^-6, and the seed is fixed."""
     names = names_as_numbers(np.array(["Ann", "Bob"]))
+
     def masks(key, owner, number):
         sample = Sample(key)
         seeds = seeds_of_records(sample, names[[owner]], np.array([number]))
@@ -298,10 +311,14 @@ def test_dropout_drops_what_it_is_told_to():
         assert made.max() == pytest.approx(1 / (1 - p))
     with OwnMasks(seeds):
         x = torch.randn(50, 6, 4, 4)
-        assert torch.equal(F.dropout(x, 0.5, training=False), x) and torch.equal(F.dropout(x, 0.0), x)
+        assert torch.equal(F.dropout(x, 0.5, training=False), x) and torch.equal(
+            F.dropout(x, 0.0), x
+        )
         assert (F.dropout(x, 1.0) == 0).all()
         whole = F.dropout2d(x + 9, 0.5).flatten(2)
-        assert ((whole == 0).all(2) | (whole != 0).all(2)).all() and 0.3 < (whole == 0).float().mean() < 0.7
+        assert ((whole == 0).all(2) | (whole != 0).all(2)).all() and 0.3 < (
+            whole == 0
+        ).float().mean() < 0.7
         again = x.clone()
         assert F.dropout(again, 0.5, inplace=True) is again and (again == 0).any()
         with pytest.raises(ValueError, match="probability"):

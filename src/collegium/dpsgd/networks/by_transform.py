@@ -40,7 +40,9 @@ class ByTransform:
         """Compute the gradients of all records. **Sensitive.**"""
         now = {name: value.detach() for name, value in self._trained.items()}
         return [
-            Rows(name, rows.flatten(1).clone())  # two parameters may share one; scaled in place later
+            Rows(
+                name, rows.flatten(1).clone()
+            )  # two parameters may share one; scaled in place later
             for name, rows in self._gradients(now, records, targets, seeds).items()
         ]
 
