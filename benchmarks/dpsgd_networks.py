@@ -25,12 +25,13 @@ from collegium.noise.sources import SecureNoise
 CLIP = 0.2
 
 
-def tanh_network() -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(1, 16, 8, 2, padding=3), nn.Tanh(), nn.MaxPool2d(2, 1),
-        nn.Conv2d(16, 32, 4, 2), nn.Tanh(), nn.MaxPool2d(2, 1),
-        nn.Flatten(), nn.Linear(32 * 4 * 4, 32), nn.Tanh(), nn.Linear(32, 10),
-    )  # fmt: skip
+def tanh_network(dropout: float = 0.0) -> nn.Sequential:
+    layers = [
+        nn.Conv2d(1, 16, 8, 2, padding=3), nn.Tanh(), nn.MaxPool2d(2, 1), nn.Dropout(dropout),
+        nn.Conv2d(16, 32, 4, 2), nn.Tanh(), nn.MaxPool2d(2, 1), nn.Dropout(dropout),
+        nn.Flatten(), nn.Linear(32 * 4 * 4, 32), nn.Tanh(), nn.Dropout(dropout), nn.Linear(32, 10),
+    ]  # fmt: skip
+    return nn.Sequential(*(layer for layer in layers if dropout or type(layer) is not nn.Dropout))
 
 
 class Wrapped(nn.Module):
@@ -44,8 +45,10 @@ class Wrapped(nn.Module):
         return self.module(x)
 
 
-def ways(X: torch.Tensor, y: torch.Tensor, sigma: float) -> dict[str, Callable[[], object]]:
-    network = tanh_network()
+def ways(
+    X: torch.Tensor, y: torch.Tensor, sigma: float, dropout: float
+) -> dict[str, Callable[[], object]]:
+    network = tanh_network(dropout)
     n = len(X)
     drawn = Drawn(np.arange(n), np.arange(n), np.ones(n), np.ones(n), torch.arange(n), 0)
     layered = OwnerSums(network, F.cross_entropy, CLIP)
@@ -109,6 +112,9 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--sigma", type=float, default=3.4, help="noise, in clip norms")
+    parser.add_argument(
+        "--dropout", type=float, default=0.0, help="after each activation (not in Opacus)"
+    )
     parser.add_argument("--cpu-time", action="store_true", help="of the process, not of the clock")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -116,7 +122,7 @@ def main() -> None:
     torch.manual_seed(0)
     X = torch.randn(arguments.batch, 1, 28, 28)
     y = torch.randint(10, (arguments.batch,))
-    compared = ways(X, y, arguments.sigma)
+    compared = ways(X, y, arguments.sigma, arguments.dropout)
     if find_spec("opacus"):
         compared |= ways_of_opacus(X, y, arguments.sigma)
     clock = time.process_time if arguments.cpu_time else time.perf_counter

@@ -59,8 +59,9 @@ def individual_dpsgd(
     loss : callable, optional
         Default: cross entropy. From outputs and targets to a loss; is asked about one record at a time.
     augment : callable, optional
-        Makes a random variant of one record. The gradients of ``augmentations`` variants are averaged
-        before anything is clipped.
+        Makes a random variant of one record, from the global generators of torch, numpy or random, which are
+        seeded for each record. The gradients of ``augmentations`` variants are averaged before anything is
+        clipped.
     augmentations : int, default=1
         How many.
     micro_batch : int, optional
@@ -80,14 +81,16 @@ def individual_dpsgd(
     ModelError
         If PyTorch is not installed.
     InputError
-        If records meet in the network, the loss does not take a target, the plan is for other groups or
-        would cost somebody more than was granted, or a setting is not allowed.
+        If records meet in the network, it or ``augment`` draws from a generator of its own, the loss does not
+        take a target, the plan is for other groups or would cost somebody more than was granted, or a setting
+        is not allowed.
 
     Notes
     -----
-    Dropout draws for each record anew. What is exact, and what is assumed of kernels in single precision:
-    :mod:`collegium.dpsgd.networks.owner_sums`. The number of owners in a step, losses and gradients are never
-    shown.
+    Dropout has a mask for each record in each step, which depends on nobody else; how, and what is random
+    otherwise: :mod:`collegium.dpsgd.networks.own_randomness`. What is exact, and what is assumed of kernels
+    in single precision: :mod:`collegium.dpsgd.networks.owner_sums`. The number of owners in a step,
+    losses and gradients are never shown.
 
     Examples
     --------

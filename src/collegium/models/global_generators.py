@@ -1,4 +1,6 @@
-"""The generators that any code may draw from, Python's, NumPy's and PyTorch's: seeded for a while, and put back."""
+"""The generators that any code may draw from (Python's, NumPy's, PyTorch's): seeded, and put back."""
+
+# ruff: noqa: NPY002 (it is about the global generators)
 
 from __future__ import annotations
 

@@ -321,6 +321,14 @@ def test_dropout_draws_for_each_record():
         assert 0.3 < seen.mean() < 0.7
 
 
+def test_variants_of_a_record_have_masks_of_their_own():
+    module = nn.Sequential(nn.Dropout(0.5), nn.Linear(40, 2))
+    X, y = torch.ones(1, 40), torch.zeros(1, dtype=torch.long)
+    sums = OwnerSums(module, F.cross_entropy, 1e3, 4)
+    found = sums.clipped_sum(drawn([1], 1.0), lambda rows, seeds: 2 * reader(X, y)(rows, seeds))
+    assert len(np.unique(np.abs(found[:40]))) == 4  # left out of both, of either one, of none
+
+
 class Wrapped(nn.Module):
     def __init__(self, inner):
         super().__init__()

@@ -357,10 +357,10 @@ class GlobalDraws(Plain):
 
     def fit(self, X, y):
         super().fit(X, y)
-        self.largest = np.random.rand(len(y) + 1)[-1]
+        self.largest = np.random.rand(len(y) + 1)[-1]  # noqa: NPY002
 
     def predict(self, X):
-        return [int(1000 * (self.largest + np.random.rand())) for _ in range(len(X))]
+        return [int(1000 * (self.largest + np.random.rand())) for _ in range(len(X))]  # noqa: NPY002
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -368,10 +368,10 @@ def test_what_one_shard_draws_from_a_global_generator_changes_no_other_teacher(d
     X, y, public = data
     votes = []
     for kept in (np.arange(100), np.arange(1, 100)):
-        np.random.seed(0)
+        np.random.seed(len(kept))  # noqa: NPY002 (whatever it was: teachers have seeds of their own)
         ensemble = TeacherEnsemble(GlobalDraws(), seed=3)
         with joblib.parallel_config("threading", n_jobs=workers):
             teachers = ensemble.train(X[kept], y[kept], assigned(kept % N_TEACHERS))
             votes.append(ensemble.ask(teachers, public))
     assert (votes[0] != votes[1]).any(axis=0).tolist() == [True, False, False, False, False]
-    assert np.random.rand() == np.random.RandomState(0).rand()
+    assert np.random.rand() == np.random.RandomState(99).rand()  # noqa: NPY002

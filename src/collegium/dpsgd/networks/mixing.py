@@ -91,9 +91,9 @@ def _probe(module: nn.Module, record: Tensor) -> Tensor:
     for (path, layer, output), (_, _, repeated) in zip(before, again, strict=False):
         if not _same(output, repeated, first=0):
             raise InputError(
-                f"{_name(path, layer)} gave something else under the same seeds, so it, or what is before it, "
-                "draws from a generator of its own: use nn.Dropout, or the global generators of torch, numpy or "
-                "random"
+                f"{_name(path, layer)} gave something else under the same seeds, so it, or what is before "
+                "it, draws from a generator of its own: use nn.Dropout, or the global generators of torch, "
+                "numpy or random"
             )
     for (path, layer, output), (_, _, changed) in zip(before, after, strict=False):
         if not _same(output, changed, first=1):

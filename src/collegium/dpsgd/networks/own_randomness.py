@@ -43,7 +43,8 @@ _AXES_OF_A_UNIT: Mapping[Callable[..., Tensor], int] = {
 def names_as_numbers(names: NDArray[Any]) -> NDArray[np.int64]:
     """Give each owner's name a number that depends on nothing else; 7 and "7" are one name."""
     text = np.array([str(name) for name in names.tolist()], dtype=object)
-    return pd.util.hash_array(text, categorize=False).view(np.int64)
+    hashed: NDArray[np.uint64] = pd.util.hash_array(text, categorize=False)
+    return hashed.view(np.int64)
 
 
 def seeds_of_records(

@@ -100,8 +100,8 @@ class Owned:
             if not torch.equal(record.nan_to_num(), again.nan_to_num()):
                 raise InputError(
                     f"{'augment' if self._augment else 'the dataset'} draws from a generator of its own (the "
-                    "same record came out differently under the same seeds): draw from the global generators of "
-                    "torch, numpy or random, which are seeded for each person's records"
+                    "same record came out differently under the same seeds): draw from the global generators "
+                    "of torch, numpy or random, which are seeded for each person's records"
                 )
         return record
 
